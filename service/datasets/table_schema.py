@@ -1,0 +1,178 @@
+"""The declared schema of a table, in the Frictionless *Table Schema* form.
+
+Everything here is public knowledge, stated by the owner before any row is read: columns, types, categories, bounds.
+A schema that leaves a domain open (a string without `enum`, a number without bounds) is refused, because the only
+other source of that domain would be the private rows (PRIVACY.md §5).
+
+Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from service.errors import InvalidSchema
+
+MAX_FIELDS = 1_000
+MAX_CATEGORIES = 10_000
+MAX_BINS = 1_024
+
+FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
+Scalar = str | int | float | bool
+
+
+class Constraints(BaseModel):
+    """The part of Frictionless constraints that closes a column's domain. Others are refused, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    required: bool = False
+    enum: tuple[Scalar, ...] | None = None
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+
+
+class FieldSchema(BaseModel):
+    """One column: name, type, and a closed public domain."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    type: FieldType
+    constraints: Constraints = Constraints()
+    title: str | None = None
+    description: str | None = None
+    format: Literal["default", "any"] | None = None
+    rdf_type: Annotated[Any, Field(alias="rdfType", exclude=True)] = None
+    example: Annotated[Any, Field(exclude=True)] = None
+    bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
+    """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
+    edges: tuple[float, ...] | None = None
+    """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("a column name must be printable and not begin or end with a space")
+        return name
+
+    @model_validator(mode="after")
+    def _closed_domain(self) -> FieldSchema:
+        c = self.constraints
+        if c.enum is not None:
+            self._check_enum(c.enum)
+            if c.minimum is not None or c.maximum is not None or self.bins or self.edges:
+                raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
+        elif self.type == "string":
+            raise ValueError("a string column needs constraints.enum: the categories must be declared")
+        elif self.type != "boolean":
+            low, high = self.bounds
+            if not low < high:
+                raise ValueError("constraints.minimum must be below constraints.maximum")
+        if self.type == "boolean" and (c.minimum is not None or c.maximum is not None or self.bins or self.edges):
+            raise ValueError("a boolean column has no range")
+        if self.edges is not None:
+            self._check_edges(self.edges)
+        return self
+
+    def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
+        if not 1 <= len(enum) <= MAX_CATEGORIES:
+            raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
+        if self.type in {"boolean", "date", "datetime"}:
+            raise ValueError(f"enum is not supported for {self.type}")
+        expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
+        if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
+            raise ValueError(f"every enum value of a {self.type} column must be a {self.type}")
+        if any(isinstance(v, float) and not math.isfinite(v) for v in enum):
+            raise ValueError("enum values must be finite")
+        if len(set(enum)) != len(enum):
+            raise ValueError("enum repeats a value")
+        if self.type == "string" and any("\x00" in str(v) for v in enum):
+            raise ValueError("enum values must not contain NUL")
+
+    def _check_edges(self, edges: tuple[float, ...]) -> None:
+        if self.type not in {"integer", "number"}:
+            raise ValueError("edges are for integer and number columns; use bins")
+        if self.bins is not None:
+            raise ValueError("give bins or edges, not both")
+        if not 2 <= len(edges) <= MAX_BINS + 1 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+            raise ValueError("edges must increase and number between 2 and 1025")
+        if (edges[0], edges[-1]) != self.bounds:
+            raise ValueError("the first and last edge must equal minimum and maximum")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
+        c = self.constraints
+        if c.minimum is None or c.maximum is None:
+            raise ValueError(f"a {self.type} column needs constraints.minimum and constraints.maximum (or an enum)")
+        return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
+
+
+class TableSchema(BaseModel):
+    """A declared table: the fields in order, and how missing values are written in text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    fields: Annotated[tuple[FieldSchema, ...], Field(min_length=1, max_length=MAX_FIELDS)]
+    missing_values: Annotated[tuple[str, ...], Field(alias="missingValues", max_length=20)] = ("",)
+    schema_uri: Annotated[str | None, Field(alias="$schema")] = None
+    title: str | None = None
+    description: str | None = None
+    primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
+    foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> TableSchema:
+        names = self.names
+        if len(set(names)) != len(names):
+            raise ValueError("two fields have the same name")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def field(self, name: str) -> FieldSchema | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """The declaration as the owner would write it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def parse_table_schema(document: Any) -> TableSchema:
+    """Read a declared schema; raises `InvalidSchema` naming the field and the rule."""
+    try:
+        return TableSchema.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "schema"
+        raise InvalidSchema(f"schema: {where}: {first['msg']}", where=where) from None
+
+
+def _as_number(kind: str, value: Scalar) -> float:
+    if kind == "date":
+        return float((dt.date.fromisoformat(_text(value)) - dt.date(1970, 1, 1)).days)
+    if kind == "datetime":
+        moment = dt.datetime.fromisoformat(_text(value))
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return moment.timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"bounds of a {kind} column must be numbers")
+    if not math.isfinite(value) or abs(value) > 2**53:
+        raise ValueError("bounds must be finite and within ±2^53")
+    if kind == "integer" and value != int(value):
+        raise ValueError("bounds of an integer column must be whole numbers")
+    return float(value)
+
+
+def _text(value: Scalar) -> str:
+    if not isinstance(value, str):
+        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
+    return value

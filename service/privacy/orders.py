@@ -1,0 +1,150 @@
+"""Orders: one class per method, told apart by `method`. Every knob has a default and a sentence; none reads a row."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from service.privacy.schedules import ExponentialDecay, NoiseDecay
+
+MAX_EPSILON = 1_000.0
+DEFAULT_EXPECTED_BATCH = 1_024
+MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
+MAX_STEPS = 1_000_000
+
+Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+Width = Annotated[int, Field(ge=1, le=4_096)]
+
+
+class _Knobs(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class AdaptiveThresholds(_Knobs):
+    """Clip norms from noised histograms of per-tensor gradient norms on a fixed geometric grid (ACTS, corrected)."""
+
+    kind: Literal["adaptive"] = "adaptive"
+    every_steps: Annotated[int, Field(ge=1, le=10_000, description="A histogram every this many critic steps.")] = 1
+    smallest: Annotated[float, Field(gt=0.0, le=1e3, description="Lower edge of the grid of gradient norms.")] = 1e-3
+    largest: Annotated[float, Field(gt=0.0, le=1e6, description="Upper edge of the grid of gradient norms.")] = 1e2
+    bins: Annotated[int, Field(ge=2, le=1_000, description="Geometric bins between the two edges.")] = 40
+    rule: Annotated[
+        Literal["mode", "quantile"], Field(description="mode: upper edge of the fullest bin (the paper); quantile.")
+    ] = "mode"
+    quantile: Annotated[float, Field(gt=0.0, lt=1.0, description="Used by rule quantile.")] = 0.5
+    noise_ratio: Annotated[
+        float, Field(gt=0.0, le=1e3, description="Histogram noise multiplier divided by the gradient's.")
+    ] = 8.0
+    average_decay: Annotated[
+        float, Field(ge=0.0, lt=1.0, description="Exponential average of noised histograms (post-processing).")
+    ] = 0.9
+    initial_clip_norm: Annotated[float, Field(gt=0.0, le=1e6, description="Whole-gradient clip norm at step 0.")] = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> AdaptiveThresholds:
+        if self.smallest >= self.largest:
+            raise ValueError("thresholds.smallest must be below thresholds.largest")
+        return self
+
+
+class FixedThresholds(_Knobs):
+    """One public clip norm for the whole gradient, shared evenly by the tensors."""
+
+    kind: Literal["fixed"] = "fixed"
+    clip_norm: Annotated[float, Field(gt=0.0, le=1e6, description="L2 clip norm of one unit's whole gradient.")] = 1.0
+
+
+class DbscanClusters(_Knobs):
+    """Weight clustering (WC): DBSCAN over log-thresholds groups the tensors that are clipped together."""
+
+    kind: Literal["dbscan"] = "dbscan"
+    eps: Annotated[float, Field(gt=0.0, le=100.0, description="DBSCAN radius, in natural log of the threshold.")] = 0.5
+    min_samples: Annotated[int, Field(ge=1, le=100, description="DBSCAN core size.")] = 1
+
+
+class OneGroup(_Knobs):
+    """Flat clipping: all tensors in one group."""
+
+    kind: Literal["none"] = "none"
+
+
+class Networks(_Knobs):
+    """Sizes of the two multi-layer perceptrons."""
+
+    noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 32
+    generator_hidden: Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)] = (128, 128)
+    critic_hidden: Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)] = (128, 128)
+    softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 0.5
+    numeric_bins: Annotated[
+        int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
+    ] = 32
+
+
+class Optimizer(_Knobs):
+    """Adam for both networks; the generator's weights are averaged (post-processing)."""
+
+    critic_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 3e-3
+    generator_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 5e-4
+    beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    beta2: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9
+    moving_average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the generator's weights.")] = 0.99
+
+
+class IdpganOrder(_Knobs):
+    """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
+
+    method: Literal["idpgan"]
+    epsilon: Annotated[
+        float | None, Field(gt=0.0, le=MAX_EPSILON, description="ε of this release; or give `share`.")
+    ] = None
+    share: Annotated[
+        Annotated[float, Field(gt=0.0, le=1.0)] | Literal["rest"] | None,
+        Field(description="Share of the dataset's whole budget, or `rest`; instead of epsilon."),
+    ] = None
+    condition_on: Annotated[
+        str | None, Field(max_length=200, description="A categorical field whose values are bought and conditioned on.")
+    ] = None
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 1_000
+    sampling_probability: Annotated[
+        Probability | None,
+        Field(description="Poisson rate q of every unit at every step; default 1024/n, at most 0.25."),
+    ] = None
+    critic_steps_per_generator_step: Annotated[int, Field(ge=1, le=1_000)] = 2
+    noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
+    thresholds: Annotated[
+        AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
+    ] = AdaptiveThresholds()
+    clusters: Annotated[DbscanClusters | OneGroup, Field(discriminator="kind", description="WC: clip groups.")] = (
+        DbscanClusters()
+    )
+    allocation: Annotated[
+        Literal["least_noise", "equal_share", "flat"], Field(description="How the noise is shared by the groups.")
+    ] = "least_noise"
+    critic_loss: Annotated[
+        Literal["paired", "separate"],
+        Field(description="paired: D(G(z)) inside the clipped loss; separate: outside, without noise."),
+    ] = "paired"
+    gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    label_precision_share: Annotated[
+        float,
+        Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),
+    ] = 0.02
+    networks: Networks = Networks()
+    optimizer: Optimizer = Optimizer()
+    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = "auto"
+
+    @model_validator(mode="after")
+    def _one_price(self) -> IdpganOrder:
+        if (self.epsilon is None) == (self.share is None):
+            raise ValueError("give exactly one of epsilon and share")
+        return self
+
+
+Order = IdpganOrder
+"""Union of all orders, discriminated by `method`; one member so far."""
+
+
+def default_sampling_probability(units: int) -> float:
+    """q when the order names none: 1,024 expected units a step, at most a quarter of them."""
+    return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
