@@ -114,3 +114,9 @@ class Unavailable(ImprimaturError):
     """Something behind the service does not answer; nothing was changed. Values: retry_after_seconds."""
 
     code = "unavailable"
+
+
+class Tampered(ImprimaturError):
+    """Stored data fails its authentication: changed, cut off, or under another key. It is not used."""
+
+    code = "tampered"

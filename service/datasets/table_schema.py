@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -100,7 +101,7 @@ class FieldSchema(BaseModel):
             raise ValueError("edges are for integer and number columns; use bins")
         if self.bins is not None:
             raise ValueError("give bins or edges, not both")
-        if not 2 <= len(edges) <= MAX_BINS + 1 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        if not 2 <= len(edges) <= MAX_BINS + 1 or any(a >= b for a, b in pairwise(edges)):
             raise ValueError("edges must increase and number between 2 and 1025")
         if (edges[0], edges[-1]) != self.bounds:
             raise ValueError("the first and last edge must equal minimum and maximum")
@@ -174,5 +175,6 @@ def _as_number(kind: str, value: Scalar) -> float:
 
 def _text(value: Scalar) -> str:
     if not isinstance(value, str):
-        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
+        message = "bounds of a date or datetime column are ISO 8601 strings"
+        raise ValueError(message)  # noqa: TRY004 - pydantic reports ValueError only
     return value

@@ -69,15 +69,13 @@ class SampledStepEvent:
         if self.histogram_noise_multiplier is None:
             return self.gradient_noise_multiplier
         precision = self.gradient_noise_multiplier**-2 + self.histogram_noise_multiplier**-2
-        return precision**-0.5
+        return 1.0 / math.sqrt(precision)
 
 
 Event = GaussianEvent | SampledStepEvent
 Events = tuple[Event, ...]
 
-_KINDS: dict[str, type[GaussianEvent] | type[SampledStepEvent]] = {
-    cls.kind: cls for cls in (GaussianEvent, SampledStepEvent)
-}
+_KINDS: dict[str, type[GaussianEvent | SampledStepEvent]] = {cls.kind: cls for cls in (GaussianEvent, SampledStepEvent)}
 
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -113,7 +111,9 @@ def steps_in(events: Iterable[Event]) -> int:
 
 def _pooled_event(sampling_probability: float, noise_multiplier: float, count: int) -> dp_accounting.DpEvent:
     gaussian = dp_accounting.GaussianDpEvent(noise_multiplier)
-    one = gaussian if sampling_probability == 1.0 else dp_accounting.PoissonSampledDpEvent(sampling_probability, gaussian)
+    one = (
+        gaussian if sampling_probability == 1.0 else dp_accounting.PoissonSampledDpEvent(sampling_probability, gaussian)
+    )
     return dp_accounting.SelfComposedDpEvent(one, count)
 
 

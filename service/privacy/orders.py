@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from service.errors import InvalidOrder
 from service.privacy.schedules import ExponentialDecay, NoiseDecay
 
 MAX_EPSILON = 1_000.0
@@ -132,7 +133,9 @@ class IdpganOrder(_Knobs):
     ] = 0.02
     networks: Networks = Networks()
     optimizer: Optimizer = Optimizer()
-    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = "auto"
+    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
+        "auto"
+    )
 
     @model_validator(mode="after")
     def _one_price(self) -> IdpganOrder:
@@ -142,9 +145,26 @@ class IdpganOrder(_Knobs):
 
 
 Order = IdpganOrder
-"""Union of all orders, discriminated by `method`; one member so far."""
+"""Union of all orders, told apart by `method`; one member so far."""
+
+METHODS: dict[str, type[Order]] = {"idpgan": IdpganOrder}
 
 
 def default_sampling_probability(units: int) -> float:
-    """q when the order names none: 1,024 expected units a step, at most a quarter of them."""
+    """The q of an order that names none: 1,024 expected units a step, at most a quarter of them."""
     return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
+
+
+def parse_order(document: Any) -> Order:
+    """Read an order; raises `InvalidOrder` naming the knob that is wrong or unknown."""
+    if not isinstance(document, dict):
+        raise InvalidOrder('an order is a JSON object, for example {"method": "idpgan", "epsilon": 4}', where="order")
+    method = document.get("method")
+    if method not in METHODS:
+        raise InvalidOrder(f"method: choose one of {', '.join(METHODS)}", where="method")
+    try:
+        return METHODS[method].model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "order"
+        raise InvalidOrder(f"{where}: {first['msg']}", where=where) from None

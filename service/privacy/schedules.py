@@ -51,7 +51,7 @@ class PeriodicDecay(_Decay):
     period_epochs: Annotated[int, Field(ge=1, le=10**6, description="Epochs between two drops.")] = 10
 
     def level(self, epoch: float) -> float:
-        return float(self.factor ** math.floor(epoch / self.period_epochs))
+        return math.pow(self.factor, math.floor(epoch / self.period_epochs))
 
 
 class PolynomialDecay(_Decay):
@@ -65,12 +65,10 @@ class PolynomialDecay(_Decay):
     def level(self, epoch: float, period: float | None = None) -> float:
         period = float(self.period_epochs or period or 1)
         left = max(0.0, 1.0 - epoch / period)
-        return (1.0 - self.end_ratio) * left**self.power + self.end_ratio
+        return (1.0 - self.end_ratio) * math.pow(left, self.power) + self.end_ratio
 
 
-NoiseDecay = Annotated[
-    ConstantNoise | ExponentialDecay | PeriodicDecay | PolynomialDecay, Field(discriminator="kind")
-]
+NoiseDecay = Annotated[ConstantNoise | ExponentialDecay | PeriodicDecay | PolynomialDecay, Field(discriminator="kind")]
 
 
 def noise_levels(decay: NoiseDecay, *, steps: int, sampling_probability: float) -> tuple[tuple[float, int], ...]:

@@ -1,0 +1,61 @@
+"""Privacy duties, one per module, each audited alone; none imports another (a lint checks it).
+
+This page holds only the values that pass between them. What leaves a mechanism un-noised is a `PrivateSum`: it
+carries its own sensitivity, and `noise.release` is the only way out of it.
+Adjacency everywhere: zero-out one unit (PRIVACY.md §1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateSum:
+    """A sum over private units, not yet noised, with its sensitivity.
+
+    `groups` partitions the indices of `values`; zeroing out one unit moves the values of group k together by at most
+    `sensitivities[k]` in L2.
+    """
+
+    values: tuple[Tensor, ...]
+    groups: tuple[tuple[int, ...], ...]
+    sensitivities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CriticBatch:
+    """R rows of U units, ready for the critic's loss. A null record is not `present` and contributes nothing."""
+
+    real: Tensor  # (R, W) one-hot records
+    fake: Tensor  # (R, W) G(z_i)
+    mix: Tensor  # (R, 1) e_i ~ U[0, 1]
+    present: Tensor  # (R,) bool
+    unit_of_row: Tensor  # (R,) int64 in [0, U)
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class CriticLoss:
+    """ℓ_i = [D(G(z_i))] - D(x_i) + λ(‖∇D(x̂_i)‖ - 1)²; the bracket only when paired (PRIVACY.md §3)."""
+
+    paired: bool
+    gradient_penalty: float
+
+
+class PerUnitGradients(Protocol):
+    """Gradients of a block of units with respect to M critic tensors, however they are held."""
+
+    @property
+    def tensor_norms(self) -> Tensor:
+        """(U, M) float64: an upper bound, tight to rounding, on the norm that `weighted_sum` adds at weight 1."""
+
+    @property
+    def contributes(self) -> Tensor:
+        """(U,) bool: False for null units and for units whose gradient is not finite."""
+
+    def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
+        """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0."""

@@ -1,0 +1,55 @@
+# Needs only python3 (3.11 or newer), make and a package index; no root, no Docker, no running service.
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+
+.PHONY: help demo up test test-long check format constraints clean
+
+help:
+	@echo "make demo         publish the example table from start to end (first run installs into .venv)"
+	@echo "make up           the whole service on this machine, data in ./imprimatur-data"
+	@echo "make test         check, then every test that needs no GPU and less than a minute"
+	@echo "make test-long    the tests that take longer"
+	@echo "make check        ruff, mypy (strict), import-linter"
+	@echo "make constraints  pin every dependency anew, from pyproject.toml"
+
+# Installed exactly as pinned; made again when the pins or the project's requirements change.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,embedded,dev]'
+	touch $@
+
+demo: .venv/installed
+	$(BIN)/imprimatur demo
+
+up: .venv/installed
+	$(BIN)/imprimatur up
+
+test: check
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+
+test-long: .venv/installed
+	$(BIN)/python -m pytest -m long
+
+check: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The pins name versions only: no index, no local path, and torch without the suffix of one build.
+constraints: .venv/installed
+	echo 'torch==2.13.0' > .venv/pinned.txt
+	$(BIN)/python -m piptools compile --quiet --upgrade --all-extras --strip-extras --no-annotate --no-header \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--constraint .venv/pinned.txt --output-file .venv/constraints.txt pyproject.toml
+	{ echo '# Exact versions, generated from pyproject.toml by `make constraints`; do not edit.'; \
+	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v '^#' | grep -v '^-'; } > constraints.txt
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output

@@ -1,0 +1,5 @@
+"""The `imprimatur` command."""
+
+from service.cli.application import main
+
+__all__ = ["main"]

@@ -1,0 +1,106 @@
+"""All commands under one roof, and the one place where an error becomes an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from service.cli import datasets, local, releases, results, schemas
+from service.cli.output import Exit, Failure, print_failure
+
+EXIT_CODES = """[bold]Exit codes[/bold]
+
+[bold]0[/bold] done · [bold]1[/bold] failed · [bold]2[/bold] wrong usage · [bold]3[/bold] refused, over the privacy budget ·
+[bold]4[/bold] not found, not allowed or no good key · [bold]5[/bold] bad input · [bold]6[/bold] service unavailable
+"""
+
+app = typer.Typer(
+    name="imprimatur",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"imprimatur {version('imprimatur')}")
+        raise typer.Exit
+
+
+@app.callback()
+def imprimatur(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Private synthetic data behind a budget that refuses.
+
+    The owner gives a table a privacy budget once; analysts order synthetic releases until it is spent.
+
+    [bold]First steps[/bold]: [cyan]imprimatur demo[/cyan] · or your own table: [cyan]imprimatur schema draft table.csv -o s.json[/cyan],
+    read and correct s.json, then [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 -o out.csv[/cyan]
+
+    Commands talk to the service of --url (IMPRIMATUR_URL) with --key (IMPRIMATUR_API_KEY),
+    or to the `imprimatur up` that runs in ./imprimatur-data. Results go to standard output, everything else to
+    standard error; progress is shown on a terminal only. --json gives one document.
+    """
+
+
+START, DATA, ORDER, RESULT = "Start", "The owner's table", "Order", "Results"
+app.command(rich_help_panel=START)(local.up)
+app.command(rich_help_panel=START)(local.demo)
+app.command(rich_help_panel=START)(releases.publish)
+app.add_typer(local.keys, name="key", rich_help_panel=START)
+app.add_typer(schemas.app, name="schema", rich_help_panel=DATA)
+app.command(rich_help_panel=DATA)(datasets.upload)
+app.command("datasets", rich_help_panel=DATA)(datasets.list_datasets)
+app.command(rich_help_panel=DATA)(datasets.erase)
+app.command(rich_help_panel=DATA)(datasets.budget)
+app.command(rich_help_panel=DATA)(datasets.ledger)
+app.command(rich_help_panel=ORDER)(releases.quote)
+app.command(rich_help_panel=ORDER)(releases.release)
+app.command(rich_help_panel=ORDER)(releases.status)
+app.command(rich_help_panel=ORDER)(releases.cancel)
+app.command(rich_help_panel=RESULT)(results.sample)
+app.command(rich_help_panel=RESULT)(results.download)
+app.command(rich_help_panel=RESULT)(results.verify)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except Failure as failure:
+        end = failure
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        expected = _expected(error)
+        if expected is None:
+            raise
+        end = expected
+    print_failure(end, as_json="--json" in sys.argv)
+    sys.exit(end.exit_code)
+
+
+def _expected(error: Exception) -> Failure | None:
+    """Errors with a sentence for people; anything else is a bug and keeps its traceback."""
+    from service.client import ApiError
+    from service.errors import ImprimaturError, InvalidInput
+
+    if isinstance(error, ApiError):
+        return Failure.of(error)
+    if isinstance(error, ImprimaturError):
+        exit_code = Exit.BAD_INPUT if isinstance(error, InvalidInput) else Exit.FAILURE
+        return Failure(error.detail, exit_code, error.code, **error.values)
+    if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) and error.filename:
+        return Failure(f"{error.filename}: {error.strerror}", Exit.BAD_INPUT, "invalid_input")
+    embedded = sys.modules.get("service.embedded")
+    if embedded is not None and isinstance(error, embedded.CannotStart):
+        return Failure(str(error), Exit.UNAVAILABLE, "cannot_start")
+    return None

@@ -1,0 +1,155 @@
+"""The owner's side: upload, list, erase, budget, ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
+from service.cli.order_options import read_json
+from service.cli.output import console, note, notes, print_json, print_pairs, print_table, share
+
+if TYPE_CHECKING:
+    from service.client import Budget, Dataset
+
+File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet.")]
+SchemaFile = Annotated[
+    str, typer.Option("--schema", "-s", metavar="FILE|JSON", help="Declared schema, Frictionless Table Schema.")
+]
+Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default 1/(10·units).")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")]
+UnitColumn = Annotated[
+    str | None, typer.Option("--privacy-unit", metavar="COLUMN", help="All rows of one value are one person.")
+]
+MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", help="Rows used of each unit, at most.")]
+DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
+
+
+def privacy_unit(column: str | None, max_rows_per_unit: int) -> dict[str, Any] | None:
+    """The privacy unit as the API wants it."""
+    return None if column is None else {"column": column, "max_rows_per_unit": max_rows_per_unit}
+
+
+def upload(
+    file: File,
+    schema: SchemaFile,
+    epsilon: Annotated[float, typer.Option("--budget-epsilon", "--epsilon", help="ε of the whole budget, given once.")],
+    delta: Delta = None,
+    name: Name = None,
+    unit_column: UnitColumn = None,
+    max_rows_per_unit: MaxRows = 1,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table with its declared schema and give it its budget, once.
+
+    Example: [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
+    """
+    declared = read_json(schema, "--schema")
+    with connect(url, key, data) as client:
+        dataset = client.create_dataset(
+            file,
+            declared,
+            epsilon=epsilon,
+            delta=delta,
+            name=name or file.stem,
+            privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+        )
+    if as_json:
+        print_json(dataset)
+        return
+    print_dataset(dataset)
+
+
+def print_dataset(dataset: Dataset) -> None:
+    """One dataset for a person; what the upload noticed goes to the owner's standard error."""
+    print_pairs({n: dataset[n] for n in ("id", "name", "units", "epsilon", "delta", "state")})
+    for notice in dataset.get("notices", []):
+        note(f"note: {notice}")
+
+
+def list_datasets(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """Your tenant's datasets, newest first."""
+    with connect(url, key, data) as client:
+        found = client.datasets()
+    if as_json:
+        print_json({"items": found})
+        return
+    rows = [(d["id"], d["name"], d["units"], d["epsilon"], f"{d['delta']:.3g}", d["state"]) for d in found]
+    print_table(None, ("id", "name", "units", "ε", "δ", "state"), rows)
+
+
+def erase(
+    dataset: DatasetArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Destroy a dataset's rows and their key. The ledger and published releases stay."""
+    with connect(url, key, data) as client:
+        dataset_id = dataset_id_of(client, dataset)
+        if not yes:
+            typer.confirm(f"Destroy the rows of {dataset_id}? Nothing brings them back", abort=True, err=True)
+        client.erase_dataset(dataset_id)
+    notes().print(f"erased the rows of {dataset_id}")
+
+
+def budget(
+    dataset: DatasetArgument, url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """What is promised, spent and left of a dataset's budget.
+
+    An order needs room in one of the two accounts; the largest ε one more release may have is the last line.
+    """
+    with connect(url, key, data) as client:
+        found = client.budget(dataset_id_of(client, dataset))
+    if as_json:
+        print_json(found)
+    else:
+        print_budget(found)
+
+
+def print_budget(found: Budget) -> None:
+    """Both accounts for a person."""
+    names = {"simple": "simple sums", "renyi": f"Rényi, order {found['accounts']['renyi'].get('order')}"}
+    rows = [
+        (names[kind], share(account["posted"]), share(account["pending"]), share(account["remaining"]))
+        for kind, account in found["accounts"].items()
+    ]
+    print_table(f"ε = {found['epsilon']:g}, δ = {found['delta']:.3g}", ("account", "posted", "pending", "left"), rows)
+    pairs = {
+        "spent": f"ε = {found['epsilon_spent']:.4g}",
+        "left": f"{found['remaining_share']:.2%} of the budget",
+        "largest next": f"ε = {found['largest_next_epsilon']:.4g}",
+    }
+    print_pairs(pairs)
+
+
+def ledger(
+    dataset: DatasetArgument, url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """Every entry of a dataset's ledger, in order."""
+    with connect(url, key, data) as client:
+        found = client.ledger(dataset_id_of(client, dataset))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            e["seq"],
+            e["kind"],
+            share(e["simple"]),
+            share(e["renyi"]),
+            e["release_id"],
+            e["created_at"][:19],
+            e["hash"][:16],
+        )
+        for e in found["items"]
+    ]
+    print_table(None, ("#", "kind", "simple", "Rényi", "release", "at (UTC)", "hash"), rows)
+    console().print("chain and balances verified" if found["verified"] else "[bold red]NOT VERIFIED[/bold red]")

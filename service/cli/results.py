@@ -1,0 +1,155 @@
+"""What a release leaves: rows, the generator, the certificate; and the check that nobody has touched them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
+from service.cli.output import Exit, Failure, note, print_json, print_pairs
+from service.cli.progress import byte_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.client import SampleFormat
+
+FORMATS = ("csv", "parquet", "jsonl", "arrow")
+
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="The same seed draws the same rows.")]
+Where = Annotated[str | None, typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value.")]
+
+
+def sample(
+    release_id: Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")],
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")] = 1_000,
+    output: Output = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="csv, parquet, jsonl or arrow; default: by -o's ending, else csv.")
+    ] = None,
+    where: Where = None,
+    seed: Seed = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Draw synthetic rows of a published release: any number, free of charge.
+
+    Examples: [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan] ·
+    [cyan]imprimatur sample 7f1c… -n 10 --where CLASS:1 --seed 7[/cyan]
+    """
+    wanted: dict[str, Any] = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
+    with connect(url, key, data) as client:
+        if output is None or str(output) == "-":
+            with client.sample(release_id, rows, **wanted) as chunks:
+                write_to_stdout(chunks)
+            return
+        with byte_count("Drawing rows") as report:
+            size = client.save_sample(release_id, output, rows, on_bytes=report, **wanted)
+    note(f"{output}: {rows} rows, {size} bytes")
+
+
+def download(
+    release_id: Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the ZIP goes.")] = Path("generator.zip"),
+    certificate: Annotated[Path | None, typer.Option("--certificate", help="Save the certificate here, too.")] = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """The trained generator as a ZIP that works without this project (numpy and onnxruntime draw from it).
+
+    Example: [cyan]imprimatur download 7f1c… -o generator.zip && unzip generator.zip && python sample.py --rows 1000[/cyan]
+    """
+    with connect(url, key, data) as client:
+        size = client.save_generator(release_id, output)
+        if certificate is not None:
+            save_json(client.certificate(release_id), certificate)
+    facts = {"generator": str(output), "bytes": size}
+    if certificate is not None:
+        facts["certificate"] = str(certificate)
+    if as_json:
+        print_json(facts)
+    else:
+        print_pairs(facts)
+
+
+def verify(
+    target: Annotated[
+        str, typer.Argument(metavar="DATASET|FILE", help="A dataset's id or name; certificate.json; or generator.zip.")
+    ],
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Check a ledger, or the signature of a certificate. Exit code 1 when anything is wrong.
+
+    A dataset: its hash chain is computed again here, and compared with what the service says of itself.
+    A file: the certificate's signature; with a service at hand, also that it is this service's and in its ledger.
+
+    Examples: [cyan]imprimatur verify my-table[/cyan] · [cyan]imprimatur verify generator.zip[/cyan]
+    """
+    from service.cli.verification import verify_certificate, verify_ledger
+
+    if Path(target).is_file():
+        checks = verify_certificate(Path(target), find_target(url, key, data))
+    else:
+        with connect(url, key, data) as client:
+            checks = verify_ledger(client, dataset_id_of(client, target))
+    if as_json:
+        print_json({"verified": checks.verified, "checks": checks.passed, "faults": checks.faults})
+    else:
+        for passed in checks.passed:
+            print_pairs({"ok": passed})
+        for fault in checks.faults:
+            print_pairs({"FAULT": fault})
+    if not checks.verified:
+        raise typer.Exit(Exit.FAILURE)
+
+
+def format_of(named: str | None, output: Path | None) -> SampleFormat:
+    """The format that is named, or that the file's ending means."""
+    chosen = named or ("csv" if output is None else output.suffix.lstrip("."))
+    chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow", "": "csv"}.get(chosen, chosen)
+    if chosen not in FORMATS:
+        if named is None:
+            return "csv"
+        raise typer.BadParameter(f"{named!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    return cast('Literal["csv", "parquet", "jsonl", "arrow"]', chosen)
+
+
+def conditions(where: str | None) -> dict[str, str] | None:
+    """COLUMN:VALUE; a column's name may hold a colon, so the last one parts them."""
+    if where is None:
+        return None
+    column, colon, value = where.rpartition(":")
+    if not colon:
+        raise typer.BadParameter(f"{where!r} is not COLUMN:VALUE", param_hint="--where")
+    return {column: value}
+
+
+def write_to_stdout(chunks: Iterator[bytes]) -> None:
+    """Bytes as they come; a reader that has had enough (`| head`) ends it quietly."""
+    try:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # Python would complain once more at exit
+        raise typer.Exit(Exit.OK) from None
+
+
+def save_json(document: Any, path: Path) -> None:
+    """A JSON document into a file, for people to read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}", Exit.BAD_INPUT, "invalid_input") from None

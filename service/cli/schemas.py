@@ -1,0 +1,80 @@
+"""`imprimatur schema`: draft a declaration from a file, check one. Both run on this machine and send nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.connection import AsJson
+from service.cli.order_options import read_json
+from service.cli.output import note, print_json, print_table
+
+app = typer.Typer(
+    no_args_is_help=True, help="Draft and check declared schemas (Frictionless Table Schema).", rich_markup_mode="rich"
+)
+
+
+@app.command("draft")
+def draft(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: standard output.")] = None,
+    max_categories: Annotated[
+        int, typer.Option(min=1, max=10_000, help="A column with more different values gets a range, not a list.")
+    ] = 50,
+) -> None:
+    """Draft a schema from a file, as a form for the owner to correct.
+
+    The draft says in itself what it is: its categories and bounds were [bold]read from the private rows[/bold]. A schema is
+    public and not protected by any budget. Replace what only the data could have told by what everybody may know.
+
+    Example: [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+    """
+    from service.cli.drafting import draft_schema
+
+    document = json.dumps(draft_schema(file, max_categories=max_categories), ensure_ascii=False, indent=2)
+    if output is None:
+        typer.echo(document)
+    else:
+        output.write_text(document + "\n", encoding="utf-8")
+    note("Bounds and categories were read from the data: declare them yourself before you use this schema.")
+
+
+@app.command("check")
+def check(
+    schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
+    file: Annotated[
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="Also check this table by it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a schema, and if given a table by it, on this machine. Exit code 5 when something is wrong.
+
+    Example: [cyan]imprimatur schema check schema.json table.csv[/cyan]
+    """
+    from service.cli.drafting import check_table
+    from service.datasets.table_schema import parse_table_schema
+
+    declared = parse_table_schema(read_json(schema, "SCHEMA"))
+    facts = {"fields": len(declared.fields), **(check_table(file, declared) if file is not None else {})}
+    if as_json:
+        print_json(facts)
+        return
+    rows = [
+        (f.name, f.type, _domain(f.constraints.enum, f.constraints.minimum, f.constraints.maximum))
+        for f in declared.fields
+    ]
+    print_table(None, ("field", "type", "domain"), rows)
+    if file is not None:
+        typer.echo(f"{file}: {facts['rows']} rows follow the schema")
+        for notice in facts["notices"]:
+            typer.echo(f"note: {notice}")
+
+
+def _domain(enum: tuple[object, ...] | None, minimum: object, maximum: object) -> str:
+    if enum is None:
+        return "" if minimum is None else f"{minimum} … {maximum}"
+    shown = ", ".join(str(value) for value in enum[:6])
+    return f"{shown}{', …' if len(enum) > 6 else ''} ({len(enum)})"

@@ -1,0 +1,133 @@
+"""Checks that need no trust in the service: the ledger's hash chain and a certificate's signature."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from service.cli.output import Exit, Failure
+from service.ledger.chain import Totals, totals_of, verify_chain
+
+if TYPE_CHECKING:
+    from service.cli.connection import Target
+    from service.client import Budget, Client, Entry
+
+
+@dataclass
+class Checks:
+    """What was checked and held, and what did not."""
+
+    passed: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def verified(self) -> bool:
+        return not self.faults
+
+    def expect(self, held: bool, passed: str, fault: str) -> None:
+        """Note one check."""
+        (self.passed if held else self.faults).append(passed if held else fault)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    dataset_id: uuid.UUID
+    seq: int
+    release_id: uuid.UUID
+    kind: str
+    simple: int
+    renyi: int
+    created_at: dt.datetime
+    previous_hash: bytes
+    hash: bytes
+
+    @classmethod
+    def of(cls, dataset_id: str, entry: Entry) -> _Entry:
+        return cls(
+            uuid.UUID(dataset_id),
+            entry["seq"],
+            uuid.UUID(entry["release_id"]),
+            entry["kind"],
+            entry["simple"],
+            entry["renyi"],
+            dt.datetime.fromisoformat(entry["created_at"]),
+            bytes.fromhex(entry["previous_hash"]),
+            bytes.fromhex(entry["hash"]),
+        )
+
+
+def verify_ledger(client: Client, dataset_id: str) -> Checks:
+    """Compute every hash again, add the entries up again, compare with the balance the service shows."""
+    ledger, budget = client.ledger(dataset_id), client.budget(dataset_id)
+    entries = [_Entry.of(dataset_id, entry) for entry in ledger["items"]]
+    checks = Checks()
+    chain_faults = verify_chain(entries)
+    checks.faults += chain_faults
+    if not chain_faults:
+        checks.passed.append(f"hash chain of {len(entries)} entries, computed again here")
+    added, shown = totals_of(entries), _totals(budget)
+    checks.expect(
+        added == shown, "entries add up to the balances", f"entries add up to {added}, the service shows {shown}"
+    )
+    checks.expect(ledger["verified"], "the service's own check", "the service's own check of its ledger fails")
+    return checks
+
+
+def verify_certificate(path: Path, target: Target | None) -> Checks:
+    """The signature with the key the certificate names; with a service, that it is the service's own certificate."""
+    from service.crypto import verify_signature
+
+    certificate = read_certificate(path)
+    checks = Checks()
+    signed = {name: value for name, value in certificate.items() if name not in {"signature", "public_key"}}
+    signature, public_key = certificate.get("signature"), certificate.get("public_key")
+    if not isinstance(signature, str) or not isinstance(public_key, str):
+        raise Failure(f"{path}: the certificate carries no signature and public key", Exit.BAD_INPUT, "invalid_input")
+    checks.expect(
+        verify_signature(signed, signature, public_key),
+        f"signature of key {public_key}",
+        "the signature does not belong to this certificate: it was changed",
+    )
+    if target is not None:
+        _compare_with_service(checks, certificate, target)
+    return checks
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """The certificate in a JSON file or in a generator ZIP."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                text = archive.read("certificate.json").decode()
+        else:
+            text = path.read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (KeyError, ValueError, zipfile.BadZipFile):
+        document = None
+    if not isinstance(document, dict):
+        raise Failure(f"{path} is neither a certificate nor a generator ZIP", Exit.BAD_INPUT, "invalid_input")
+    return document
+
+
+def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: Target) -> None:
+    from service.client import ApiError, Client
+
+    release_id = str(certificate.get("release_id"))
+    try:
+        with Client(target.url, target.key) as client:
+            published = client.certificate(release_id)
+    except ApiError as error:
+        checks.faults.append(f"{target.url} does not know release {release_id}: {error.detail}")
+        return
+    same = published == certificate
+    checks.expect(same, f"the certificate {target.url} publishes", f"{target.url} publishes another certificate")
+
+
+def _totals(budget: Budget) -> Totals:
+    simple, renyi = budget["accounts"]["simple"], budget["accounts"]["renyi"]
+    return Totals(simple["pending"], simple["posted"], renyi["pending"], renyi["posted"])

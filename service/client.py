@@ -1,0 +1,483 @@
+"""The Python client: one small method for every endpoint, typed errors, retries where a retry cannot do harm.
+
+    with Client("http://127.0.0.1:8000", api_key) as client:
+        dataset = client.create_dataset("table.csv", schema, epsilon=5.0)
+        release = client.create_release(dataset["id"], {"method": "idpgan", "epsilon": 4})
+        client.wait(release["id"], on_progress=print)
+        client.save_sample(release["id"], "synthetic.csv", rows=1000)
+
+Imports quickly: httpx and the standard library, nothing else of the service.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict, cast
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+SampleFormat = Literal["csv", "parquet", "jsonl", "arrow"]
+Json = dict[str, Any]
+
+ENDED = ("published", "failed", "voided")
+RETRIES = 5
+FIRST_PAUSE_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 10.0
+POLL_SECONDS = 1.0
+EVENT_SILENCE_SECONDS = 60.0
+"""A stream of events that says nothing for so long is opened again."""
+
+
+class Dataset(TypedDict):
+    """A table and its budget, as the owner sees it; never its rows."""
+
+    id: str
+    name: str
+    units: int
+    epsilon: float
+    delta: float
+    schema: Json
+    privacy_unit: Json | None
+    state: str
+    created_at: str
+    notices: NotRequired[list[str]]
+
+
+class Account(TypedDict):
+    """Nano-shares of one account; the whole budget is 1,000,000,000."""
+
+    posted: int
+    pending: int
+    remaining: int
+    order: NotRequired[float]
+
+
+class Budget(TypedDict):
+    """What is spent and what is left."""
+
+    epsilon: float
+    delta: float
+    accounts: dict[str, Account]
+    remaining_share: float
+    epsilon_spent: float
+    largest_next_epsilon: float
+
+
+class Entry(TypedDict):
+    """One line of a dataset's ledger."""
+
+    seq: int
+    kind: str
+    release_id: str
+    simple: int
+    renyi: int
+    created_at: str
+    hash: str
+    previous_hash: str
+
+
+class Ledger(TypedDict):
+    """All lines, and whether the service itself finds the chain whole."""
+
+    items: list[Entry]
+    verified: bool
+
+
+class Price(TypedDict):
+    """What an order costs."""
+
+    epsilon: float
+    delta: float
+    shares: dict[str, int]
+
+
+class Quote(TypedDict):
+    """An order with every knob resolved, its price, and whether it fits now."""
+
+    order: Json
+    price: Price
+    fits: bool
+    remaining: Json
+
+
+class Release(TypedDict):
+    """One order on its way from reserved to published, failed or voided."""
+
+    id: str
+    dataset_id: str
+    state: str
+    order: Json
+    price: Price
+    progress: Json
+    certificate: Json | None
+    failure: str | None
+    created_at: str
+    links: dict[str, str]
+
+
+class ApiError(Exception):
+    """What the service answered instead: HTTP status, stable code, a sentence, and values to act on.
+
+    Status 0, code `unreachable`: no service answered at all.
+    """
+
+    def __init__(self, status: int, code: str, detail: str, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.values = dict(values or {})
+
+
+class Client:
+    """One service, one API key. Use as a context manager, or close()."""
+
+    def __init__(self, url: str, api_key: str | None = None, timeout: float = 60.0) -> None:
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=timeout, trust_env=not _is_local(self.url)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # -- datasets -------------------------------------------------------------------------------------------------
+
+    def create_dataset(
+        self,
+        file: str | Path,
+        schema: Mapping[str, Any],
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        name: str | None = None,
+        privacy_unit: Mapping[str, Any] | None = None,
+    ) -> Dataset:
+        """Upload a CSV or Parquet file with its declared schema and its budget, given once."""
+        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
+        return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets of this tenant."""
+        return cast("list[Dataset]", self._get("/v1/datasets")["items"])
+
+    def dataset(self, dataset_id: str) -> Dataset:
+        return cast("Dataset", self._get(f"/v1/datasets/{dataset_id}"))
+
+    def erase_dataset(self, dataset_id: str) -> None:
+        """Erase the rows; the ledger, and releases already published, stay."""
+        self._send("DELETE", f"/v1/datasets/{dataset_id}", repeat=True)
+
+    def budget(self, dataset_id: str) -> Budget:
+        return cast("Budget", self._get(f"/v1/datasets/{dataset_id}/budget"))
+
+    def ledger(self, dataset_id: str) -> Ledger:
+        return cast("Ledger", self._get(f"/v1/datasets/{dataset_id}/ledger"))
+
+    # -- releases -------------------------------------------------------------------------------------------------
+
+    def quote(self, dataset_id: str, order: Mapping[str, Any]) -> Quote:
+        """The price of an order and whether it fits; reserves nothing."""
+        reply = self._send("POST", f"/v1/datasets/{dataset_id}/quotes", repeat=True, json=dict(order))
+        return cast("Quote", reply.json())
+
+    def create_release(
+        self, dataset_id: str, order: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> Release:
+        """Order a release. Sent again after a lost connection it is still the same one order."""
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        path = f"/v1/datasets/{dataset_id}/releases"
+        return cast("Release", self._send("POST", path, repeat=True, json=dict(order), headers=headers).json())
+
+    def release(self, release_id: str) -> Release:
+        return cast("Release", self._get(f"/v1/releases/{release_id}"))
+
+    def releases(self, dataset_id: str | None = None) -> list[Release]:
+        """All releases of a dataset, or of the tenant, newest first."""
+        query = {} if dataset_id is None else {"dataset_id": dataset_id}
+        return cast("list[Release]", self._get("/v1/releases", query)["items"])
+
+    def cancel(self, release_id: str) -> Release:
+        """Cancel; free of charge if no private step has run yet."""
+        return cast("Release", self._send("POST", f"/v1/releases/{release_id}/cancel", repeat=True).json())
+
+    def wait(
+        self,
+        release_id: str,
+        *,
+        on_progress: Callable[[Release], None] | None = None,
+        timeout: float | None = None,
+    ) -> Release:
+        """Wait until the release has ended, one way or another. Raises TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        report = on_progress or (lambda _: None)
+        while True:
+            release = self.release(release_id)
+            report(release)
+            if _ended(release):
+                return release
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"release {release_id} is still {release['state']}")
+            try:
+                for event in self._events(release_id, deadline):
+                    report(event)
+            except (httpx.TransportError, ApiError, ValueError):
+                # No events to be had, for example behind a proxy that does not let them through: ask now and then.
+                time.sleep(POLL_SECONDS)
+
+    def _events(self, release_id: str, deadline: float | None) -> Iterator[Release]:
+        silence = httpx.Timeout(self._http.timeout.connect, read=EVENT_SILENCE_SECONDS)
+        headers = {"Accept": "text/event-stream"}
+        with self._http.stream("GET", f"/v1/releases/{release_id}/events", headers=headers, timeout=silence) as reply:
+            _raise_for_problem(reply)
+            for document in server_sent_documents(reply.iter_lines()):
+                yield cast("Release", document)
+                if _ended(cast("Release", document)) or (deadline is not None and time.monotonic() > deadline):
+                    return
+
+    # -- what a release leaves ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def sample(
+        self,
+        release_id: str,
+        rows: int,
+        *,
+        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        where: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> Iterator[Iterator[bytes]]:
+        """Synthetic rows as they are drawn: `with client.sample(...) as chunks: for chunk in chunks: ...`."""
+        query: dict[str, Any] = {"rows": rows, "format": format}
+        if where:
+            query["where"] = [f"{column}:{value}" for column, value in where.items()]
+        if seed is not None:
+            query["seed"] = seed
+        with self._download(f"/v1/releases/{release_id}/sample", query) as chunks:
+            yield chunks
+
+    def save_sample(
+        self,
+        release_id: str,
+        path: str | Path,
+        rows: int,
+        *,
+        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        where: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> int:
+        """Synthetic rows into a file, which appears only when it is whole; its size in bytes."""
+        with self.sample(release_id, rows, format=format, where=where, seed=seed) as chunks:
+            return _save(chunks, Path(path), on_bytes)
+
+    def save_generator(self, release_id: str, path: str | Path) -> int:
+        """The trained generator as a ZIP that works without this project; its size in bytes."""
+        with self._download(f"/v1/releases/{release_id}/generator", {}) as chunks:
+            return _save(chunks, Path(path), None)
+
+    def certificate(self, release_id: str) -> Json:
+        """What was promised and what was spent, signed."""
+        return self._get(f"/v1/releases/{release_id}/certificate")
+
+    def publish(
+        self,
+        file: str | Path,
+        schema: Mapping[str, Any],
+        order: Mapping[str, Any],
+        *,
+        epsilon: float,
+        path: str | Path,
+        rows: int = 1_000,
+        delta: float | None = None,
+        name: str | None = None,
+        privacy_unit: Mapping[str, Any] | None = None,
+        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        wait_seconds: int = 300,
+    ) -> tuple[str, Release | None]:
+        """Everything in one call: the release's id, and None when `path` now holds the sample.
+
+        A release that is not done in `wait_seconds` comes back instead; wait() for it and sample it.
+        """
+        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
+        fields |= {"order": json.dumps(dict(order)), "rows": str(rows), "format": format}
+        headers = {"Prefer": f"wait={wait_seconds}"}
+        reply = self._upload("/v1/publish", file, fields, headers, extra_seconds=wait_seconds)
+        if reply.status_code == httpx.codes.ACCEPTED:
+            release = cast("Release", reply.json())
+            return release["id"], release
+        _save(iter([reply.content]), Path(path), None)
+        return str(reply.headers["X-Release-Id"]), None
+
+    # -- keys -----------------------------------------------------------------------------------------------------
+
+    def create_key(self, name: str, scope: Literal["owner", "analyst", "reader"]) -> Json:
+        """A new key of this tenant: `id` and `key`, the latter shown only now."""
+        return cast("Json", self._send("POST", "/v1/keys", repeat=False, json={"name": name, "scope": scope}).json())
+
+    def keys(self) -> list[Json]:
+        """All keys of this tenant, without their secrets."""
+        return cast("list[Json]", self._get("/v1/keys")["items"])
+
+    def revoke_key(self, key_id: str) -> None:
+        self._send("DELETE", f"/v1/keys/{key_id}", repeat=True)
+
+    # -- HTTP -----------------------------------------------------------------------------------------------------
+
+    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Json:
+        return cast("Json", self._send("GET", path, repeat=True, params=dict(query or {})).json())
+
+    def _upload(
+        self,
+        path: str,
+        file: str | Path,
+        fields: Mapping[str, str],
+        headers: Mapping[str, str],
+        extra_seconds: float = 0.0,
+    ) -> httpx.Response:
+        file = Path(file)
+        # Reading a large table can take the service a while after its last byte has arrived.
+        read_seconds = (self._http.timeout.read or 0.0) * 10 + extra_seconds
+        timeout = httpx.Timeout(self._http.timeout.connect, read=read_seconds)
+
+        def send() -> httpx.Response:
+            with _multipart(file) as files:  # opened anew by every attempt
+                return self._http.post(path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout)
+
+        return self._attempt(send, repeat=False)
+
+    def _send(self, method: str, path: str, *, repeat: bool, **arguments: Any) -> httpx.Response:
+        return self._attempt(lambda: self._http.request(method, path, **arguments), repeat=repeat)
+
+    @contextmanager
+    def _download(self, path: str, query: Mapping[str, Any]) -> Iterator[Iterator[bytes]]:
+        request = self._http.build_request("GET", path, params=dict(query))
+        reply = self._attempt(lambda: self._http.send(request, stream=True), repeat=True)
+        try:
+            yield reply.iter_bytes()
+        except httpx.TransportError as error:  # rows already handed out cannot be called back: no second attempt
+            raise self._unreachable(error) from error
+        finally:
+            reply.close()
+
+    def _attempt(self, send: Callable[[], httpx.Response], *, repeat: bool) -> httpx.Response:
+        """One request; again, with growing pauses, when that cannot do harm.
+
+        A connection that never opened and a 503 (nothing was changed) may always be tried again; a connection that
+        broke in the middle only when the request is safe or carries an Idempotency-Key (`repeat`).
+        """
+        for attempt in range(RETRIES + 1):
+            last = attempt == RETRIES
+            try:
+                reply = send()
+            except httpx.TransportError as error:
+                never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+                if last or not (repeat or never_sent):
+                    raise self._unreachable(error) from error
+                _pause(attempt)
+                continue
+            if reply.status_code == httpx.codes.SERVICE_UNAVAILABLE and not last:
+                reply.close()
+                _pause(attempt, reply.headers.get("Retry-After"))
+                continue
+            _raise_for_problem(reply)
+            return reply
+        raise AssertionError("the last attempt returns or raises")
+
+    def _unreachable(self, error: Exception) -> ApiError:
+        return ApiError(0, "unreachable", f"no answer from {self.url}: {error or type(error).__name__}")
+
+
+def server_sent_documents(lines: Iterator[str]) -> Iterator[Json]:
+    """The JSON documents of a stream of server-sent events; comments and other fields are passed over."""
+    data: list[str] = []
+    for line in lines:
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            yield json.loads("\n".join(data))
+            data = []
+
+
+def _ended(release: Release) -> bool:
+    return release["state"] in ENDED
+
+
+def _is_local(url: str) -> bool:
+    return httpx.URL(url).host in {"127.0.0.1", "localhost", "::1"}  # never through a proxy of the environment
+
+
+def _pause(attempt: int, retry_after: str | None = None) -> None:
+    seconds = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS)
+    if retry_after is not None and retry_after.isdigit():
+        seconds = min(float(retry_after), LONGEST_PAUSE_SECONDS)
+    time.sleep(seconds * random.uniform(0.8, 1.2))  # noqa: S311 - so that many clients do not come back together
+
+
+def _upload_fields(
+    schema: Mapping[str, Any],
+    epsilon: float,
+    delta: float | None,
+    name: str | None,
+    privacy_unit: Mapping[str, Any] | None,
+) -> dict[str, str]:
+    budget = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+    fields = {"schema": json.dumps(dict(schema)), "budget": json.dumps(budget)}
+    if name is not None:
+        fields["name"] = name
+    if privacy_unit is not None:
+        fields["privacy_unit"] = json.dumps(dict(privacy_unit))
+    return fields
+
+
+@contextmanager
+def _multipart(file: Path) -> Iterator[dict[str, Any]]:
+    kind = "application/vnd.apache.parquet" if file.suffix == ".parquet" else "text/csv"
+    with file.open("rb") as stream:
+        yield {"file": (file.name, cast("IO[bytes]", stream), kind)}
+
+
+def _save(chunks: Iterator[bytes], path: Path, on_bytes: Callable[[int], None] | None) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    size = 0
+    try:
+        with unfinished.open("wb") as file:
+            for chunk in chunks:
+                size += file.write(chunk)
+                if on_bytes is not None:
+                    on_bytes(size)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return size
+
+
+def _raise_for_problem(reply: httpx.Response) -> None:
+    if reply.is_success:
+        return
+    try:
+        body = json.loads(reply.read())
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    code = str(body.get("code", "http_error"))
+    detail = str(body.get("detail") or f"{reply.status_code} {reply.reason_phrase}")
+    known = {"type", "title", "status", "detail", "code", "instance"}
+    raise ApiError(reply.status_code, code, detail, {k: v for k, v in body.items() if k not in known})

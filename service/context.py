@@ -1,0 +1,32 @@
+"""What a process holds for its whole life: settings, secrets, storage. Built once, handed down, never global."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from service.crypto import Secrets
+from service.db import transaction
+from service.settings import Settings, get_settings
+from service.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The process's outside world."""
+
+    settings: Settings
+    secrets: Secrets
+    storage: Storage
+
+    def transaction(self) -> AbstractContextManager[Session]:
+        """One transaction on this process's database."""
+        return transaction(self.settings)
+
+
+def open_context(settings: Settings | None = None) -> Context:
+    """Read the secret, open the store. The database connects at its first use."""
+    settings = settings or get_settings()
+    return Context(settings, Secrets.load(settings.secret_key_file), Storage.from_url(settings.storage_url))

@@ -1,0 +1,161 @@
+"""Draft a Table Schema from the owner's local file, and say in it that it comes from the data.
+
+This runs on the owner's machine and nothing of it is uploaded. A draft is not a declaration: categories and bounds
+that are read from private rows leak them, so the owner must replace them by what is publicly known (PRIVACY.md §5).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any
+
+from service.datasets.cells import DAY_MICROSECONDS, Cells
+from service.datasets.limits import IngestLimits
+from service.datasets.reading import check_unique, open_table
+from service.datasets.table_schema import MAX_CATEGORIES
+from service.errors import InvalidFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_MARKERS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
+_FEW_NUMBERS = 20
+_FEW_TEXTS = 100
+_LARGEST = 2**53
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+_ABOUT = (
+    "DRAFT, made by reading the private data. Categories and bounds below were read from the rows: publishing under"
+    " them as they are would leak them, and no privacy budget pays for that. Check every field, replace what was read by what is"
+    " publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
+)
+_CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the categories that are publicly known instead."
+_CHECK_RANGE = (
+    "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
+)
+_CHECK_TYPE = "DRAFT: the type was guessed from the data."
+
+
+def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
+    """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as a table."""
+    table = open_table(path, limits or IngestLimits())
+    check_unique(table.names)
+    columns = {name: _Observed(name) for name in table.names}
+    rows = 0
+    for chunk in table.chunks():
+        rows += chunk.height
+        for column in chunk:
+            columns[column.name].add(Cells(column))
+    fields, left_out = [], []
+    for observed in columns.values():
+        field = observed.field(rows)
+        if field is None:
+            left_out.append(observed.name)
+        else:
+            fields.append(field)
+    if not fields:
+        raise InvalidFile("No column of the file looks like categories, numbers or dates; write the schema by hand.")
+    markers = sorted({marker for observed in columns.values() for marker in observed.markers} | {""})
+    return {"description": _about(left_out), "fields": fields, "missingValues": markers}
+
+
+class _Observed:
+    """What one column held, in constant memory: distinct texts up to a limit, and the extent of each meaning."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.markers: set[str] = set()
+        self._texts: set[str] | None = set()
+        self._cells = self._missing = 0
+        self._whole = self._number = self._date = self._moment = self._word = 0
+        self._number_extent: tuple[float, float] | None = None
+        self._moment_extent: tuple[int, int] | None = None
+
+    def add(self, cells: Cells) -> None:
+        missing = cells.missing(_MARKERS)
+        kept = ~missing
+        self.markers.update(cells.text.filter(missing).drop_nulls().unique().to_list())
+        self._cells += int(kept.sum())
+        self._missing += int(missing.sum())
+        if self._texts is not None:
+            self._texts.update(cells.text.filter(kept).unique().to_list())
+            if len(self._texts) > MAX_CATEGORIES:
+                self._texts = None
+        number = cells.number.filter(kept & cells.number.is_finite().fill_null(value=False))
+        moment = cells.moment.filter(kept).drop_nulls()
+        self._whole += int(cells.whole.filter(kept).is_not_null().sum())
+        self._number += len(number)
+        self._moment += len(moment)
+        self._date += int((moment % DAY_MICROSECONDS == 0).sum())
+        self._word += int(cells.text.filter(kept).str.to_lowercase().is_in(["true", "false"]).sum())
+        if len(number):
+            self._number_extent = _widen(self._number_extent, float(number.min()), float(number.max()))  # type: ignore[arg-type]  # not empty
+        if len(moment):
+            self._moment_extent = _widen(self._moment_extent, int(moment.min()), int(moment.max()))  # type: ignore[arg-type]  # not empty
+
+    def field(self, rows: int) -> dict[str, Any] | None:
+        """The drafted field, or None where no closed domain can be guessed."""
+        kind, constraints, about = self._domain(rows)
+        if kind is None:
+            return None
+        if self._missing == 0:
+            constraints["required"] = True
+        return {"name": self.name, "type": kind, "description": about, "constraints": constraints}
+
+    def _domain(self, rows: int) -> tuple[str | None, dict[str, Any], str]:
+        if self._cells == 0:
+            return None, {}, ""
+        if self._word == self._cells:
+            return "boolean", {}, _CHECK_TYPE
+        if self._number == self._cells and self._number_extent is not None:
+            return self._numeric_domain(*self._number_extent)
+        if self._moment == self._cells and self._moment_extent is not None:
+            return self._moment_domain(*self._moment_extent)
+        if self._texts is None or len(self._texts) > max(_FEW_TEXTS, rows // 2):
+            return None, {}, ""
+        return "string", {"enum": sorted(self._texts)}, _CHECK_ENUM
+
+    def _numeric_domain(self, low: float, high: float) -> tuple[str | None, dict[str, Any], str]:
+        kind = "integer" if self._whole == self._cells else "number"
+        convert = int if kind == "integer" else float
+        if self._texts is not None:
+            values = sorted({convert(float(text)) for text in self._texts})
+            if len(values) == 1 or (kind == "integer" and len(values) <= _FEW_NUMBERS):
+                return kind, {"enum": values}, _CHECK_ENUM
+        low, high = _round_outwards(low, high)
+        if max(-low, high) > _LARGEST:
+            return None, {}, ""
+        return kind, {"minimum": convert(low), "maximum": convert(high)}, _CHECK_RANGE
+
+    def _moment_domain(self, low: int, high: int) -> tuple[str | None, dict[str, Any], str]:
+        """Whole years: from the first day of the first to the last day of the last."""
+        first = (_EPOCH + dt.timedelta(microseconds=low)).year
+        last = (_EPOCH + dt.timedelta(microseconds=high)).year
+        if self._date == self._cells:
+            return "date", {"minimum": f"{first:04}-01-01", "maximum": f"{last:04}-12-31"}, _CHECK_RANGE
+        bounds = {"minimum": f"{first:04}-01-01T00:00:00", "maximum": f"{last:04}-12-31T23:59:59"}
+        return "datetime", bounds, _CHECK_RANGE
+
+
+def _about(left_out: list[str]) -> str:
+    if not left_out:
+        return _ABOUT
+    names = ", ".join(repr(name) for name in left_out)
+    return (
+        f"{_ABOUT} Left out, because they are empty or look like names, identifiers or free text: {names}. Remove these columns from the"
+        " file, declare them by hand, or name one of them as the privacy unit."
+    )
+
+
+def _widen(extent: tuple[Any, Any] | None, low: Any, high: Any) -> tuple[Any, Any]:
+    return (low, high) if extent is None else (min(extent[0], low), max(extent[1], high))
+
+
+def _round_outwards(low: float, high: float) -> tuple[float, float]:
+    """Bounds on multiples of the power of ten below their distance, so that they are not one person's value."""
+    exponent = math.floor(math.log10(max(high - low, 1e-9)))
+    lowest, highest = math.floor(low / 10.0**exponent), math.ceil(high / 10.0**exponent)
+    # Built from decimal text so that 3 tenths is 0.3.
+    return float(f"{lowest}e{exponent}"), float(f"{highest}e{exponent}")

@@ -1,0 +1,69 @@
+"""`/v1/datasets`: upload, read, erase; budget and ledger."""
+
+from __future__ import annotations
+
+import uuid
+
+from fastapi import APIRouter, Request, Response, status
+from starlette.concurrency import run_in_threadpool
+
+from service.datasets import service
+from service.datasets.schemas import BudgetReply, DatasetList, DatasetReply, LedgerReply, NewDatasetReply
+from service.dependencies import ContextOf, Owner, Reader
+from service.uploads import TABLE_PROPERTIES, multipart_body, receive_upload
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+
+
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
+)
+async def create_dataset(request: Request, response: Response, context: ContextOf, principal: Owner) -> NewDatasetReply:
+    """Upload a table with its declared schema and give it a privacy budget, once.
+
+    The file is checked whole against the schema before anything is kept. The notices of the reply are for the owner:
+    they count values outside the declared domain.
+    """
+    allowed = set(TABLE_PROPERTIES)
+    async with receive_upload(request, allowed=allowed, scratch_dir=context.settings.scratch_dir) as upload:
+        declaration = service.parse_declaration(
+            schema=upload.required("schema"),
+            budget=upload.required("budget"),
+            name=upload.fields.get("name"),
+            privacy_unit=upload.fields.get("privacy_unit"),
+        )
+        dataset, notices = await run_in_threadpool(service.create, context, principal, upload.path, declaration)
+    response.headers["Location"] = f"/v1/datasets/{dataset.id}"
+    return NewDatasetReply.with_notices(dataset, notices)
+
+
+@router.get("")
+def list_datasets(context: ContextOf, principal: Reader) -> DatasetList:
+    """Your tenant's datasets, newest first."""
+    return DatasetList(items=[DatasetReply.of(dataset) for dataset in service.list_all(context, principal)])
+
+
+@router.get("/{dataset_id}")
+def read_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> DatasetReply:
+    """One dataset: its declaration and its promise, nothing of its rows."""
+    return DatasetReply.of(service.find(context, principal, dataset_id))
+
+
+@router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)
+def erase_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Owner) -> None:
+    """Destroy the rows and their key. The ledger and published releases stay; the budget is not given back."""
+    service.erase(context, principal, dataset_id)
+
+
+@router.get("/{dataset_id}/budget")
+def read_budget(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> BudgetReply:
+    """What is promised, spent and left, in nano-shares (billionths of the budget) of both accounts."""
+    return service.read_budget(context, principal, dataset_id)
+
+
+@router.get("/{dataset_id}/ledger")
+def read_ledger(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> LedgerReply:
+    """Every entry, and the result of checking the hash chain and recomputing the balances."""
+    return service.read_ledger(context, principal, dataset_id)

@@ -1,0 +1,157 @@
+"""Take an uploaded table in: checked, fingerprinted and in canonical form, by a child process with limits.
+
+A hostile file can at worst kill the child: memory, processor time and wall-clock time are limited, its environment
+holds no secret, and nothing that it or a library prints is passed on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from service.datasets.limits import IngestLimits
+from service.errors import InvalidFile, InvalidInput, TooLarge
+
+if TYPE_CHECKING:
+    from service.datasets.privacy_unit import PrivacyUnit
+    from service.datasets.table_schema import TableSchema
+
+__all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
+
+UNIT_COLUMN = "__unit__"
+_log = logging.getLogger(__name__)
+_TOO_HARD = "The file is damaged, or reading it takes more memory than is allowed."
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedTable:
+    """A table that passed. `notices` and all counts are for the owner only, except `units`."""
+
+    canonical_path: Path
+    rows: int
+    units: int
+    columns: tuple[str, ...]
+    fingerprint: bytes
+    notices: tuple[str, ...]
+
+
+def ingest_table(
+    path: Path,
+    schema: TableSchema,
+    *,
+    privacy_unit: PrivacyUnit | None,
+    limits: IngestLimits,
+    workdir: Path,
+    fingerprint_key: bytes,
+) -> IngestedTable:
+    """Check the file against the schema and write `workdir/canonical.parquet`, in the clear: encrypt it, then delete it.
+
+    Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
+    """
+    _check_unit(schema, privacy_unit)
+    canonical_path = workdir / "canonical.parquet"
+    job = {
+        "path": str(path.absolute()),
+        "canonical_path": str(canonical_path.absolute()),
+        "workdir": str(workdir.absolute()),
+        "schema": schema.as_json(),
+        "privacy_unit": None if privacy_unit is None else privacy_unit.model_dump(),
+        "limits": limits.model_dump(),
+        "fingerprint_key": fingerprint_key.hex(),
+    }
+    try:
+        table = _run_child(job, limits, workdir)
+    except BaseException:
+        canonical_path.unlink(missing_ok=True)
+        raise
+    canonical_path.chmod(0o600)
+    return IngestedTable(
+        canonical_path=canonical_path,
+        rows=table["rows"],
+        units=table["units"],
+        columns=schema.names,
+        fingerprint=bytes.fromhex(table["fingerprint"]),
+        notices=tuple(table["notices"]),
+    )
+
+
+def _check_unit(schema: TableSchema, privacy_unit: PrivacyUnit | None) -> None:
+    if schema.field(UNIT_COLUMN) is not None:
+        raise InvalidInput(f"The column name {UNIT_COLUMN!r} is reserved; rename the field.", where="schema")
+    if privacy_unit is None:
+        return
+    if schema.field(privacy_unit.column) is not None:
+        raise InvalidInput(
+            f"The privacy unit's column {privacy_unit.column!r} must not be a field of the schema: it says whose row it"
+            " is and is never published. Remove the field; the column stays in the file.",
+            where="privacy_unit.column",
+        )
+
+
+def _run_child(job: dict[str, Any], limits: IngestLimits, workdir: Path) -> dict[str, Any]:
+    child = subprocess.Popen(  # our own module, no shell, nothing of the upload on the command line
+        [sys.executable, "-m", "service.datasets.ingest_child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # a library's panic may quote cells
+        env=_environment(workdir),
+        cwd=workdir,
+        start_new_session=True,  # Ctrl-C stops the service in order; the child is stopped by its parent
+    )
+    try:
+        output, _ = child.communicate(json.dumps(job).encode(), timeout=limits.seconds)
+    except subprocess.TimeoutExpired:
+        raise _too_slow(limits) from None
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+    return _answer(output, child.returncode, limits)
+
+
+def _answer(output: bytes, status: int, limits: IngestLimits) -> dict[str, Any]:
+    if status == -signal.SIGXCPU:
+        raise _too_slow(limits)
+    if status != 0 or not output:
+        _log.warning("the reading process ended with status %s", status)
+        raise TooLarge(_TOO_HARD, limit_bytes=limits.memory_bytes)
+    answer = json.loads(output)
+    if "table" in answer:
+        table: dict[str, Any] = answer["table"]
+        return table
+    error = answer["error"]
+    if error["code"] == "memory":
+        raise TooLarge(_TOO_HARD, limit_bytes=limits.memory_bytes)
+    if error["code"] == TooLarge.code:
+        raise TooLarge(error["detail"], **error["values"])
+    if error["code"] == InvalidFile.code:
+        raise InvalidFile(error["detail"], **error["values"])
+    _log.error("reading failed unexpectedly: %s at %s", error.get("kind"), error.get("line"))
+    raise InvalidFile("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8.")
+
+
+def _too_slow(limits: IngestLimits) -> TooLarge:
+    return TooLarge(f"Reading the file took longer than {limits.seconds} seconds.", limit_seconds=limits.seconds)
+
+
+def _environment(workdir: Path) -> dict[str, str]:
+    """Only what Python and the libraries need: no database URL, no credentials."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+    package_root = str(Path(__file__).parents[2])
+    return kept | {
+        "PYTHONPATH": os.pathsep.join([package_root, *(entry for entry in sys.path if entry)]),
+        "HOME": str(workdir),
+        "TMPDIR": str(workdir),
+        "POLARS_MAX_THREADS": "2",
+        "OMP_NUM_THREADS": "2",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",  # address space is limited, and each arena reserves some
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }

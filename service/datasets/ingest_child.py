@@ -1,0 +1,161 @@
+"""The child process that touches an uploaded file: limits first, then read, check, and write the canonical table.
+
+Run as `python -m service.datasets.ingest_child`; takes one JSON document on standard input and answers with one on
+standard output. It has no network address, no database and no secret but the fingerprint key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from service.datasets.canonical import ColumnReader, Problem, refuse
+from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
+from service.datasets.cells import Cells
+from service.datasets.fingerprint import Fingerprint
+from service.datasets.limits import IngestLimits
+from service.datasets.privacy_unit import PrivacyUnit
+from service.datasets.reading import check_names, open_table
+from service.datasets.table_schema import TableSchema
+from service.errors import ImprimaturError, InvalidFile, TooLarge
+
+_STATM = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the parent asks for."""
+
+    path: Path
+    canonical_path: Path
+    workdir: Path
+    schema: TableSchema
+    privacy_unit: PrivacyUnit | None
+    limits: IngestLimits
+    fingerprint_key: bytes
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Job:
+        unit = document["privacy_unit"]
+        return cls(
+            path=Path(document["path"]),
+            canonical_path=Path(document["canonical_path"]),
+            workdir=Path(document["workdir"]),
+            schema=TableSchema.model_validate(document["schema"]),
+            privacy_unit=None if unit is None else PrivacyUnit.model_validate(unit),
+            limits=IngestLimits.model_validate(document["limits"]),
+            fingerprint_key=bytes.fromhex(document["fingerprint_key"]),
+        )
+
+
+def read_table(job: Job) -> dict[str, Any]:
+    """Read the whole file once; the canonical file is written on the way and only counts if nothing was wrong."""
+    table = open_table(job.path, job.limits)
+    unit = job.privacy_unit
+    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
+    readers = [ColumnReader(field, job.schema.missing_values) for field in job.schema.fields]
+    fingerprint = Fingerprint(job.fingerprint_key, job.schema.missing_values)
+    missing_units = 0
+    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch:
+        writer = _writer(job, Path(scratch))
+        for chunk in table.chunks():
+            columns = {column.name: Cells(column) for column in chunk}
+            fingerprint.add(columns)
+            if fingerprint.rows > job.limits.rows:
+                raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
+            frame = _frame(readers, columns)
+            unit_keys = None
+            if unit is not None:
+                missing = columns[unit.column].missing(("", *job.schema.missing_values))
+                missing_units += int(missing.sum())
+                unit_keys = columns[unit.column].canonical(missing)
+            writer.add(frame, unit_keys)
+        problems = [problem for reader in readers for problem in reader.problems()]
+        if unit is not None and missing_units:
+            what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
+            problems.insert(0, Problem(unit.column, missing_units, what))
+        refuse(problems)
+        units = writer.finish()
+    if units.count < 2:
+        what = "rows" if unit is None else "privacy units"
+        raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
+    notices = [notice for reader in readers for notice in reader.notices()]
+    if unit is not None and units.over_maximum:
+        notices.append(
+            f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
+            f" of each, only {unit.max_rows_per_unit} are used."
+        )
+    return {
+        "rows": fingerprint.rows,
+        "units": units.count,
+        "fingerprint": fingerprint.digest().hex(),
+        "notices": notices,
+    }
+
+
+def limit_resources(limits: IngestLimits) -> None:
+    """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
+    held = 0
+    with suppress(OSError):
+        held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    for kind, limit in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, held + limits.memory_bytes),
+        (resource.RLIMIT_CPU, 2 * limits.seconds),
+        (resource.RLIMIT_FSIZE, 4 * limits.unpacked_bytes),
+    ):
+        with suppress(ValueError, OSError):  # where the system has no such limit, or a stricter one
+            resource.setrlimit(kind, (limit, limit))
+
+
+def main() -> None:
+    """One job in, one answer out. Whatever goes wrong, no message of a library leaves this process."""
+    answer: dict[str, Any]
+    try:
+        job = Job.from_json(json.loads(sys.stdin.buffer.read()))
+        limit_resources(job.limits)
+        answer = {"table": read_table(job)}
+    except ImprimaturError as error:
+        answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
+    except MemoryError:
+        answer = {"error": {"code": "memory"}}
+    except BaseException as error:  # noqa: BLE001 - a panic of a library is a BaseException, and its text may quote cells
+        answer = {"error": {"code": "unexpected", "kind": type(error).__name__, "line": _own_line(error)}}
+    sys.stdout.write(json.dumps(answer))
+
+
+def _frame(readers: list[ColumnReader], columns: dict[str, Cells]) -> pl.DataFrame:
+    return pl.DataFrame([reader.read(columns[reader.field.name]) for reader in readers])
+
+
+def _writer(job: Job, scratch: Path) -> CanonicalWriter:
+    if job.privacy_unit is None:
+        return RowUnits(job.canonical_path)
+    return ColumnUnits(
+        job.canonical_path,
+        scratch,
+        expected_bytes=job.path.stat().st_size * 4,
+        max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
+    )
+
+
+def _own_line(error: BaseException) -> str:
+    """Where it happened, for the operator: file and line, no values."""
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return where
+
+
+if __name__ == "__main__":
+    main()

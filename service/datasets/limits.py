@@ -1,0 +1,36 @@
+"""How much a single upload may ask of the machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MiB = 1024 * 1024
+Size = Annotated[int, Field(ge=1)]
+
+
+class IngestLimits(BaseModel):
+    """Limits of one upload's reading; each is refused with its own sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: Size = 100_000_000
+    columns: Size = 1_001
+    field_bytes: Size = 64 * 1024
+    """Longest single cell. Every column is categorical, numeric or a date, so a long cell is a mistake or an attack."""
+    line_bytes: Size = 4 * MiB
+    """Longest header or row of a CSV."""
+    unpacked_bytes: Size = 16 * 1024 * MiB
+    """What a Parquet file may unpack to, at most."""
+    unpacked_ratio: Size = 200
+    """What a Parquet file may unpack to, as a multiple of its own size, once above `unpacked_floor_bytes`."""
+    unpacked_floor_bytes: Size = 256 * MiB
+    memory_bytes: Size = 2 * 1024 * MiB
+    """Address space of the reading process beyond its libraries."""
+    seconds: Size = 1_800
+    """Wall-clock time; processor time may be twice that, for two threads."""
+
+    def unpacked_limit(self, file_bytes: int) -> int:
+        """Most bytes a Parquet file of this size may unpack to."""
+        return min(self.unpacked_bytes, max(self.unpacked_floor_bytes, file_bytes * self.unpacked_ratio))

@@ -1,0 +1,54 @@
+"""A dataset: its public declaration, its promise, and where its encrypted rows lie."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.datasets.privacy_unit import PrivacyUnit
+from service.datasets.table_schema import TableSchema
+from service.db import Base
+from service.privacy.filters import Budget
+
+
+class Dataset(Base):
+    """One uploaded table. The rows can be erased; this row and the ledger stay."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
+    tenant_id: Mapped[uuid.UUID]
+    name: Mapped[str] = mapped_column(Text)
+    schema: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    privacy_unit: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    units: Mapped[int] = mapped_column(BigInteger)
+    epsilon: Mapped[float]
+    delta: Mapped[float]
+    renyi_order: Mapped[int]
+    renyi_capacity: Mapped[float]
+    fingerprint: Mapped[bytes] = mapped_column(LargeBinary)
+    storage_key: Mapped[str | None] = mapped_column(Text)
+    wrapped_data_key: Mapped[bytes | None] = mapped_column(LargeBinary)
+    created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+    erased_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+
+    @property
+    def table_schema(self) -> TableSchema:
+        return TableSchema.model_validate(self.schema)
+
+    @property
+    def unit(self) -> PrivacyUnit | None:
+        return None if self.privacy_unit is None else PrivacyUnit.model_validate(self.privacy_unit)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
+
+    @property
+    def state(self) -> str:
+        return "ready" if self.erased_at is None else "erased"

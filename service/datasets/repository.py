@@ -1,0 +1,47 @@
+"""The SQL of datasets. Every read names the tenant, so another tenant's id finds nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from service.datasets.models import Dataset
+from service.errors import NotFound
+
+
+def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
+    dataset = session.scalars(
+        select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
+    ).one_or_none()
+    if dataset is None:
+        raise NotFound("no such dataset")
+    return dataset
+
+
+def find_by_fingerprint(session: Session, fingerprint: bytes) -> Dataset | None:
+    return session.scalars(select(Dataset).where(Dataset.fingerprint == fingerprint)).one_or_none()
+
+
+def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
+    return session.scalars(
+        select(Dataset).where(Dataset.tenant_id == tenant_id).order_by(Dataset.created_at.desc())
+    ).all()
+
+
+def mark_erased(session: Session, dataset_id: uuid.UUID) -> str | None:
+    """Forget where the rows lie and their key; returns the storage key once, None when already erased."""
+    storage_key = session.scalars(
+        select(Dataset.storage_key).where(Dataset.id == dataset_id).with_for_update()
+    ).one_or_none()
+    if storage_key is not None:
+        session.execute(
+            update(Dataset)
+            .where(Dataset.id == dataset_id)
+            .values(storage_key=None, wrapped_data_key=None, erased_at=dt.datetime.now(dt.UTC))
+            .execution_options(synchronize_session=False)
+        )
+    return storage_key

@@ -1,0 +1,125 @@
+"""Requests and replies about datasets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.datasets.models import Dataset
+from service.privacy.orders import MAX_EPSILON
+
+
+class BudgetRequest(BaseModel):
+    """The promise for everything ever released from a dataset. δ defaults to 1/(10·n)."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    epsilon: Annotated[float, Field(gt=0.0, le=MAX_EPSILON)]
+    delta: Annotated[float | None, Field(gt=0.0, lt=1.0)] = None
+
+
+class DatasetReply(BaseModel):
+    """What everybody in the tenant may know of a dataset: all of it declared or public."""
+
+    id: uuid.UUID
+    name: str
+    units: int
+    epsilon: float
+    delta: float
+    schema_: Annotated[dict[str, Any], Field(serialization_alias="schema")]
+    privacy_unit: dict[str, Any] | None
+    state: Literal["ready", "erased"]
+    created_at: dt.datetime
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> DatasetReply:
+        return cls(**_fields(dataset))
+
+
+class NewDatasetReply(DatasetReply):
+    """The reply to the owner's upload; the notices depend on rows and are shown here only, to the owner."""
+
+    notices: list[str]
+
+    @classmethod
+    def with_notices(cls, dataset: Dataset, notices: list[str]) -> NewDatasetReply:
+        return cls(**_fields(dataset), notices=notices)
+
+
+class DatasetList(BaseModel):
+    """The tenant's datasets, newest first."""
+
+    items: list[DatasetReply]
+
+
+class SimpleAccount(BaseModel):
+    """Nano-shares of the budget under basic composition."""
+
+    posted: int
+    pending: int
+    remaining: int
+
+
+class RenyiAccount(SimpleAccount):
+    """Nano-shares of the budget at the dataset's fixed Rényi order."""
+
+    order: int
+
+
+class Accounts(BaseModel):
+    """Both accounts; an order needs room in one of them."""
+
+    simple: SimpleAccount
+    renyi: RenyiAccount
+
+
+class BudgetReply(BaseModel):
+    """What was promised, what is spent, what one more release may still ask for."""
+
+    epsilon: float
+    delta: float
+    accounts: Accounts
+    remaining_share: Annotated[float, Field(description="The larger of both accounts' remaining shares, 0 to 1.")]
+    epsilon_spent: Annotated[float, Field(description="The smaller of what the two accounts prove to be spent.")]
+    largest_next_epsilon: Annotated[float, Field(description="An IDPGAN order with default knobs and this ε fits.")]
+
+
+class LedgerEntryReply(BaseModel):
+    """One line of the ledger."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    seq: int
+    release_id: uuid.UUID
+    kind: Literal["reserve", "post", "void", "settle"]
+    simple: int
+    renyi: int
+    created_at: dt.datetime
+    previous_hash: str
+    hash: str
+
+
+class LedgerReply(BaseModel):
+    """All lines of a dataset, in order, and what a check of the chain and the balances found."""
+
+    dataset_id: uuid.UUID
+    items: list[LedgerEntryReply]
+    verified: bool
+    faults: list[str]
+
+
+def _fields(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "id": dataset.id,
+        "name": dataset.name,
+        "units": dataset.units,
+        "epsilon": dataset.epsilon,
+        "delta": dataset.delta,
+        "schema_": dataset.schema,
+        "privacy_unit": dataset.privacy_unit,
+        "state": dataset.state,
+        "created_at": dataset.created_at,
+    }

@@ -1,0 +1,232 @@
+"""Upload, read, erase. An upload is checked whole before anything of it is kept; the ledger outlives the rows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
+
+from service.auth.service import Principal
+from service.context import Context
+from service.crypto import encrypt_file
+from service.datasets import repository
+from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
+from service.datasets.models import Dataset
+from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
+from service.datasets.schemas import (
+    Accounts,
+    BudgetReply,
+    BudgetRequest,
+    LedgerEntryReply,
+    LedgerReply,
+    RenyiAccount,
+    SimpleAccount,
+)
+from service.datasets.table_schema import TableSchema, parse_table_schema
+from service.errors import DuplicateRows, InvalidInput
+from service.ledger import repository as ledger_repository
+from service.ledger import service as ledger
+from service.ledger.models import Balance
+from service.privacy.calibration import largest_epsilon
+from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
+from service.privacy.orders import IdpganOrder
+
+DEFAULT_DELTA_FACTOR = 10
+MAX_NAME_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Everything the owner says about a table before it is read."""
+
+    name: str
+    schema: TableSchema
+    budget: BudgetRequest
+    privacy_unit: PrivacyUnit | None
+
+
+def parse_declaration(*, schema: str, budget: str, name: str | None, privacy_unit: str | None) -> Declaration:
+    """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
+    name = "dataset" if name is None else name.strip()
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
+    try:
+        budget_request = BudgetRequest.model_validate(parse_json(budget, "budget"))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(["budget", *map(str, first["loc"])])
+        raise InvalidInput(f"{where}: {first['msg']}", where=where) from None
+    table_schema = parse_table_schema(parse_json(schema, "schema"))
+    unit = None if privacy_unit is None else parse_privacy_unit(parse_json(privacy_unit, "privacy_unit"))
+    return Declaration(name, table_schema, budget_request, unit)
+
+
+def parse_json(text: str, where: str) -> Any:
+    """A JSON form field; depth and size are bounded by the parser and the form."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{where}: this is not JSON", where=where) from None
+
+
+def create(context: Context, principal: Principal, upload: Path, declaration: Declaration) -> tuple[Dataset, list[str]]:
+    """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides."""
+    settings = context.settings
+    with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=settings.scratch_dir) as workdir:
+        table = ingest_table(
+            upload,
+            declaration.schema,
+            privacy_unit=declaration.privacy_unit,
+            limits=IngestLimits(
+                unpacked_bytes=settings.unpacked_limit_bytes,
+                memory_bytes=settings.ingest_memory_bytes,
+                seconds=settings.ingest_seconds,
+            ),
+            workdir=Path(workdir),
+            fingerprint_key=context.secrets.fingerprint_key,
+        )
+        delta = declaration.budget.delta or 1.0 / (DEFAULT_DELTA_FACTOR * table.units)
+        budget = open_budget(declaration.budget.epsilon, delta)
+        _refuse_duplicate(context, principal, table.fingerprint)
+        return _keep(context, principal, declaration, table, budget, Path(workdir)), list(table.notices)
+
+
+def _keep(
+    context: Context,
+    principal: Principal,
+    declaration: Declaration,
+    table: IngestedTable,
+    budget: Budget,
+    workdir: Path,
+) -> Dataset:
+    dataset_id = uuid.uuid4()
+    data_key = context.secrets.new_data_key()
+    encrypted = workdir / "rows.encrypted"
+    encrypt_file(table.canonical_path, encrypted, data_key)
+    storage_key = f"datasets/{dataset_id}/rows"
+    context.storage.put(storage_key, encrypted)
+    try:
+        with context.transaction() as session:
+            session.execute(
+                insert(Dataset).values(
+                    id=dataset_id,
+                    tenant_id=principal.tenant_id,
+                    name=declaration.name,
+                    schema=declaration.schema.as_json(),
+                    privacy_unit=None if declaration.privacy_unit is None else declaration.privacy_unit.model_dump(),
+                    units=table.units,
+                    epsilon=budget.epsilon,
+                    delta=budget.delta,
+                    renyi_order=budget.renyi_order,
+                    renyi_capacity=budget.renyi_capacity,
+                    fingerprint=table.fingerprint,
+                    storage_key=storage_key,
+                    wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
+                )
+            )
+            ledger_repository.open_account(session, dataset_id)
+            return repository.find(session, principal.tenant_id, dataset_id)
+    except BaseException as error:
+        context.storage.delete(storage_key)
+        if isinstance(error, IntegrityError):  # the same rows came twice at once, and the other was first
+            _refuse_duplicate(context, principal, table.fingerprint)
+        raise
+
+
+def _refuse_duplicate(context: Context, principal: Principal, fingerprint: bytes) -> None:
+    """Same rows, same budget (PRIVACY.md §4). Only the rows' own tenant learns which dataset it is."""
+    with context.transaction() as session:
+        existing = repository.find_by_fingerprint(session, fingerprint)
+    if existing is None:
+        return
+    values = {"dataset_id": str(existing.id)} if existing.tenant_id == principal.tenant_id else {}
+    raise DuplicateRows("these rows already have a budget; uploading them again cannot open a new one", **values)
+
+
+def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Dataset:
+    with context.transaction() as session:
+        return repository.find(session, principal.tenant_id, dataset_id)
+
+
+def list_all(context: Context, principal: Principal) -> Sequence[Dataset]:
+    with context.transaction() as session:
+        return repository.list_of_tenant(session, principal.tenant_id)
+
+
+def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None:
+    """Destroy the rows' key, then the rows. The ledger and published releases stay; asking again changes nothing."""
+    with context.transaction() as session:
+        repository.find(session, principal.tenant_id, dataset_id)
+        storage_key = repository.mark_erased(session, dataset_id)
+    if storage_key is not None:
+        context.storage.delete(storage_key)
+
+
+def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
+    """Both accounts as they stand, and what they still allow."""
+    with context.transaction() as session:
+        dataset = repository.find(session, principal.tenant_id, dataset_id)
+        balance = ledger_repository.read_balance(session, dataset_id)
+    left = ledger.Remaining.of(balance)
+    return BudgetReply(
+        epsilon=dataset.epsilon,
+        delta=dataset.delta,
+        accounts=Accounts(
+            simple=SimpleAccount(posted=balance.simple_posted, pending=balance.simple_pending, remaining=left.simple),
+            renyi=RenyiAccount(
+                order=dataset.renyi_order,
+                posted=balance.renyi_posted,
+                pending=balance.renyi_pending,
+                remaining=left.renyi,
+            ),
+        ),
+        remaining_share=max(left.simple, left.renyi) / NANO,
+        epsilon_spent=_epsilon_spent(balance, dataset.budget),
+        largest_next_epsilon=largest_epsilon(
+            IdpganOrder(method="idpgan", share="rest"),
+            units=dataset.units,
+            budget=dataset.budget,
+            simple_left=left.simple,
+            renyi_left=left.renyi,
+        ),
+    )
+
+
+def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -> LedgerReply:
+    """All lines, and whether chain and balances agree."""
+    with context.transaction() as session:
+        repository.find(session, principal.tenant_id, dataset_id)
+        faults = ledger.verify(session, dataset_id)
+        entries = ledger_repository.entries_of_dataset(session, dataset_id)
+    items = [
+        LedgerEntryReply(
+            seq=e.seq,
+            release_id=e.release_id,
+            kind=e.kind,
+            simple=e.simple,
+            renyi=e.renyi,
+            created_at=e.created_at,
+            previous_hash=bytes(e.previous_hash).hex(),
+            hash=bytes(e.hash).hex(),
+        )
+        for e in entries
+    ]
+    return LedgerReply(dataset_id=dataset_id, items=items, verified=not faults, faults=faults)
+
+
+def _epsilon_spent(balance: Balance, budget: Budget) -> float:
+    """Spent means reserved or charged. Each account proves an ε at its half of δ; the smaller one counts."""
+    simple, renyi = balance.simple_pending + balance.simple_posted, balance.renyi_pending + balance.renyi_posted
+    if simple == 0 and renyi == 0:
+        return 0.0
+    by_simple = simple / NANO * budget.epsilon
+    by_renyi = renyi_epsilon(renyi / NANO * budget.renyi_capacity, budget.account_delta, budget.renyi_order)
+    return min(by_simple, by_renyi)

@@ -1,0 +1,72 @@
+"use strict";
+// Everything shown is built with textContent: names come from people and are never markup.
+
+const NANO = 1e9;
+const message = document.getElementById("message");
+const list = document.getElementById("datasets");
+
+async function ask(path, key) {
+  const reply = await fetch(path, { headers: { Authorization: `Bearer ${key}` } });
+  const body = await reply.json();
+  if (!reply.ok) throw new Error(body.detail || `${reply.status}`);
+  return body;
+}
+
+function element(tag, text, ...children) {
+  const made = document.createElement(tag);
+  if (text) made.textContent = text;
+  made.append(...children);
+  return made;
+}
+
+function meter(label, account) {
+  const bar = element("progress");
+  bar.max = NANO;
+  bar.value = Math.min(NANO, account.posted + account.pending);
+  const row = element("div", "", element("span", label), bar, element("span", `${(account.remaining / NANO * 100).toFixed(1)} % left`));
+  row.className = "meter";
+  return row;
+}
+
+function releaseTable(releases) {
+  const head = element("tr", "", ...["Release", "State", "ε", "Progress"].map((title) => element("th", title)));
+  const rows = releases.map((release) => element("tr", "",
+    element("td", release.id.slice(0, 8)),
+    element("td", release.state),
+    element("td", release.price.epsilon.toPrecision(3)),
+    element("td", `${release.progress.step} / ${release.progress.steps} ${release.progress.phase}`)));
+  return element("table", "", element("thead", "", head), element("tbody", "", ...rows));
+}
+
+async function card(dataset, key) {
+  const [budget, releases] = await Promise.all([
+    ask(`/v1/datasets/${dataset.id}/budget`, key),
+    ask(`/v1/releases?dataset_id=${dataset.id}`, key),
+  ]);
+  const facts = `${dataset.units.toLocaleString()} units · (ε, δ) = (${budget.epsilon}, ${budget.delta.toPrecision(2)}) · ` +
+    `one more release may have ε up to ${budget.largest_next_epsilon.toPrecision(3)}`;
+  return element("article", "", element("h2", dataset.name), element("p", facts),
+    meter("simple", budget.accounts.simple), meter("Rényi", budget.accounts.renyi),
+    ...(releases.items.length ? [releaseTable(releases.items)] : [element("p", "No release yet.")]));
+}
+
+let timer = 0;
+
+async function show(key) {
+  try {
+    const datasets = (await ask("/v1/datasets", key)).items;
+    const cards = await Promise.all(datasets.map((dataset) => card(dataset, key)));
+    list.replaceChildren(...cards);
+    message.textContent = datasets.length ? "" : "No dataset yet. Upload one with POST /v1/datasets or `imprimatur publish`.";
+    timer = setTimeout(show, 2000, key);
+  } catch (problem) {
+    message.textContent = problem.message;
+    list.replaceChildren();
+  }
+}
+
+document.getElementById("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(timer);
+  show(document.getElementById("key").value.trim());
+});

@@ -1,0 +1,93 @@
+"""What a list of events costs, by dp_accounting: PLD for the (ε, δ) of one release, Rényi divergence for the ledger.
+
+Adjacency: zero-out one unit (`REPLACE_SPECIAL`). Nothing here sees data. Every number that leaves this module is
+finite and not negative, or `Unpriceable` is raised: dp_accounting itself only warns on a negative divergence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import dp_accounting
+from dp_accounting import pld, rdp
+
+from service.errors import Unpriceable
+from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
+
+ADJACENCY = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+ACCOUNTANT = "dp_accounting 0.6"
+RENYI_ORDERS: tuple[int, ...] = (*range(2, 65), *(2**power for power in range(7, 17)))
+"""Grid from which a dataset's one order α* is fixed when it is created.
+
+Whole numbers only: there the divergence of the sampled Gaussian is a finite sum, while dp_accounting's series for
+fractional orders does not converge at large q and small σ.
+"""
+
+
+def pld_of(events: Events, *, epsilon_scale: float = 1.0) -> pld.PLDAccountant:
+    """The composed privacy-loss distribution of a list.
+
+    dp_accounting's discretisation is pessimistic at any width h, so the width only trades tightness for time.
+    Measured, it adds about 0.3·h²·T to ε over T steps: h is chosen to keep that near a thousandth of ε.
+    """
+    compositions = max(1, sum(event.count for event in events))
+    interval = min(epsilon_scale * 5e-4, math.sqrt(0.003 * epsilon_scale / compositions), 1e-2)
+    interval = max(interval, 1e-5)
+    accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=interval)
+    try:
+        return accountant.compose(to_dp_event(events))
+    except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:
+        raise Unpriceable("the privacy loss of this order is too large to compute") from error
+
+
+def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> float:
+    """Smallest ε, up to discretisation from above, for which the list is (ε, δ)-DP.
+
+    Source: Koskela et al. 2020; Doroshenko et al. 2022, as in dp_accounting.
+    """
+    return _checked(pld_of(events, epsilon_scale=epsilon_scale).get_epsilon(delta), "ε")
+
+
+def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[float]:
+    """Rényi divergence ρ(α) of the whole list at each order, the larger of both directions."""
+    accountant = rdp.RdpAccountant(list(orders), ADJACENCY)
+    try:
+        accountant.compose(to_dp_event(events))
+    except (OverflowError, ValueError, ArithmeticError) as error:
+        raise Unpriceable("the Rényi divergence of this order cannot be computed") from error
+    return [_checked(float(value), "Rényi divergence") for value in accountant.rdp]
+
+
+def renyi_divergence(events: Sequence[Event], order: int) -> float:
+    """ρ(α) at the dataset's own order."""
+    return renyi_divergences(events, [order])[0]
+
+
+def first_steps(events: Events, steps: int) -> Events:
+    """The list cut after `steps` private steps: what has really run when a person stops a release early."""
+    kept: list[Event] = []
+    left = steps
+    for event in events:
+        if not isinstance(event, SampledStepEvent):
+            kept.append(event)
+            continue
+        if left <= 0:
+            break
+        count = min(left, event.count)
+        kept.append(
+            SampledStepEvent(
+                event.sampling_probability,
+                event.gradient_noise_multiplier,
+                event.histogram_noise_multiplier,
+                count,
+            )
+        )
+        left -= count
+    return tuple(kept)
+
+
+def _checked(value: float, what: str) -> float:
+    if not math.isfinite(value) or value < 0.0:
+        raise Unpriceable(f"the {what} of this order is not a finite, non-negative number")
+    return value

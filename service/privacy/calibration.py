@@ -1,0 +1,228 @@
+"""From an order to its price: the least noise whose PLD ε stays at or below the requested one, within 1 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from dp_accounting.pld import PLDAccountant
+
+from service.errors import InvalidOrder, Unpriceable
+from service.privacy.accounting import pld_of, renyi_divergence
+from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json
+from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
+from service.privacy.orders import AdaptiveThresholds, IdpganOrder, Order, default_sampling_probability
+from service.privacy.schedules import noise_levels
+
+TOLERANCE = 0.01
+"""The price lies in [(1 - TOLERANCE)·ε, ε]."""
+
+_AIM = 0.997
+"""Where inside that interval the search aims: near the top, with room for the last secant step."""
+
+SMALLEST_NOISE = 1e-2
+LARGEST_NOISE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one release costs: its own (ε, δ) by PLD, its shares of both accounts, and the list it will execute."""
+
+    epsilon: float
+    delta: float
+    shares: Shares
+    events: Events
+    pld_epsilon: float
+    renyi_divergence: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "pld_epsilon": self.pld_epsilon,
+            "renyi_divergence": self.renyi_divergence,
+            "shares": {"simple": self.shares.simple, "renyi": self.shares.renyi},
+            "events": events_to_json(self.events),
+        }
+
+
+def resolve_order(order: Order, *, units: int) -> Order:
+    """Fill in what depends on the public n. The result is what the worker executes."""
+    if order.sampling_probability is not None:
+        return order
+    return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+
+
+def price_order(order: Order, *, units: int, budget: Budget) -> Price:
+    """Price an order from the order, n and the dataset's budget alone; reads no private row.
+
+    A release with share s of the budget is calibrated to be (s·ε, s·δ/2)-DP.
+    """
+    share = _requested_share(order, budget)
+    epsilon = float(share * exact(budget.epsilon))
+    delta = float(share * exact(budget.delta) / 2)
+    resolved = resolve_order(order, units=units)
+    events, pld_epsilon = _calibrate(resolved.model_copy(update={"epsilon": None, "share": None}), epsilon, delta)
+    divergence = renyi_divergence(events, budget.renyi_order)
+    shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
+    return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
+
+
+def largest_epsilon(order: Order, *, units: int, budget: Budget, simple_left: int, renyi_left: int) -> float:
+    """Largest ε (to about 1 %) that an order with these knobs may ask for and still fit one of the accounts."""
+    by_simple = float(Fraction(max(0, simple_left), NANO) * exact(budget.epsilon))
+    if renyi_left <= 0 or by_simple >= budget.epsilon:
+        return by_simple
+    resolved = resolve_order(order, units=units).model_copy(update={"epsilon": None, "share": None})
+    return max(by_simple, _largest_epsilon_by_renyi(resolved, budget, renyi_left))
+
+
+def idpgan_events(order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float) -> Events:
+    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3)."""
+    if order.sampling_probability is None:
+        raise InvalidOrder("sampling_probability must be resolved before pricing")
+    events: list[Event] = []
+    if order.condition_on is not None:
+        events.append(GaussianEvent("label_counts", label_noise_multiplier))
+    levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=order.sampling_probability)
+    thresholds = order.thresholds
+    step = 0
+    for level, count in levels:
+        sigma = noise_multiplier * level
+        end = step + count
+        while step < end:
+            length, with_histogram = _run_length(thresholds, step, end)
+            histogram = sigma * thresholds.noise_ratio if with_histogram else None  # type: ignore[union-attr]
+            events.append(SampledStepEvent(order.sampling_probability, sigma, histogram, length))
+            step += length
+    return tuple(events)
+
+
+def _run_length(thresholds: Any, step: int, end: int) -> tuple[int, bool]:
+    """How many steps from `step` look alike, and whether they carry a histogram (at every multiple of every_steps)."""
+    if not isinstance(thresholds, AdaptiveThresholds):
+        return end - step, False
+    every = thresholds.every_steps
+    if every == 1:
+        return end - step, True
+    if step % every == 0:
+        return 1, True
+    return min(end - step, every - step % every), False
+
+
+def _requested_share(order: Order, budget: Budget) -> Fraction:
+    if order.epsilon is not None:
+        share = exact(order.epsilon) / exact(budget.epsilon)
+    elif isinstance(order.share, float):
+        share = exact(order.share)
+    else:
+        raise InvalidOrder("share 'rest' must be resolved against the ledger before pricing")
+    return share
+
+
+@lru_cache(maxsize=4_096)
+def _calibrate(order: IdpganOrder, epsilon: float, delta: float) -> tuple[Events, float]:
+    """Least σ_0 with PLD ε in [(1 - TOLERANCE)·ε, ε]; returns the list and its PLD ε. Cached: prices never change."""
+    label_noise = _label_noise(order, epsilon, delta)
+
+    def events_at(noise_multiplier: float) -> Events:
+        return idpgan_events(order, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise)
+
+    def epsilon_at(noise_multiplier: float) -> float:
+        return float(pld_of(events_at(noise_multiplier), epsilon_scale=epsilon).get_epsilon(delta))
+
+    noise_multiplier, reached = _search(epsilon_at, epsilon, _central_limit_guess(events_at, epsilon, delta))
+    return events_at(noise_multiplier), reached
+
+
+def _search(epsilon_at: Callable[[float], float], target: float, guess: float) -> tuple[float, float]:
+    """Find noise whose ε lies just below `target`: secant steps on log-log axes, kept inside a shrinking bracket."""
+    low, high = math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE)
+    aim = math.log(target * _AIM)
+    point = min(max(math.log(guess), low), high)
+    slope = -1.0  # ε falls about like 1/σ
+    last: tuple[float, float] | None = None
+    for _ in range(60):
+        reached = epsilon_at(math.exp(point))
+        if math.isnan(reached) or reached < 0.0:
+            break
+        if (1.0 - TOLERANCE) * target <= reached <= target:
+            return math.exp(point), reached
+        low, high = (point, high) if reached > target else (low, point)
+        if high - low < 1e-9:
+            break
+        if 0.0 < reached < math.inf:
+            here = (point, math.log(reached))
+            if last is not None and here[0] != last[0]:
+                slope = min(-1e-2, (here[1] - last[1]) / (here[0] - last[0]))
+            last = here
+            proposal = point + (aim - here[1]) / slope
+        else:
+            proposal = (low + high) / 2.0
+        point = proposal if low < proposal < high else (low + high) / 2.0
+    raise Unpriceable("no amount of noise gives this order the requested epsilon; change sampling_probability or steps")
+
+
+def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, delta: float) -> float:
+    """A first σ_0 from the Gaussian limit of composition (Bu et al. 2020): Σ count·q²(e^{1/σ²} - 1) = 1/σ_G².
+
+    Only where the search begins; the price itself never rests on it.
+    """
+    precision = get_sigma_gaussian(epsilon, delta) ** -2
+
+    def limit(noise_multiplier: float) -> float:
+        total = 0.0
+        for event in events_at(noise_multiplier):
+            inverse = event.joint_noise_multiplier**-2
+            q = event.sampling_probability
+            total += event.count * (
+                inverse if q == 1.0 or inverse > 50.0 else min(inverse, q * q * math.expm1(inverse))
+            )
+        return total
+
+    low, high = math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE)
+    return math.exp(_bisect(lambda x: limit(math.exp(x)) - precision, low, high))
+
+
+def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
+    """σ of the label counts: a fixed part of the precision 1/σ² that one Gaussian release of this (ε, δ) would have."""
+    return float(get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
+
+
+@lru_cache(maxsize=4_096)
+def _largest_epsilon_by_renyi(order: IdpganOrder, budget: Budget, renyi_left: int) -> float:
+    """The ε of the release whose ρ(α*) just fits, less 1 % so that its own calibration surely fits too."""
+    room = renyi_left / NANO * budget.renyi_capacity * (1.0 - TOLERANCE / 10.0)
+    epsilon = budget.epsilon * renyi_left / NANO
+    for _ in range(3):  # the label counts' noise depends on the ε that is sought; two rounds settle it
+        label_noise = _label_noise(order, epsilon, budget.account_delta * epsilon / budget.epsilon)
+
+        def events_at(noise_multiplier: float, label_noise: float = label_noise) -> Events:
+            return idpgan_events(order, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise)
+
+        def excess(log_noise: float, events_at: Callable[[float], Events] = events_at) -> float:
+            return renyi_divergence(events_at(math.exp(log_noise)), budget.renyi_order) - room
+
+        log_noise = _bisect(excess, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
+        loss = pld_of(events_at(math.exp(log_noise)), epsilon_scale=epsilon)
+
+        def surplus(share: float, loss: PLDAccountant = loss) -> float:
+            return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
+
+        epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
+        if order.condition_on is None:
+            break
+    return epsilon * (1.0 - TOLERANCE)
+
+
+def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Root of a falling function to one part in a million, from the side where it is not positive."""
+    while high - low > 1e-6 * max(1e-3, abs(high)):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if falling(middle) > 0.0 else (low, middle)
+    return high

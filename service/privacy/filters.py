@@ -1,0 +1,92 @@
+"""The two accounts of a dataset's privacy filter (PRIVACY.md §4). An order is admitted iff at least one has room.
+
+Amounts are integers: nano-shares, billionths of the budget. Costs are rounded up. No float is compared in the ledger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from service.errors import InvalidInput, Unpriceable
+from service.privacy.accounting import RENYI_ORDERS
+
+NANO = 1_000_000_000
+"""Capacity of each account, in nano-shares."""
+
+LARGEST_COST = 1_000 * NANO
+"""Any cost above capacity closes its account alike, so larger ones are written as this; sums stay inside 64 bits."""
+
+ROUNDING_GUARD = 1e-9
+"""Relative addition to a float before rounding up, far above the error of the double that carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The promise of a dataset: (ε, δ) for everything ever released from it, and the fixed Rényi order α*."""
+
+    epsilon: float
+    delta: float
+    renyi_order: int
+    renyi_capacity: float
+
+    @property
+    def account_delta(self) -> float:
+        """Each account owns half of δ."""
+        return self.delta / 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a release costs in each account, in nano-shares."""
+
+    simple: int
+    renyi: int
+
+    def __post_init__(self) -> None:
+        for cost in (self.simple, self.renyi):
+            if not 0 <= cost <= LARGEST_COST:
+                raise Unpriceable("a cost must be a finite, non-negative number of nano-shares")
+
+
+def open_budget(epsilon: float, delta: float) -> Budget:
+    """Fix α* and the Rényi capacity B for a new dataset.
+
+    B(α) = ε - ln(1 - 1/α) + ln(α δ/2)/(α - 1); α* maximises B(α)/α over the grid.
+    Source: conversion of Canonne, Kamath, Steinke 2020, Prop. 12; filter of Feldman & Zrnic 2021, fixed order.
+    """
+    order = max(RENYI_ORDERS, key=lambda alpha: renyi_capacity(epsilon, delta / 2.0, alpha) / alpha)
+    capacity = renyi_capacity(epsilon, delta / 2.0, order)
+    if capacity <= 0.0:
+        raise InvalidInput("epsilon is too small for this delta: the Rényi account would have no room", where="budget")
+    return Budget(epsilon, delta, order, capacity)
+
+
+def renyi_capacity(epsilon: float, delta: float, order: int) -> float:
+    """Largest Rényi divergence of order α that implies (ε, δ)-DP."""
+    return epsilon - math.log1p(-1.0 / order) + math.log(order * delta) / (order - 1.0)
+
+
+def renyi_epsilon(divergence: float, delta: float, order: int) -> float:
+    """ε implied at δ by a Rényi divergence of order α; the inverse of `renyi_capacity`."""
+    return max(0.0, divergence + math.log1p(-1.0 / order) - math.log(order * delta) / (order - 1.0))
+
+
+def simple_cost(share: Fraction) -> int:
+    """Nano-shares of the simple account, rounded up exactly."""
+    return min(LARGEST_COST, math.ceil(share * NANO))
+
+
+def renyi_cost(divergence: float, budget: Budget) -> int:
+    """Nano-shares of the Rényi account: ρ(α*)/B, rounded up with a guard for the float that carries it."""
+    ratio = divergence / budget.renyi_capacity * (1.0 + ROUNDING_GUARD)
+    if not math.isfinite(ratio) or ratio < 0.0:
+        raise Unpriceable("the Rényi cost of this order is not a finite, non-negative number")
+    return min(LARGEST_COST, math.ceil(Fraction(ratio) * NANO))
+
+
+def exact(value: float) -> Fraction:
+    """The number as its writer meant it: 0.1 is one tenth, not the nearest double."""
+    return Fraction(Decimal(repr(value)))

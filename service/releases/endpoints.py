@@ -1,0 +1,178 @@
+"""`/v1/datasets/{id}/quotes|releases` and `/v1/releases`: order, watch, cancel, and fetch what was published."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Query, Request, Response, status
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from service.auth.service import Principal
+from service.context import Context
+from service.dependencies import Analyst, ContextOf, Reader
+from service.errors import InvalidInput, NotFound
+from service.releases import service
+from service.releases.models import ENDED, Release
+from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+
+router = APIRouter(prefix="/v1", tags=["releases"])
+
+POLL_SECONDS = 0.25
+KEEP_ALIVE_SECONDS = 15.0
+EVENTS_LIMIT_SECONDS = 3_600.0
+
+OrderBody = Annotated[
+    dict[str, Any],
+    Body(
+        description="An order; `method` and one of `epsilon`, `share` are enough.",
+        examples=[{"method": "idpgan", "epsilon": 4}],
+    ),
+]
+
+
+@router.post("/datasets/{dataset_id}/quotes")
+def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
+    """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
+    order, price, _ = service.price(context, principal, dataset_id, body)
+    left = service.remaining(context, principal, dataset_id)
+    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    return QuoteReply(
+        order=order.model_dump(mode="json"),
+        price=PriceReply.of(price),
+        steps=order.steps,
+        first_noise_multiplier=multipliers[0],
+        last_noise_multiplier=multipliers[-1],
+        fits=left.fits(price.shares),
+        remaining=SharesReply.model_validate(left),
+    )
+
+
+@router.post("/datasets/{dataset_id}/releases", status_code=status.HTTP_202_ACCEPTED)
+def order_release(
+    dataset_id: uuid.UUID,
+    body: OrderBody,
+    response: Response,
+    context: ContextOf,
+    principal: Analyst,
+    idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
+) -> ReleaseReply:
+    """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit."""
+    release = service.order_release(context, principal, dataset_id, body, idempotency_key)
+    response.headers["Location"] = f"/v1/releases/{release.id}"
+    return ReleaseReply.of(release)
+
+
+@router.get("/releases")
+def list_releases(context: ContextOf, principal: Reader, dataset_id: uuid.UUID | None = None) -> ReleaseList:
+    """Your tenant's releases, newest first."""
+    return ReleaseList(items=[ReleaseReply.of(r) for r in service.list_all(context, principal, dataset_id)])
+
+
+@router.get("/releases/{release_id}")
+def read_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> ReleaseReply:
+    """One release: state, price, progress, and its certificate once published."""
+    return ReleaseReply.of(service.find(context, principal, release_id))
+
+
+@router.get("/releases/{release_id}/events", response_class=StreamingResponse)
+def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
+    """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release."""
+    first = service.find(context, principal, release_id)
+    return StreamingResponse(
+        _events(context, principal, first), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
+
+
+@router.post("/releases/{release_id}/cancel")
+def cancel_release(release_id: uuid.UUID, context: ContextOf, principal: Analyst) -> ReleaseReply:
+    """Stop a release. Before its first private step it costs nothing; afterwards the charge is settled."""
+    return ReleaseReply.of(service.cancel(context, principal, release_id))
+
+
+@router.get("/releases/{release_id}/sample", response_class=StreamingResponse)
+def read_sample(
+    release_id: uuid.UUID,
+    request: Request,
+    context: ContextOf,
+    principal: Reader,
+    rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
+    format: Annotated[SampleFormat, Query(description="csv, jsonl, parquet or arrow.")] = "csv",  # noqa: A002
+    where: Annotated[str | None, Query(max_length=1_000, description="COLUMN:VALUE; only such rows.")] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
+) -> StreamingResponse:
+    """Synthetic rows from a published release. Drawing them costs no budget, however many."""
+    release = service.find_published(context, principal, release_id)
+    return sample_response(request, context, release, rows=rows, sample_format=format, where=where, seed=seed)
+
+
+@router.get("/releases/{release_id}/generator", response_class=Response)
+def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
+    """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime."""
+    release = service.find_published(context, principal, release_id)
+    name = f"generator-{release_id}.zip"
+    return StreamingResponse(
+        context.storage.stream(_bundle_key(release)),
+        media_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@router.get("/releases/{release_id}/certificate")
+def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> JSONResponse:
+    """What exactly is promised about this release, signed."""
+    return JSONResponse(service.find_published(context, principal, release_id).certificate)
+
+
+def sample_response(
+    request: Request,
+    context: Context,
+    release: Release,
+    *,
+    rows: int,
+    sample_format: SampleFormat,
+    where: str | None = None,
+    seed: int | None = None,
+    headers: dict[str, str] | None = None,
+) -> StreamingResponse:
+    """A stream of rows; a wrong request is refused before the first byte."""
+    limit = context.settings.sample_rows_limit
+    if rows > limit:
+        raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
+    samplers: SamplerCache = request.app.state.samplers
+    sampler = samplers.get(_bundle_key(release))
+    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
+    return StreamingResponse(
+        pieces,
+        media_type=media_type(sample_format),
+        headers={"Content-Disposition": f'attachment; filename="synthetic.{sample_format}"', **(headers or {})},
+    )
+
+
+def _bundle_key(release: Release) -> str:
+    if release.bundle_key is None:
+        raise NotFound("this release has no bundle")
+    return release.bundle_key
+
+
+def _events(context: Context, principal: Principal, release: Release) -> Iterator[str]:
+    """Looks at Postgres a few times a second and speaks when something moved."""
+    began = spoke = time.monotonic()
+    last: tuple[str, str, int] | None = None
+    while True:
+        seen = (release.state, release.phase, release.step)
+        if seen != last:
+            kind = "state" if last is None or last[0] != seen[0] else "progress"
+            yield f"event: {kind}\ndata: {json.dumps(ReleaseReply.of(release).model_dump(mode='json'))}\n\n"
+            last, spoke = seen, time.monotonic()
+        elif time.monotonic() - spoke > KEEP_ALIVE_SECONDS:
+            yield ": still here\n\n"
+            spoke = time.monotonic()
+        if release.state in ENDED or time.monotonic() - began > EVENTS_LIMIT_SECONDS:
+            return
+        time.sleep(POLL_SECONDS)
+        release = service.find(context, principal, release.id)

@@ -1,0 +1,62 @@
+"""A release: an order, its price, and how far it has come."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.db import Base
+from service.privacy.events import Events, events_from_json
+from service.privacy.filters import Shares
+from service.privacy.orders import Order, parse_order
+
+ACTIVE = ("reserved", "charged")
+ENDED = ("published", "failed", "voided")
+
+
+class Release(Base):
+    """States: reserved → charged → published | failed, reserved → voided."""
+
+    __tablename__ = "releases"
+
+    id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
+    tenant_id: Mapped[uuid.UUID]
+    dataset_id: Mapped[uuid.UUID]
+    state: Mapped[str] = mapped_column(Text)
+    order_: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    price: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    simple_cost: Mapped[int] = mapped_column(BigInteger)
+    renyi_cost: Mapped[int] = mapped_column(BigInteger)
+    idempotency_key: Mapped[str | None] = mapped_column(Text)
+    body_digest: Mapped[bytes] = mapped_column(LargeBinary)
+    phase: Mapped[str] = mapped_column(Text)
+    step: Mapped[int] = mapped_column(BigInteger)
+    steps: Mapped[int] = mapped_column(BigInteger)
+    cancel_requested: Mapped[bool]
+    failure: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[int]
+    lease_token: Mapped[int] = mapped_column(BigInteger)
+    lease_expires_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    enqueued_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+    sends: Mapped[int]
+    bundle_key: Mapped[str | None] = mapped_column(Text)
+    certificate: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+    updated_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+
+    @property
+    def order(self) -> Order:
+        return parse_order(self.order_)
+
+    @property
+    def events(self) -> Events:
+        return events_from_json(self.price["events"])
+
+    @property
+    def cost(self) -> Shares:
+        return Shares(self.simple_cost, self.renyi_cost)

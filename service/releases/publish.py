@@ -1,0 +1,114 @@
+"""`POST /v1/publish`: a table in, a synthetic table out, in one call."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Annotated, Any, cast, get_args
+
+from fastapi import APIRouter, Header, Request, Response, status
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from service.auth.service import Principal
+from service.context import Context
+from service.datasets import service as datasets
+from service.datasets.models import Dataset
+from service.dependencies import ContextOf, Owner
+from service.errors import ImprimaturError, InvalidInput
+from service.privacy.orders import parse_order
+from service.releases import service
+from service.releases.endpoints import POLL_SECONDS, sample_response
+from service.releases.models import ENDED, Release
+from service.releases.sampling import SampleFormat
+from service.releases.schemas import ReleaseReply
+from service.uploads import TABLE_PROPERTIES, Upload, multipart_body, receive_upload
+
+router = APIRouter(prefix="/v1", tags=["publish"])
+
+PROPERTIES: dict[str, Any] = {
+    **TABLE_PROPERTIES,
+    "order": {"type": "string", "description": 'JSON: {"method": "idpgan", "epsilon": 4}.'},
+    "rows": {"type": "string", "description": "How many synthetic rows come back; default 1000."},
+    "format": {"type": "string", "enum": list(get_args(SampleFormat)), "description": "Default csv."},
+}
+
+
+@router.post(
+    "/publish",
+    response_class=Response,
+    responses={
+        200: {"description": "The synthetic sample.", "content": {"text/csv": {}}},
+        202: {"description": "Not done yet: the release to watch.", "model": ReleaseReply},
+    },
+    openapi_extra=multipart_body(["file", "schema", "budget", "order"], PROPERTIES),
+)
+async def publish(
+    request: Request,
+    context: ContextOf,
+    principal: Owner,
+    prefer: Annotated[str | None, Header(description="wait=N: wait up to N seconds for the sample.")] = None,
+    idempotency_key: Annotated[str | None, Header(description="Of the order; makes a repeated post harmless.")] = None,
+) -> Response:
+    """Upload a table, give it a budget and order a release at once.
+
+    With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release.
+    """
+    wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
+    async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
+        rows, sample_format = _wanted_sample(upload)
+        dataset, release = await run_in_threadpool(_upload_and_order, context, principal, upload, idempotency_key)
+    headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
+    release = await run_in_threadpool(_wait, context, principal, release, wait_seconds)
+    if release.state == "published":
+        return await run_in_threadpool(
+            lambda: sample_response(request, context, release, rows=rows, sample_format=sample_format, headers=headers)
+        )
+    body = ReleaseReply.of(release).model_dump(mode="json")
+    location = {"Location": f"/v1/releases/{release.id}"}
+    return JSONResponse(body, status.HTTP_202_ACCEPTED, {**headers, **location})
+
+
+def _upload_and_order(
+    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None
+) -> tuple[Dataset, Release]:
+    """Everything that can be refused without the rows is refused before they are read."""
+    declaration = datasets.parse_declaration(
+        schema=upload.required("schema"),
+        budget=upload.required("budget"),
+        name=upload.fields.get("name"),
+        privacy_unit=upload.fields.get("privacy_unit"),
+    )
+    document = datasets.parse_json(upload.required("order"), "order")
+    parse_order(document)
+    dataset, _ = datasets.create(context, principal, upload.path, declaration)
+    try:
+        return dataset, service.order_release(context, principal, dataset.id, document, idempotency_key)
+    except ImprimaturError as error:
+        # The upload stands; its owner must learn where it is.
+        error.values["dataset_id"] = str(dataset.id)
+        raise
+
+
+def _wanted_sample(upload: Upload) -> tuple[int, SampleFormat]:
+    rows = upload.fields.get("rows", "1000")
+    if not rows.isascii() or not rows.isdigit() or len(rows) > 12:
+        raise InvalidInput("rows: give a whole number", where="rows")
+    sample_format = upload.fields.get("format", "csv")
+    if sample_format not in get_args(SampleFormat):
+        raise InvalidInput(f"format: choose one of {', '.join(get_args(SampleFormat))}", where="format")
+    return int(rows), cast("SampleFormat", sample_format)
+
+
+def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:
+    deadline = time.monotonic() + seconds
+    while release.state not in ENDED and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+        release = service.find(context, principal, release.id)
+    return release
+
+
+def _wait_seconds(prefer: str | None) -> float:
+    """The N of `Prefer: wait=N` (RFC 7240); other preferences are ignored, as the RFC asks."""
+    found = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})", prefer or "", re.IGNORECASE)
+    return float(found.group(1)) if found else 0.0

@@ -1,0 +1,393 @@
+"""Draws synthetic rows from a published table generator. Needs numpy and onnxruntime, nothing else.
+
+    python sample.py --rows 1000
+    python sample.py --rows 1000 --seed 7 --where CLASS:1 --format jsonl -o rows.jsonl
+
+A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
+them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
+logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import onnxruntime
+
+Array = np.ndarray[Any, Any]
+Mask = Callable[[Array], Array]
+
+LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wide tables crawl
+ROWS_AT_A_TIME = (256, 4_096)
+RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
+PATIENCE = 200_000  # rows drawn before that is judged
+
+
+class SamplingError(ValueError):
+    """The request cannot be met; the message says why and what to do."""
+
+
+class CategoryColumn:
+    """Declared categories. A drawn column is their codes; null, where allowed, is the last of `values`."""
+
+    def __init__(self, config: Mapping[str, Any], missing_value: str) -> None:
+        self.name: str = config["name"]
+        self.type: str = config["type"]
+        self.size: int = config["size"]
+        self.missing: bool = config["values"][-1] is None
+        self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
+        plain = [missing_value if v is None else _text(v) for v in self.values]
+        self._code_of_text: dict[str, int] = {}
+        for code, text in enumerate(plain):
+            self._code_of_text.setdefault(text, code)
+        self._values = _objects(self.values)
+        self._texts = _objects(
+            [quoted(text, empty_too=v is not None) for v, text in zip(self.values, plain, strict=True)]
+        )
+        self._jsons = _objects([json.dumps(v, ensure_ascii=False) for v in self.values])
+
+    def fill(self, codes: Array, _rng: np.random.Generator) -> Array:
+        return codes
+
+    def to_values(self, drawn: Array) -> list[Any]:
+        return self._values[drawn].tolist()  # type: ignore[no-any-return]
+
+    def to_texts(self, drawn: Array) -> list[str]:
+        return self._texts[drawn].tolist()  # type: ignore[no-any-return]
+
+    def to_jsons(self, drawn: Array) -> list[str]:
+        return self._jsons[drawn].tolist()  # type: ignore[no-any-return]
+
+    def code_of(self, wanted: Any) -> int:
+        """The code of a value, given as itself or as text."""
+        if wanted is None and self.missing:
+            return self.size - 1
+        text = _text(wanted)
+        if self.type == "number":
+            with suppress(ValueError):
+                text = _text(float(text))
+        if text not in self._code_of_text:
+            some = ", ".join(list(self._code_of_text)[:20])
+            raise SamplingError(f"{self.name} has no value {text!r}; its values are: {some}")
+        return self._code_of_text[text]
+
+    def where(self, wanted: Any) -> Mask:
+        code = self.code_of(wanted)
+        return lambda drawn: drawn == code
+
+
+class GridColumn:
+    """A range cut into cells. A drawn column is a masked array of numbers; masked is missing.
+
+    Values are whole multiples of a step: 1 for integers, days and seconds; for numbers the power of ten that cuts the
+    cell into at least a thousand, so that they are written shortly. Cells are [low, high), and the last cell of a
+    number column includes its end.
+    """
+
+    def __init__(self, config: Mapping[str, Any], missing_value: str) -> None:
+        self.name: str = config["name"]
+        self.type: str = config["type"]
+        self.size: int = config["size"]
+        self.missing: bool = config["missing"]
+        self.edges = np.array(config["edges"], dtype=np.float64)
+        self._missing_value = missing_value
+        self._missing_text = quoted(missing_value, empty_too=False)
+        low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
+        steps_per_one = np.ones_like(low)
+        if self.type == "number":
+            high[-1] = self.edges[-1]
+            most_decimals = np.floor(np.log10(2**53 / np.maximum(np.abs(low), np.abs(high)).clip(1e-290)))
+            steps_per_one = 10.0 ** np.minimum(np.ceil(3 - np.log10(np.diff(self.edges))).clip(0), most_decimals)
+        first, last = np.ceil(low * steps_per_one), np.floor(high * steps_per_one)
+        first += first / steps_per_one < low  # products round
+        last -= last / steps_per_one > high
+        self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
+        self._steps = np.maximum(last - first + 1, 1)  # a cell too narrow for a step holds its end
+
+    def fill(self, codes: Array, rng: np.random.Generator) -> Array:
+        """A uniform value inside each drawn cell."""
+        cells = np.minimum(codes, len(self._steps) - 1)
+        numbers = self._first[cells] + np.floor(rng.random(len(cells)) * self._steps[cells])
+        if self.type == "number":
+            numbers = np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
+        else:
+            numbers = numbers.astype(np.int64)
+        return np.ma.MaskedArray(numbers, mask=codes == self.size - 1 if self.missing else np.ma.nomask)
+
+    def to_values(self, drawn: Array) -> list[Any]:
+        values: list[Any]
+        if self.type == "date":
+            values = np.datetime_as_string(np.ma.getdata(drawn).astype("datetime64[D]")).tolist()
+        elif self.type == "datetime":
+            values = np.datetime_as_string(np.ma.getdata(drawn).astype("datetime64[s]")).tolist()
+        else:
+            values = np.ma.getdata(drawn).tolist()
+        return self._with_missing(values, drawn, None)
+
+    def to_texts(self, drawn: Array) -> list[str]:
+        return self._with_missing(list(map(str, self.to_values(drawn))), drawn, self._missing_text)
+
+    def to_jsons(self, drawn: Array) -> list[str]:
+        pattern = "%s" if self.type in {"integer", "number"} else '"%s"'
+        return self._with_missing([pattern % value for value in self.to_values(drawn)], drawn, "null")
+
+    def _with_missing(self, values: list[Any], drawn: Array, missing: Any) -> list[Any]:
+        if self.missing:
+            for index in np.flatnonzero(np.ma.getmaskarray(drawn)).tolist():
+                values[index] = missing
+        return values
+
+    def where(self, wanted: Any) -> Mask:
+        if self.missing and (wanted is None or wanted == self._missing_value):
+            return np.ma.getmaskarray
+        if self.type not in {"integer", "date"}:
+            raise SamplingError(
+                f"{self.name}: a {self.type} cannot be a condition; take a category, an integer or a date"
+            )
+        try:
+            number = int(_text(wanted)) if self.type == "integer" else _days(_text(wanted))
+        except ValueError:
+            raise SamplingError(f"{self.name}: {wanted!r} is not a value of a column of type {self.type}") from None
+        if not self.edges[0] <= number < self.edges[-1]:
+            raise SamplingError(f"{self.name}: {wanted!r} is outside its declared range")
+        return lambda drawn: np.ma.filled(drawn == number, fill_value=False)
+
+
+class TableSampler:
+    """A generator and the domain of its columns. Immutable: threads may share one."""
+
+    def __init__(self, config: Mapping[str, Any], session: onnxruntime.InferenceSession) -> None:
+        if config.get("format") != 1 or config.get("kind") != "table":
+            raise SamplingError("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
+        missing_value = config["missing_value"]
+        self.missing_value: str = missing_value
+        self.columns: tuple[CategoryColumn | GridColumn, ...] = tuple(
+            CategoryColumn(c, missing_value) if "values" in c else GridColumn(c, missing_value)
+            for c in config["columns"]
+        )
+        self._session = session
+        self._noise_dimension: int = config["noise_dimension"]
+        self._condition: int | None = None
+        if config["condition"] is not None:
+            self._condition = self.names.index(config["condition"]["column"])
+            frequencies = np.array(config["condition"]["frequencies"], dtype=np.float64)
+            self._cumulative_frequencies = np.cumsum(frequencies / frequencies.sum())
+        widths = [column.size for column in self.columns]
+        self._offsets = np.concatenate([[0], np.cumsum(widths)]).tolist()
+        self.rows_at_a_time = int(np.clip(LOGITS_AT_A_TIME // self._offsets[-1], *ROWS_AT_A_TIME))
+
+    @classmethod
+    def from_files(cls, config: Mapping[str, Any], onnx_bytes: bytes, *, threads: int = 1) -> TableSampler:
+        """From the contents of config.json and generator.onnx; `threads` run the network (one is fastest here)."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        return cls(config, onnxruntime.InferenceSession(onnx_bytes, options, providers=["CPUExecutionProvider"]))
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def parse_where(self, text: str) -> dict[str, str]:
+        """`COLUMN:VALUE` as a condition; the name may itself hold colons."""
+        for at in (i for i, character in enumerate(text) if character == ":"):
+            if text[:at] in self.names:
+                return {text[:at]: text[at + 1 :]}
+        raise SamplingError(f"{text!r} is not COLUMN:VALUE with one of the columns {', '.join(self.names)}")
+
+    def draws(
+        self,
+        rows: int,
+        *,
+        seed: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        chunk_rows: int | None = None,
+    ) -> Iterator[list[Array]]:
+        """Chunks of drawn columns (see the column classes), `rows` rows in all, memory bounded.
+
+        The request is checked at once, before the first chunk is asked for. The same seed gives the same rows, and
+        fewer rows are the beginning of more. `chunk_rows` is how many are drawn at a time: another number draws
+        other rows from the same seed.
+        """
+        if rows < 0 or (seed is not None and seed < 0) or (chunk_rows is not None and chunk_rows < 1):
+            raise SamplingError("rows and seed must not be negative, and chunk_rows must be positive")
+        given: int | None = None
+        masks: list[tuple[int, Mask]] = []
+        for name, wanted in (where or {}).items():
+            if name not in self.names:
+                raise SamplingError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
+            index = self.names.index(name)
+            column = self.columns[index]
+            if index == self._condition and isinstance(column, CategoryColumn):
+                given = column.code_of(wanted)
+            else:
+                masks.append((index, column.where(wanted)))
+        return self._draws(rows, np.random.Generator(np.random.PCG64(seed)), given, masks, chunk_rows)
+
+    def chunks(
+        self,
+        rows: int,
+        *,
+        seed: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        chunk_rows: int | None = None,
+    ) -> Iterator[dict[str, list[Any]]]:
+        """The same rows as plain values by column name: str, int, float, bool, ISO dates as str, None for missing."""
+        for drawn in self.draws(rows, seed=seed, where=where, chunk_rows=chunk_rows):
+            yield {c.name: c.to_values(d) for c, d in zip(self.columns, drawn, strict=True)}
+
+    def _draws(
+        self,
+        rows: int,
+        rng: np.random.Generator,
+        given: int | None,
+        masks: Sequence[tuple[int, Mask]],
+        chunk_rows: int | None,
+    ) -> Iterator[list[Array]]:
+        # Always whole chunks, cut at the end: that makes fewer rows the beginning of more.
+        at_a_time = chunk_rows or self.rows_at_a_time
+        drawn_rows = kept_rows = 0
+        while kept_rows < rows:
+            columns = self._draw(at_a_time, rng, given)
+            drawn_rows += at_a_time
+            for index, mask in masks:  # rejection sampling
+                keep = mask(columns[index])
+                columns = [column[keep] for column in columns]
+            columns = [column[: rows - kept_rows] for column in columns]
+            kept_rows += len(columns[0])
+            if drawn_rows >= PATIENCE and kept_rows * RAREST < drawn_rows:
+                raise SamplingError(f"fewer than 1 in {RAREST:,} rows meet the condition; ask for a more common value")
+            if len(columns[0]):
+                yield columns
+
+    def _draw(self, count: int, rng: np.random.Generator, given: int | None) -> list[Array]:
+        """`count` rows; `given` fixes the condition column."""
+        inputs = {"noise": rng.standard_normal((count, self._noise_dimension), dtype=np.float32)}
+        condition: Array | None = None
+        if self._condition is not None:
+            condition = np.searchsorted(self._cumulative_frequencies, rng.random(count), side="right")
+            condition = np.minimum(condition, len(self._cumulative_frequencies) - 1).astype(np.int64)
+            if given is not None:
+                condition[:] = given
+            inputs["condition"] = condition
+        (logits,) = self._session.run(["logits"], inputs)  # (count, total width)
+        by_cell = np.ascontiguousarray(logits.T)  # one vector per cell: every step below runs along the rows
+        columns = []
+        for index, column in enumerate(self.columns):
+            if index == self._condition and condition is not None:
+                codes: Array = condition
+            else:
+                codes = _draw_from_softmax(by_cell[self._offsets[index] : self._offsets[index + 1]], rng)
+            columns.append(column.fill(codes, rng))
+        return columns
+
+    def csv(self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[str]:
+        """CSV (RFC 4180) in pieces, header first."""
+        draws = self.draws(rows, seed=seed, where=where)
+        yield ",".join(quoted(name, empty_too=True) for name in self.names) + "\n"
+        for drawn in draws:
+            texts = [c.to_texts(d) for c, d in zip(self.columns, drawn, strict=True)]
+            if len(texts) == 1:  # an empty line would be no row at all
+                texts = [[text or '""' for text in texts[0]]]
+            yield "\n".join(map(",".join, zip(*texts, strict=True))) + "\n"
+
+    def jsonl(self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[str]:
+        """One JSON object per line, in pieces."""
+        names = [json.dumps(name, ensure_ascii=False).replace("%", "%%") for name in self.names]
+        line = "{" + ",".join(name + ":%s" for name in names) + "}\n"
+        for drawn in self.draws(rows, seed=seed, where=where):
+            jsons = [c.to_jsons(d) for c, d in zip(self.columns, drawn, strict=True)]
+            yield "".join(map(line.__mod__, zip(*jsons, strict=True)))
+
+
+def write_csv(
+    sampler: TableSampler,
+    file: TextIO,
+    rows: int,
+    *,
+    seed: int | None = None,
+    where: Mapping[str, Any] | None = None,
+) -> None:
+    """Write CSV to a text file opened with newline=""."""
+    file.writelines(sampler.csv(rows, seed=seed, where=where))
+
+
+def _draw_from_softmax(logits: Array, rng: np.random.Generator) -> Array:
+    """One draw from softmax(logits[:, row]) for every row, by inverting the cumulative sum. Works in place.
+
+    logits (cells, rows); returns (rows,). Plain loops over cells, because numpy is slow along a first axis.
+    """
+    logits -= logits.max(axis=0)
+    cumulative = np.exp(logits, out=logits)
+    for cell in range(1, len(cumulative)):
+        cumulative[cell] += cumulative[cell - 1]
+    threshold = rng.random(cumulative.shape[1], dtype=np.float32) * cumulative[-1]
+    codes = np.zeros(cumulative.shape[1], dtype=np.uint16)
+    for reached in cumulative[:-1]:
+        codes += reached <= threshold
+    return codes
+
+
+def _objects(items: Sequence[Any]) -> Array:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _days(text: str) -> int:
+    return (dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days
+
+
+def quoted(text: str, *, empty_too: bool) -> str:
+    """A CSV field; an empty category is quoted to tell it from a missing value."""
+    if (empty_too and not text) or any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Draw synthetic rows from the generator beside this file.")
+    parser.add_argument("--rows", type=int, default=1_000, help="how many rows (default 1000)")
+    parser.add_argument("--seed", type=int, help="makes the draw repeatable; without it every draw is new")
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="COLUMN:VALUE", help="only rows with this value"
+    )
+    parser.add_argument("--format", choices=["csv", "jsonl"], default="csv")
+    parser.add_argument("-o", "--output", type=Path, help="file to write (default: standard output)")
+    arguments = parser.parse_args()
+    folder = Path(__file__).resolve().parent
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    sampler = TableSampler.from_files(config, (folder / "generator.onnx").read_bytes())
+    try:
+        where: dict[str, str] = {}
+        for text in arguments.where:
+            where.update(sampler.parse_where(text))
+        draw = sampler.csv if arguments.format == "csv" else sampler.jsonl
+        pieces = draw(arguments.rows, seed=arguments.seed, where=where)
+        if arguments.output:
+            with arguments.output.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(pieces)
+        else:
+            for piece in pieces:
+                sys.stdout.buffer.write(piece.encode())
+            sys.stdout.flush()
+    except SamplingError as error:
+        parser.error(str(error))
+    except BrokenPipeError:  # the reader has seen enough, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

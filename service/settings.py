@@ -1,0 +1,46 @@
+"""All settings, from environment variables `IMPRIMATUR_*`. Settings choose implementations; code never reads os.environ."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """One immutable set of settings a process. Defaults suit one machine; the three addresses have none."""
+
+    model_config = SettingsConfigDict(env_prefix="IMPRIMATUR_", frozen=True, extra="ignore")
+
+    database_url: str = Field(description="SQLAlchemy URL of the application role, postgresql+psycopg://…")
+    migration_database_url: str | None = Field(None, description="URL of the owning role; only migrations use it.")
+    redis_url: str = Field(description="Celery broker; redis://… or redis+socket://…")
+    storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
+    secret_key_file: Path = Field(description="32 random bytes, mode 0600, shared by API and workers.")
+
+    upload_limit_bytes: int = Field(1 << 30, description="Largest request body; enforced while it streams.")
+    unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
+    ingest_memory_bytes: int = Field(4 << 30, description="Memory of the process that parses an upload.")
+    ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
+    sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
+    wait_limit_seconds: int = Field(600, description="Longest `Prefer: wait=N` that is honoured.")
+
+    lease_seconds: float = Field(
+        60.0, description="A worker's claim on a release lapses this long after its last heartbeat."
+    )
+    heartbeat_seconds: float = Field(10.0, description="How often a worker renews its claim.")
+    max_attempts: int = Field(3, description="Claims of one release before it is failed; the charge stands.")
+    relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the outbox.")
+    checkpoint_seconds: float = Field(30.0, description="Time between two checkpoints of a training.")
+    database_pool_size: int = Field(10, description="Connections one process keeps.")
+    scratch_dir: Path | None = Field(
+        None, description="Where uploads and decrypted rows lie for seconds; default: the system's."
+    )
+
+
+@lru_cache
+def get_settings() -> Settings:
+    """The settings of this process."""
+    return Settings()

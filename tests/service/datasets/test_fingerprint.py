@@ -1,0 +1,151 @@
+"""Same rows, same fingerprint; any other row, another one."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from service.datasets.cells import Cells
+from service.datasets.fingerprint import Fingerprint
+from service.datasets.table_schema import parse_table_schema
+
+KEY = b"k" * 32
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+cell = st.one_of(
+    st.just(""),
+    st.integers(-(10**6), 10**6).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.text("abcü ,\"-:", min_size=1, max_size=5),
+    st.dates().map(str),
+)
+tables = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.lists(cell, min_size=width, max_size=width), min_size=1, max_size=12)
+)
+
+
+def _digest(columns: dict[str, list[str | None]], *, key: bytes = KEY, chunks: int = 1) -> bytes:
+    fingerprint = Fingerprint(key, ("",))
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    size = max(1, -(-frame.height // chunks))
+    for part in frame.iter_slices(size):
+        fingerprint.add({column.name: Cells(column) for column in part})
+    return fingerprint.digest()
+
+
+def _columns(rows: list[list[str]]) -> dict[str, list[str | None]]:
+    return {f"c{i}": list(column) for i, column in enumerate(zip(*rows, strict=True))}
+
+
+def _meaning(text: str) -> object:
+    """What the fingerprint may not tell apart, written down a second time."""
+    text = text.strip(" \t")
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@given(rows=tables, seed=st.integers(), chunks=st.integers(1, 5))
+@settings(max_examples=100, deadline=None)
+def test_order_of_rows_and_columns_and_chunking_do_not_matter(rows, seed, chunks):
+    columns = _columns(rows)
+    shuffled = list(rows)
+    random.Random(seed).shuffle(shuffled)
+    others = dict(reversed(_columns(shuffled).items()))
+    assert _digest(columns) == _digest(others, chunks=chunks)
+
+
+@given(rows=tables, row=st.integers(0, 11), column=st.integers(0, 3), changed=cell)
+@settings(max_examples=200, deadline=None)
+def test_any_changed_cell_matters(rows, row, column, changed):
+    row, column = row % len(rows), column % len(rows[0])
+    assume(_meaning(rows[row][column]) != _meaning(changed))
+    other = [list(line) for line in rows]
+    other[row][column] = changed
+    assert _digest(_columns(rows)) != _digest(_columns(other))
+
+
+@given(rows=tables)
+@settings(max_examples=50, deadline=None)
+def test_repeated_rows_count(rows):
+    assert _digest(_columns(rows)) != _digest(_columns([*rows, rows[0]]))
+    assert _digest(_columns(rows)) != _digest(_columns(rows), key=b"l" * 32)
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ["1", "1.0", "1e0", "+1", " 1 ", "01", "true", "True", "10e-1"],
+        ["0", "-0", "0.0", "-0.0", "false", "FALSE", "0e5"],
+        ["0.1", "1e-1", ".1", "0.10", "+.1"],
+        ["100000000000000000", "1e17", "1.0e17"],
+        ["2024-02-29", "2024-02-29T00:00", "2024-02-29 00:00:00", "2024-02-29T01:00:00+01:00", "2024-02-29T00:00:00.0Z"],
+        ["", " ", "NA", "?", "NaN", "null", "n/a"],
+        ["Ulm", " Ulm", "Ulm "],
+    ],
+)
+def test_spellings_of_one_value(spellings):
+    assert len({_digest({"x": [text, "other"]}) for text in spellings}) == 1
+
+
+def test_different_values_with_similar_spellings():
+    spellings = ["1", "11", "1.5", "f1", "s1", "t1", "", "x", "X", "2024-02-29", "2024-02-30", "inf", "1 1", "1,5", "-1"]
+    assert len({_digest({"x": [text]}) for text in spellings}) == len(spellings)
+
+
+def test_cells_do_not_run_into_one_another():
+    assert _digest({"a": ["xy"], "b": ["z"]}) != _digest({"a": ["x"], "b": ["yz"]})
+    assert _digest({"a": ["x"], "b": [""]}) != _digest({"a": [""], "b": ["x"]})
+
+
+def test_values_swapped_between_rows_matter():
+    assert _digest({"a": ["1", "2"], "b": ["3", "4"]}) != _digest({"a": ["1", "2"], "b": ["4", "3"]})
+
+
+def test_column_names_matter():
+    assert _digest({"a": ["1"]}) != _digest({"b": ["1"]})
+
+
+def test_the_algorithm_stays_as_it_is():
+    """Stored fingerprints must be found again by later versions; a change here is a new version of the algorithm."""
+    columns = {"n": ["1", "2.5", ""], "t": ["2024-02-29", "2024-02-29T12:00", "?"], "s": ["Ulm", "true", "x"]}
+    assert _digest(columns).hex() == "FROZEN"
+
+
+def _schema(kind: str, **constraints):
+    return parse_table_schema({"fields": [{"name": "x", "type": kind, "constraints": constraints}]})
+
+
+def test_the_declared_schema_does_not_matter(reader):
+    path = reader.write("x\n1\n2\n2\n")
+    schemas = [
+        _schema("integer", minimum=0, maximum=9),
+        _schema("integer", enum=[1]),
+        _schema("number", minimum=-1, maximum=1),
+        _schema("string", enum=["1", "2"]),
+    ]
+    assert len({reader.read(path, schema)[0]["fingerprint"] for schema in schemas}) == 1
+
+
+def test_the_poker_hand_file_in_many_forms(reader):
+    schema = parse_table_schema(json.loads((EXAMPLES / "poker_hand.schema.json").read_text()))
+    frame = pl.read_csv(EXAMPLES / "poker_hand.csv")
+    forms = {
+        "as it is": EXAMPLES / "poker_hand.csv",
+        "other row order": reader.write(frame.sample(fraction=1.0, shuffle=True, seed=1)),
+        "other column order": reader.write(frame.select(reversed(frame.columns))),
+        "Parquet": reader.write(frame, parquet=True),
+        "floats": reader.write(frame.cast(pl.Float64)),
+        "small Parquet integers": reader.write(frame.cast(pl.UInt8), parquet=True),
+    }
+    found = {name: reader.read(path, schema)[0] for name, path in forms.items()}
+    assert len({answer["fingerprint"] for answer in found.values()}) == 1
+    changed = reader.write(frame.with_row_index().with_columns(CLASS=pl.when(pl.col("index") == 777).then(9 - pl.col("CLASS")).otherwise("CLASS")).drop("index"))
+    assert reader.read(changed, schema)[0]["fingerprint"] != found["as it is"]["fingerprint"]

@@ -1,0 +1,307 @@
+"""What the stand-alone sampler promises: the right distribution, repeatable, typed, and nothing but numpy and onnxruntime."""
+
+import ast
+import io
+import itertools
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from tiny_generators import (
+    MIXED,
+    NOISE_DIMENSION,
+    domain_of,
+    parse_csv,
+    tiny_config,
+    tiny_files,
+    tiny_onnx,
+    tiny_sampler,
+)
+
+import service.sampler
+from service.sampler import SamplingError, TableSampler, write_csv
+
+CLASSES = {
+    "fields": [
+        {"name": "class", "type": "integer", "constraints": {"enum": [0, 1, 2], "required": True}},
+        {"name": "colour", "type": "string", "constraints": {"enum": ["red", "green", "blue"]}},
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 30, "required": True}},
+        {"name": "a:b", "type": "boolean", "constraints": {"required": True}},
+    ]
+}
+FREQUENCIES = [0.6, 0.3, 0.1]
+
+
+def conditional(**options):
+    return tiny_sampler(CLASSES, condition="class", frequencies=FREQUENCIES, **options)
+
+
+def column(sampler, name, rows, **options):
+    return [v for chunk in sampler.chunks(rows, **options) for v in chunk[name]]
+
+
+def rows_of(sampler, rows, **options):
+    return [row for chunk in sampler.chunks(rows, **options) for row in zip(*chunk.values(), strict=True)]
+
+
+def fits(values, support, probabilities):
+    """χ² of counts against probabilities."""
+    counts = np.array([values.count(value) for value in support])
+    assert counts.sum() == len(values)
+    assert stats.chisquare(counts, np.asarray(probabilities) * len(values)).pvalue > 1e-4
+
+
+def test_the_sampler_needs_only_numpy_and_onnxruntime():
+    tree = ast.parse(Path(service.sampler.__file__).read_text(encoding="utf-8"))
+    imported = {alias.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
+    imported |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert imported - set(sys.stdlib_module_names) == {"numpy", "onnxruntime"}
+    ast.parse(Path(service.sampler.__file__).read_text(encoding="utf-8"), feature_version=(3, 10))
+
+
+def test_a_seed_repeats_and_no_seed_does_not():
+    sampler = tiny_sampler()
+    assert rows_of(sampler, 500, seed=7) == rows_of(sampler, 500, seed=7)
+    assert rows_of(sampler, 500, seed=7) != rows_of(sampler, 500, seed=8)
+    assert rows_of(sampler, 500) != rows_of(sampler, 500)
+
+
+def test_fewer_rows_are_the_beginning_of_more():
+    sampler = conditional()
+    many = rows_of(sampler, 20_000, seed=3)
+    assert rows_of(sampler, 10, seed=3) == many[:10]
+    assert rows_of(sampler, 9_000, seed=3) == many[:9_000]
+
+
+def test_the_global_random_state_is_left_alone():
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002 - the state in question
+    rows_of(tiny_sampler(), 100, seed=1)
+    rows_of(tiny_sampler(), 100)
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002 - the state in question
+
+
+def test_frequencies_are_the_softmax_of_the_logits():
+    domain = domain_of(CLASSES)
+    bias = np.random.default_rng(1).normal(scale=1.5, size=domain.total_width)
+    sampler = tiny_sampler(CLASSES, bias=bias, noise_scale=0.0)
+    chunks = list(sampler.draws(100_000, seed=0))
+    offsets = np.cumsum([0, *domain.widths])
+    for index, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        drawn = np.concatenate([chunk[index] for chunk in chunks])
+        if domain.columns[index].kind == "grid":
+            drawn = np.searchsorted(domain.columns[index].edges, drawn, side="right") - 1
+        fits(drawn.tolist(), range(stop - start), special.softmax(bias[start:stop]))
+
+
+def test_columns_are_independent_given_the_noise():
+    sampler = tiny_sampler(CLASSES, bias=np.zeros(domain_of(CLASSES).total_width), noise_scale=0.0)
+    pairs = [(row[0], row[1]) for row in rows_of(sampler, 60_000, seed=0)]
+    support = list(itertools.product([0, 1, 2], ["red", "green", "blue", None]))
+    fits(pairs, support, np.full(12, 1 / 12))
+
+
+def test_huge_logits_do_not_overflow():
+    bias = np.zeros(domain_of(CLASSES).total_width)
+    bias[1], bias[3] = 1e5, -1e5
+    classes, colours = zip(*(row[:2] for row in rows_of(tiny_sampler(CLASSES, bias=bias), 5_000)), strict=True)
+    assert set(classes) == {1}
+    assert "red" not in colours
+
+
+def test_the_condition_is_drawn_from_its_frequencies_and_moves_the_rest():
+    table = np.zeros((3, domain_of(CLASSES).total_width))
+    table[:, 3:7] = np.log([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1]])
+    sampler = conditional(table=table, bias=np.zeros(table.shape[1]), noise_scale=0.0)
+    fits(column(sampler, "class", 50_000, seed=0), [0, 1, 2], FREQUENCIES)
+    for wanted in (2, "2"):
+        rows = rows_of(sampler, 20_000, seed=0, where={"class": wanted})
+        assert {row[0] for row in rows} == {2}
+        fits([row[1] for row in rows], ["red", "green", "blue", None], [0.1, 0.1, 0.7, 0.1])
+
+
+def test_other_columns_are_conditioned_by_rejection():
+    sampler = conditional()
+    rows = rows_of(sampler, 2_000, seed=0, where={"colour": "blue", "class": 1, "a:b": "true"})
+    assert len(rows) == 2_000
+    assert {(row[0], row[1], row[3]) for row in rows} == {(1, "blue", True)}
+    assert len({row[2] for row in rows}) > 5
+    assert set(column(sampler, "age", 300, where={"age": 17})) == {17}
+    assert set(column(sampler, "age", 300, where={"age": "17"})) == {17}
+    assert set(column(sampler, "colour", 300, where={"colour": ""})) == {None}
+    assert set(column(sampler, "colour", 300, where={"colour": None})) == {None}
+
+
+def test_rejection_has_the_right_distribution():
+    domain = domain_of(CLASSES)
+    bias = np.random.default_rng(1).normal(size=domain.total_width)
+    sampler = tiny_sampler(CLASSES, bias=bias, noise_scale=0.0)
+    fits(column(sampler, "class", 20_000, seed=0, where={"colour": "red"}), [0, 1, 2], special.softmax(bias[:3]))
+
+
+@pytest.mark.parametrize(
+    ("column_name", "value"),
+    [
+        ("flag", False),
+        ("flag", "NA"),
+        ("rank", "3"),
+        ("rate", 1),
+        ("rate", "2.50"),
+        ("age", 40),
+        ("age", None),
+        ("day", "NA"),
+        ('awk,ward "name"', "a,b"),
+        ('awk,ward "name"', None),
+    ],
+)
+def test_conditions_of_every_kind(column_name, value):
+    values = column(tiny_sampler(), column_name, 50, where={column_name: value})
+    texts = {"NA": None, "3": 3, "2.50": 2.5}
+    assert values == [texts.get(value, value)] * 50
+
+
+def test_a_date_is_a_condition():
+    field = {"name": "day", "type": "date", "constraints": {"minimum": "2024-02-27", "maximum": "2024-03-01"}}
+    sampler = tiny_sampler({"fields": [field]})
+    assert set(column(sampler, "day", 20, where={"day": "2024-02-29"})) == {"2024-02-29"}
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"nobody": 1}, "no column"),
+        ({"plain": "c"}, "its values are: a, b"),
+        ({"plain": None}, "no value"),
+        ({"rank": 4}, "its values are"),
+        ({"age": 61}, "outside its declared range"),
+        ({"age": 16}, "outside its declared range"),
+        ({"age": "forty"}, "not a value"),
+        ({"age": 17.5}, "not a value"),
+        ({"day": "2024-13-01"}, "not a value"),
+        ({"share": 0.5}, "a number cannot be"),
+        ({"at": "2020-01-01T00:00:00"}, "a datetime cannot be"),
+        ({"income": None}, "not a value"),
+    ],
+)
+def test_a_wrong_condition_says_why_at_once(where, words):
+    with pytest.raises(SamplingError, match=words):
+        tiny_sampler().draws(10, where=where)
+
+
+def test_a_condition_no_row_meets_ends_with_a_clear_error():
+    bias = np.zeros(domain_of(CLASSES).total_width)
+    bias[3] = -1e4
+    sampler = tiny_sampler(CLASSES, bias=bias)
+    with pytest.raises(SamplingError, match="fewer than 1 in 10,000"):
+        rows_of(sampler, 1, where={"colour": "red"})
+
+
+def test_where_text_may_hold_colons():
+    sampler = tiny_sampler(CLASSES)
+    assert sampler.parse_where("colour:red") == {"colour": "red"}
+    assert sampler.parse_where("colour:r:d") == {"colour": "r:d"}
+    assert sampler.parse_where("a:b:true") == {"a:b": "true"}
+    for text in ("colour", "nobody:1", ""):
+        with pytest.raises(SamplingError, match="COLUMN:VALUE"):
+            sampler.parse_where(text)
+
+
+def test_no_rows_and_impossible_numbers():
+    sampler = tiny_sampler()
+    assert list(sampler.chunks(0)) == []
+    assert len("".join(sampler.csv(0)).splitlines()) == 1
+    assert "".join(sampler.jsonl(0)) == ""
+    for options in ({"rows": -1}, {"rows": 1, "seed": -1}, {"rows": 1, "chunk_rows": 0}):
+        with pytest.raises(SamplingError):
+            sampler.draws(**options)
+
+
+def test_an_unknown_format_is_refused():
+    config, onnx_bytes = tiny_files()
+    with pytest.raises(SamplingError, match="same ZIP"):
+        TableSampler.from_files({**config, "format": 2}, onnx_bytes)
+
+
+def allowed(value, field):
+    constraints = field.get("constraints", {})
+    if value is None:
+        return not constraints.get("required", False)
+    if "enum" in constraints:
+        return value in constraints["enum"]
+    return field["type"] == "boolean" or constraints["minimum"] <= value <= constraints["maximum"]
+
+
+def test_all_rows_parse_under_the_declared_schema():
+    sampler = tiny_sampler()
+    file = io.StringIO(newline="")
+    write_csv(sampler, file, 3_000, seed=0)
+    header, rows = parse_csv(file.getvalue())
+    assert header == [field["name"] for field in MIXED["fields"]]
+    assert rows == rows_of(sampler, 3_000, seed=0)
+    for values, field in zip(zip(*rows, strict=True), MIXED["fields"], strict=True):
+        assert all(allowed(value, field) for value in values)
+        assert (None in values) is not field.get("constraints", {}).get("required", False)
+        assert len(set(values)) > 1
+
+
+def test_json_lines_hold_the_same_rows_with_their_types():
+    sampler = tiny_sampler()
+    lines = "".join(sampler.jsonl(1_000, seed=0)).splitlines()
+    rows = [tuple(json.loads(line).values()) for line in lines]
+    assert rows == rows_of(sampler, 1_000, seed=0)
+    assert [[type(v) for v in row] for row in rows] == [
+        [type(v) for v in row] for row in rows_of(sampler, 1_000, seed=0)
+    ]
+    assert list(json.loads(lines[0])) == [field["name"] for field in MIXED["fields"]]
+
+
+def test_the_first_missing_value_is_written():
+    field = {"name": "x", "type": "boolean"}
+    bias = [-1e4, -1e4, 1e4]
+    for missing_values, text in [(["NA", ""], "NA"), ([""], '""'), (['say "no"'], '"say ""no"""'), ([], '""')]:
+        sampler = tiny_sampler({"fields": [field], "missingValues": missing_values}, bias=bias)
+        assert "".join(sampler.csv(2)) == f"x\n{text}\n{text}\n"
+    two = tiny_sampler({"fields": [field, {**field, "name": "y"}]}, bias=bias * 2)
+    assert "".join(two.csv(1)) == "x,y\n,\n"
+
+
+def test_numbers_are_short_and_uniform_in_their_cell():
+    field = {"name": "x", "type": "number", "constraints": {"minimum": -0.3, "maximum": 0.7, "required": True}}
+    sampler = tiny_sampler({"fields": [field]}, bias=np.zeros(8), noise_scale=0.0)
+    values = np.array(column(sampler, "x", 50_000, seed=0))
+    assert max(len(repr(abs(value))) for value in values.tolist()) <= 6
+    assert stats.kstest(values, stats.uniform(-0.3, 1.0).cdf).pvalue > 1e-3
+
+
+def test_whole_numbers_are_uniform_in_their_cell_bounds_included():
+    field = {"name": "x", "type": "integer", "constraints": {"minimum": -5, "maximum": 14, "required": True}, "bins": 2}
+    sampler = tiny_sampler({"fields": [field]}, bias=np.zeros(2), noise_scale=0.0)
+    fits(column(sampler, "x", 50_000, seed=0), range(-5, 15), np.full(20, 1 / 20))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1e-30), (1e15, 1e15 + 0.25), (-(2.0**53), 2.0**53), (0, 1e-310)])
+def test_extreme_ranges_stay_inside(low, high):
+    field = {"name": "x", "type": "number", "constraints": {"minimum": low, "maximum": high, "required": True}}
+    config = tiny_config({"fields": [field]})
+    width = config["columns"][0]["size"]
+    sampler = TableSampler.from_files(config, tiny_onnx(np.zeros((NOISE_DIMENSION, width)), np.zeros(width)))
+    values = column(sampler, "x", 2_000, seed=0)
+    assert low <= min(values) < max(values) <= high
+
+
+def test_memory_does_not_grow_with_the_rows():
+    sampler = conditional()
+
+    def peak(chunks):
+        tracemalloc.start()
+        for _ in itertools.islice(sampler.draws(10**12, seed=0), chunks):
+            pass
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak_bytes
+
+    peak(2)
+    assert peak(60) < 1.2 * peak(5)

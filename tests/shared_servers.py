@@ -1,0 +1,64 @@
+"""Run by conftest.py in a process of its own: starts one kind of server, says when it is ready, stops on SIGTERM.
+
+It also stops when the pytest that wanted it is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from service.embedded import TEST_SETTINGS, EmbeddedStack, Postgres, Redis, Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[dict[str, str]]:
+    from service.db import migrate
+
+    server = Postgres(folder / "postgres", folder, TEST_SETTINGS)
+    with Supervisor(folder / "pids.json") as supervisor:
+        supervisor.start(server.program())
+        server.create_database("template_imprimatur")
+        migrate(server.url("template_imprimatur"))
+        yield {}
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[dict[str, str]]:
+    server = Redis(folder / "redis", folder)
+    with Supervisor(folder / "pids.json") as supervisor:
+        supervisor.start(server.program())
+        yield {"url": server.url}
+
+
+@contextmanager
+def stack(folder: Path) -> Iterator[dict[str, str]]:
+    with EmbeddedStack(folder / "data", 0, postgres_settings=TEST_SETTINGS) as running:
+        yield {"url": running.url, "data": str(running.directory), **running.environment()}
+
+
+def main() -> None:
+    name, folder, wanted_by = sys.argv[1], Path(sys.argv[2]), psutil.Process(int(sys.argv[3]))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    kinds = {"postgres": postgres, "redis": redis, "stack": stack}
+    with kinds[name.split("-")[0]](folder) as facts:
+        unfinished = folder / "ready.unfinished"
+        unfinished.write_text(json.dumps(facts))
+        unfinished.rename(folder / "ready.json")
+        while not stop.wait(1.0) and wanted_by.is_running():
+            pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""Domains come from the schema alone; every cell of every type survives decoding and encoding."""
+
+import datetime as dt
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_generators import MIXED, domain_of
+
+from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
+from service.errors import InvalidFile, InvalidSchema
+from service.sampler import CategoryColumn, GridColumn
+from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, encode_table
+
+POLARS_TYPES = {
+    "string": pl.String,
+    "integer": pl.Int64,
+    "number": pl.Float64,
+    "boolean": pl.Boolean,
+    "date": pl.Date,
+    "datetime": pl.Datetime("us"),
+}
+
+
+def parquet(columns, schema, units=None):
+    """The canonical table of plain values; dates may be ISO text."""
+    types = {field["name"]: POLARS_TYPES[field["type"]] for field in schema["fields"]}
+    parse = {"date": dt.date.fromisoformat, "datetime": dt.datetime.fromisoformat}
+    series = []
+    for field in schema["fields"]:
+        values = columns[field["name"]]
+        if field["type"] in parse:
+            values = [parse[field["type"]](v) if isinstance(v, str) else v for v in values]
+        series.append(pl.Series(field["name"], values, dtype=types[field["name"]], strict=False))
+    if units is not None:
+        series.append(pl.Series(UNIT_COLUMN, units, dtype=pl.Int64))
+    file = io.BytesIO()
+    pl.DataFrame(series).write_parquet(file)
+    return file.getvalue()
+
+
+def encode(columns, schema, **options):
+    rows = len(next(iter(columns.values())))
+    return encode_table(parquet(columns, schema), domain_of(schema), units=rows, **options)
+
+
+def one_field(**field):
+    return {"fields": [{"name": "x", **field}]}
+
+
+def codes_of(field, values):
+    return encode({"x": values}, one_field(**field)).codes[:, 0].tolist()
+
+
+@st.composite
+def fields(draw):
+    """Any declared column."""
+    kind = draw(st.sampled_from(["string", "integer", "number", "boolean", "date", "datetime"]))
+    constraints = {"required": draw(st.booleans())}
+    more = {}
+    if kind == "string":
+        texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=8)
+        constraints["enum"] = draw(st.lists(texts, min_size=1, max_size=12, unique=True))
+    elif kind in {"integer", "number"} and draw(st.booleans()):
+        values = st.integers(-(2**53), 2**53) if kind == "integer" else st.floats(-1e300, 1e300)
+        constraints["enum"] = draw(st.lists(values, min_size=1, max_size=12, unique=True))
+    elif kind == "integer":
+        low, high = sorted(draw(st.lists(st.integers(-(2**52), 2**52), min_size=2, max_size=2, unique=True)))
+        constraints |= {"minimum": low, "maximum": draw(st.sampled_from([high, low + 1, low + 70]))}
+    elif kind == "number":
+        low, high = sorted(draw(st.lists(st.floats(-1e15, 1e15), min_size=2, max_size=2, unique=True)))
+        constraints |= {"minimum": low, "maximum": high}
+    elif kind == "date":
+        low, high = sorted(draw(st.lists(st.dates(), min_size=2, max_size=2, unique=True)))
+        constraints |= {"minimum": low.isoformat(), "maximum": high.isoformat()}
+    elif kind == "datetime":
+        moments = st.datetimes().map(lambda moment: moment.replace(microsecond=0))
+        low, high = sorted(draw(st.lists(moments, min_size=2, max_size=2, unique=True)))
+        constraints |= {"minimum": low.isoformat(), "maximum": high.isoformat()}
+    if "minimum" in constraints and draw(st.booleans()):
+        more["bins"] = draw(st.integers(1, MAX_BINS))
+    return {"name": "x", "type": kind, "constraints": constraints, **more}
+
+
+@settings(max_examples=150, deadline=None)
+@given(fields(), st.data())
+def test_every_cell_survives_decoding_and_encoding(field, data):
+    schema = {"fields": [field]}
+    domain = domain_of(schema).columns[0]
+    codes = np.array(data.draw(st.lists(st.integers(0, domain.size - 1), min_size=1, max_size=30)))
+    column = (CategoryColumn if domain.kind == "categories" else GridColumn)(domain.to_config(), "")
+    drawn = column.fill(codes, np.random.default_rng(data.draw(st.integers(0, 2**32))))
+    table = encode({"x": column.to_values(drawn)}, schema)
+    assert table.codes[:, 0].tolist() == codes.tolist()
+    assert table.codes.dtype == np.uint16
+    assert table.codes.flags.c_contiguous
+
+
+@settings(max_examples=100, deadline=None)
+@given(fields(), st.data())
+def test_any_stored_value_gets_a_code_of_the_domain(field, data):
+    anything = {
+        "string": st.text(st.characters(exclude_categories=["Cs"])),
+        "integer": st.integers(-(2**63), 2**63 - 1),
+        "number": st.floats(),
+        "boolean": st.booleans(),
+        "date": st.dates(),
+        "datetime": st.datetimes(),
+    }[field["type"]]
+    values = data.draw(st.lists(st.none() | anything, min_size=1, max_size=20))
+    codes = encode({"x": values}, {"fields": [field]}).codes[:, 0]
+    domain = domain_of({"fields": [field]}).columns[0]
+    assert (codes < domain.size).all()
+    for value, code in zip(values, codes, strict=True):
+        if value is None:
+            assert code == (domain.size - 1 if domain.missing else 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(fields())
+def test_the_domain_is_consistent(field):
+    domain = domain_of({"fields": [field]}).columns[0]
+    assert domain.missing is not field["constraints"]["required"]
+    if domain.kind == "categories":
+        assert len(domain.values) == domain.size
+        assert (domain.values[-1] is None) is domain.missing
+    else:
+        assert len(domain.edges) - 1 + domain.missing == domain.size
+        assert list(domain.edges) == sorted(set(domain.edges))
+
+
+@pytest.mark.parametrize(
+    ("field", "cells"),
+    [
+        ({"type": "boolean"}, 2),
+        ({"type": "string", "constraints": {"enum": ["a", "b", "c"]}}, 3),
+        ({"type": "integer", "constraints": {"minimum": 1, "maximum": 13}}, 13),
+        ({"type": "integer", "constraints": {"minimum": 0, "maximum": 63}}, 64),
+        ({"type": "integer", "constraints": {"minimum": 0, "maximum": 64}}, 8),
+        ({"type": "integer", "constraints": {"minimum": 0, "maximum": 64}, "bins": 100}, 65),
+        ({"type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "bins": 3}, 3),
+        ({"type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "edges": [0, 1, 5, 9]}, 3),
+        ({"type": "number", "constraints": {"minimum": 0, "maximum": 1}}, 8),
+        ({"type": "number", "constraints": {"minimum": 0, "maximum": 1}, "edges": [0, 0.1, 1]}, 2),
+        ({"type": "date", "constraints": {"minimum": "2024-02-01", "maximum": "2024-02-29"}}, 29),
+        ({"type": "date", "constraints": {"minimum": "2000-01-01", "maximum": "2024-02-29"}}, 8),
+    ],
+)
+def test_cells_follow_the_declaration(field, cells):
+    field = {"name": "x", **field}
+    assert domain_of({"fields": [field]}).columns[0].size == cells + 1
+    required = {**field, "constraints": {**field.get("constraints", {}), "required": True}}
+    assert domain_of({"fields": [required]}).columns[0].size == cells
+
+
+def test_values_outside_the_range_are_clamped():
+    ages = {"type": "integer", "constraints": {"minimum": 0, "maximum": 9}}
+    assert codes_of(ages, [-(10**15), -1, 0, 9, 10, 10**15, None]) == [0, 0, 0, 9, 9, 9, 10]
+    shares = {"type": "number", "constraints": {"minimum": 0, "maximum": 1}, "bins": 4}
+    infinite = [float("-inf"), -1.0, 0.25, 1.0, 2.0, float("inf"), float("nan"), None]
+    assert codes_of(shares, infinite) == [0, 0, 1, 3, 3, 3, 4, 4]
+    days = {"type": "date", "constraints": {"minimum": "2024-01-01", "maximum": "2024-01-03"}}
+    assert codes_of(days, ["1900-01-01", "2024-01-02", "2100-01-01"]) == [0, 1, 2]
+
+
+def test_undeclared_values_become_missing_or_the_first_cell():
+    enum = {"type": "integer", "constraints": {"enum": [5, 3]}}
+    assert codes_of(enum, [3, 5, 4, None]) == [1, 0, 2, 2]
+    required = {"type": "string", "constraints": {"enum": ["a", "b"], "required": True}}
+    assert codes_of(required, ["b", "c", None]) == [1, 0, 0]
+
+
+def test_declared_edges_of_integers_keep_the_maximum_in_the_last_cell():
+    field = {"type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "edges": [0, 0.5, 0.7, 5, 9]}
+    assert domain_of(one_field(**field)).columns[0].edges == (0, 1, 5, 10)
+    assert codes_of(field, list(range(10))) == [0] + [1] * 4 + [2] * 5
+
+
+def test_a_datetime_range_without_a_whole_second_is_refused():
+    constraints = {"minimum": "2024-01-01T00:00:00.2", "maximum": "2024-01-01T00:00:00.8"}
+    field = FieldSchema.model_validate({"name": "x", "type": "datetime", "constraints": constraints})
+    with pytest.raises(InvalidSchema):
+        ColumnDomain.from_field(field, numeric_bins=8)
+
+
+def test_widths_add_up_and_columns_are_found():
+    domain = domain_of(MIXED)
+    assert domain.total_width == sum(domain.widths)
+    assert domain.index("age") == [f["name"] for f in MIXED["fields"]].index("age")
+    with pytest.raises(KeyError):
+        domain.index("nobody")
+    assert [c["name"] for c in domain.to_config()] == list(domain.names)
+
+
+@pytest.fixture
+def numbered():
+    """One column that tells every row apart."""
+    return one_field(type="integer", constraints={"minimum": 0, "maximum": 99_999, "required": True}, bins=1024)
+
+
+def by_unit(rows_per_unit):
+    return np.repeat(np.arange(len(rows_per_unit)), rows_per_unit).tolist()
+
+
+def test_units_keep_at_most_max_rows_per_unit_in_order():
+    field = one_field(type="integer", constraints={"minimum": 0, "maximum": 63, "required": True})
+    counts = [1, 7, 0, 3, 20, 2]
+    rows = list(range(sum(counts)))
+    source = parquet({"x": rows}, field, by_unit(counts))
+    table = encode_table(source, domain_of(field), units=6, max_rows_per_unit=3)
+    assert np.diff(table.unit_starts).tolist() == [1, 3, 0, 3, 3, 2]
+    assert table.unit_starts[0] == 0
+    assert table.units == 6
+    assert table.max_rows_per_unit == 3
+    kept = table.codes[:, 0]
+    assert (np.diff(kept.astype(int)) > 0).all()  # the rows, in their order, each at most once
+    assert [by_unit(counts)[row] for row in kept] == by_unit([1, 3, 0, 3, 3, 2])
+    assert not (table.codes == ABSENT).any()
+
+
+def test_kept_rows_are_uniform():
+    field = one_field(type="integer", constraints={"minimum": 0, "maximum": 4, "required": True})
+    units, rows, kept = 4_000, 5, 2
+    source = parquet({"x": list(range(rows)) * units}, field, by_unit([rows] * units))
+    random = np.random.default_rng(0)
+    table = encode_table(
+        source,
+        domain_of(field),
+        units=units,
+        max_rows_per_unit=kept,
+        random_keys=lambda count: random.integers(0, 2**64, count, dtype=np.uint64),
+    )
+    pairs = table.codes[:, 0].reshape(units, kept)
+    _, counts = np.unique(pairs[:, 0] * rows + pairs[:, 1], return_counts=True)
+    expected = units / 10  # 5 choose 2
+    assert len(counts) == 10
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
+
+
+def test_two_encodings_choose_different_rows(numbered):
+    source = parquet({"x": list(range(50_000))}, numbered, by_unit([500] * 100))
+    first, second = (encode_table(source, domain_of(numbered), units=100, max_rows_per_unit=5) for _ in range(2))
+    assert not np.array_equal(first.codes, second.codes)
+
+
+def test_units_smaller_than_the_limit_are_whole(numbered):
+    source = parquet({"x": list(range(200))}, numbered, by_unit([2] * 100))
+    table = encode_table(source, domain_of(numbered), units=100, max_rows_per_unit=5)
+    assert len(table.codes) == 200
+    assert table.unit_starts.tolist() == list(range(0, 201, 2))
+
+
+def test_many_batches_are_one_table(numbered, tmp_path):
+    rows = list(range(100_000))
+    (tmp_path / "rows").write_bytes(parquet({"x": rows}, numbered))
+    table = encode_table(tmp_path / "rows", domain_of(numbered), units=len(rows))
+    edges = domain_of(numbered).columns[0].edges
+    assert np.array_equal(table.codes[:, 0], np.searchsorted(edges, rows, side="right") - 1)
+    assert table.unit_starts is None
+
+
+def test_a_table_that_is_not_the_recorded_one_is_refused(numbered):
+    domain = domain_of(numbered)
+    plain = parquet({"x": [1, 2, 3]}, numbered)
+    for source, units in [
+        (plain, 4),  # rows are units
+        (parquet({"x": [1, 2]}, numbered, [0, 2]), 2),  # no such unit
+        (parquet({"x": [1, 2]}, numbered, [1, 0]), 2),  # not sorted
+        (parquet({"y": [1]}, {"fields": [{**numbered["fields"][0], "name": "y"}]}), 1),
+    ]:
+        with pytest.raises(InvalidFile):
+            encode_table(source, domain, units=units)
+
+
+def test_the_domain_never_sees_rows():
+    schema = parse_table_schema(MIXED)
+    assert domain_of(MIXED) == domain_of(schema.as_json())

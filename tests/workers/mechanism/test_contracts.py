@@ -1,0 +1,45 @@
+"""Every public function of the privacy mechanisms either states its contract or is listed as post-processing."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import workers.mechanism
+
+HEADINGS = ("Adjacency:", "Sensitivity:", "Shapes:", "Source:", "Edge cases:")
+READS_NO_PRIVATE_VALUE = {
+    "allocate": "public clip norms and sizes",
+    "geometric_grid": "public edges",
+    "thresholds_from": "noised histograms",
+    "one_group": "noised thresholds",
+    "dbscan_groups": "noised thresholds",
+    "frequencies_from": "noised counts",
+}
+
+
+def public_functions() -> Iterator[Callable[..., object]]:
+    for module in pkgutil.iter_modules(workers.mechanism.__path__):
+        loaded = importlib.import_module(f"workers.mechanism.{module.name}")
+        for name, function in inspect.getmembers(loaded, inspect.isfunction):
+            if function.__module__ == loaded.__name__ and not name.startswith("_"):
+                yield function
+
+
+@pytest.mark.parametrize("function", public_functions(), ids=lambda function: function.__name__)
+def test_private_mechanisms_state_their_contract(function: Callable[..., object]) -> None:
+    doc = inspect.getdoc(function) or ""
+    if function.__name__ in READS_NO_PRIVATE_VALUE:
+        assert doc
+        return
+    lines = [line.strip() for line in doc.splitlines()]
+    found = [heading for line in lines for heading in HEADINGS if line.startswith(heading)]
+    assert tuple(found) == HEADINGS
+
+
+def test_the_list_of_exceptions_is_not_stale() -> None:
+    assert set(READS_NO_PRIVATE_VALUE) <= {function.__name__ for function in public_functions()}

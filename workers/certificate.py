@@ -1,0 +1,71 @@
+"""The certificate that goes with every generator: what exactly is promised, how it was computed, signed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from service.privacy.events import events_to_json
+from service.privacy.filters import renyi_epsilon
+from service.version import VERSION
+
+if TYPE_CHECKING:
+    from service.crypto import Secrets
+    from service.datasets.models import Dataset
+    from service.ledger.models import LedgerEntry
+    from service.releases.models import Release
+    from workers.training import TrainedGenerator
+
+FORMAT = 1
+ADJACENCY = (
+    "zero-out one unit (REPLACE_SPECIAL in dp_accounting): a neighbouring dataset has one unit that contributes nothing"
+)
+
+
+def certify(
+    secrets: Secrets, *, dataset: Dataset, release: Release, posted: LedgerEntry, trained: TrainedGenerator
+) -> dict[str, Any]:
+    """The signed document. Everything in it is public: order, price, ledger line, versions."""
+    price, budget = release.price, dataset.budget
+    document = {
+        "format": FORMAT,
+        "release_id": str(release.id),
+        "dataset_id": str(dataset.id),
+        "method": release.order_["method"],
+        "unit": unit_in_words(dataset),
+        "units": dataset.units,
+        "adjacency": ADJACENCY,
+        "epsilon": price["epsilon"],
+        "delta": price["delta"],
+        "pld": {"epsilon": price["pld_epsilon"], "delta": price["delta"]},
+        "renyi": {
+            "order": budget.renyi_order,
+            "divergence": price["renyi_divergence"],
+            "epsilon": renyi_epsilon(price["renyi_divergence"], price["delta"], budget.renyi_order),
+            "delta": price["delta"],
+        },
+        "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "ledger_entry": {
+            "seq": posted.seq,
+            "kind": posted.kind,
+            "shares": {"simple": posted.simple, "renyi": posted.renyi},
+            "hash": bytes(posted.hash).hex(),
+        },
+        "events": events_to_json(release.events),
+        "accountant": f"dp_accounting {version('dp_accounting')}",
+        "noise": "Gaussian, from ChaCha20 seeded by the operating system",
+        "gradients": trained.engine,
+        "schema_source": "declared by the owner",
+        "code_version": VERSION,
+        "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+    return {**document, "public_key": secrets.public_key, "signature": secrets.sign(document)}
+
+
+def unit_in_words(dataset: Dataset) -> str:
+    """Whose contribution is hidden."""
+    unit = dataset.unit
+    if unit is None:
+        return "one row"
+    return f"all rows of one value of {unit.column!r}, of which at most {unit.max_rows_per_unit} are used"

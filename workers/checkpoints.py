@@ -1,0 +1,70 @@
+"""What a training run needs to continue: tensors as safetensors, the rest as JSON beside them. No pickle.
+
+Everything in a checkpoint has been noised or is public. The state of the noise is never saved: steps that run again
+after a crash draw fresh noise.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+FORMAT = "1"
+
+
+class CheckpointStore(Protocol):
+    """Where the one, latest checkpoint of a run is kept."""
+
+    def put(self, checkpoint: bytes) -> None: ...
+
+    def get(self) -> bytes | None: ...
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Named tensors, and values that JSON can hold."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+    def to_bytes(self) -> bytes:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
+        return save(tensors, metadata={"format": FORMAT, "values": json.dumps(self.values, allow_nan=False)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Checkpoint:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return cls(load(data), json.loads(header["__metadata__"]["values"]))
+
+
+def adam_tensors(optimizer: torch.optim.Adam, prefix: str) -> dict[str, Tensor]:
+    """Adam's moments and step counts, by the parameters' places."""
+    return {
+        f"{prefix}.{place}.{name}": value
+        for place, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def restore_adam(optimizer: torch.optim.Adam, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Put back what `adam_tensors` took; an optimizer that had not stepped stays fresh."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith(f"{prefix}."):
+            _, place, name = key.split(".")
+            state.setdefault(int(place), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def module_tensors(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": value for name, value in module.state_dict().items()}
+
+
+def restore_module(module: torch.nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
+    start = f"{prefix}."
+    module.load_state_dict({name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)})

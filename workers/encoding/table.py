@@ -1,0 +1,244 @@
+"""A table as small integers: the public domain of every column, and the rows as codes of that domain.
+
+The domain comes from the declared schema alone, never from rows. Every column becomes one list of cells: declared
+categories, or the cells of a fixed public grid; where values may be missing, "missing" is one more cell, the last.
+A row is one code per column. What lies outside the domain is clamped or becomes missing here, inside the private
+pipeline, and is never reported.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from service.errors import InvalidFile, InvalidSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from service.datasets.table_schema import FieldSchema, FieldType, Scalar, TableSchema
+
+ABSENT = 65_535
+"""The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""
+
+UNIT_COLUMN = "__unit__"
+ONE_CELL_PER_VALUE = 64
+"""A range of at most this many whole values gets one cell per value, unless the schema declares a grid."""
+
+_BATCH_ROWS = 65_536
+_WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # days and seconds since 1970-01-01
+
+Codes = NDArray[np.uint16]
+RandomKeys = Callable[[int], NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
+class ColumnDomain:
+    """One column's cells. `size` counts them all, the missing cell (always the last) included.
+
+    categories: `values` holds one JSON value per cell, with None for missing.
+    grid:       `edges` bound the cells [edges[i], edges[i+1]); dates are days, datetimes seconds since 1970-01-01.
+                Cells of integer, date and datetime columns hold whole numbers only, so the last edge is maximum + 1;
+                the last cell of a number column includes the maximum.
+    """
+
+    name: str
+    type: FieldType
+    kind: Literal["categories", "grid"]
+    size: int
+    values: tuple[Scalar | None, ...] | None
+    edges: tuple[float, ...] | None
+    missing: bool
+
+    @classmethod
+    def from_field(cls, field: FieldSchema, *, numeric_bins: int) -> ColumnDomain:
+        missing = not field.constraints.required
+        declared = (False, True) if field.type == "boolean" else field.constraints.enum
+        if declared is not None:
+            values = (*declared, None) if missing else declared
+            return cls(field.name, field.type, "categories", len(values), values, None, missing)
+        edges = _grid_edges(field, numeric_bins)
+        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing)
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.size - 1 if self.missing else None
+
+    def to_config(self) -> dict[str, Any]:
+        """The form that service/sampler.py reads."""
+        head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
+        if self.values is not None:
+            return {**head, "values": list(self.values)}
+        return {**head, "edges": list(self.edges or ()), "missing": self.missing}
+
+    def encode(self, series: pl.Series) -> Codes:
+        """Codes of one column of the canonical table; what has no cell of its own becomes missing.
+
+        In a required column, where upload refuses such values, it becomes the first cell: an error here would be
+        an event that depends on private rows.
+        """
+        codes = self._category_codes(series) if self.values is not None else self._grid_codes(series)
+        fallback = 0 if self.missing_code is None else self.missing_code
+        return codes.fill_null(fallback).cast(pl.UInt16).to_numpy()
+
+    def _category_codes(self, series: pl.Series) -> pl.Series:
+        values = [value for value in self.values or () if value is not None]
+        if self.type == "boolean":
+            return series.cast(pl.UInt32)
+        if self.type == "string":
+            return series.cast(pl.Enum([str(value) for value in values]), strict=False).to_physical()
+        keys = pl.Series(values, dtype=series.dtype, strict=False)
+        return series.replace_strict(keys, pl.int_range(len(values), dtype=pl.UInt32, eager=True), default=None)
+
+    def _grid_codes(self, series: pl.Series) -> pl.Series:
+        if self.type == "date":
+            series = series.cast(pl.Int32)
+        elif self.type == "datetime":
+            series = series.cast(pl.Datetime("us")).cast(pl.Int64) // 1_000_000
+        known = series.is_not_null()
+        if series.dtype.is_float():
+            known &= series.is_not_nan().fill_null(value=False)
+        edges = np.asarray(self.edges, dtype=np.float64)
+        # Inner edges only: whatever lies below the first or above the last edge is clamped into the end cells.
+        cells = np.searchsorted(edges[1:-1], series.fill_null(0).to_numpy(), side="right")
+        return pl.select(pl.when(known).then(pl.Series(cells))).to_series()
+
+
+@dataclass(frozen=True)
+class TableDomain:
+    """The columns in schema order; `logits` of a generator are their cells side by side."""
+
+    columns: tuple[ColumnDomain, ...]
+
+    @classmethod
+    def from_schema(cls, schema: TableSchema, *, numeric_bins: int) -> TableDomain:
+        """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid."""
+        return cls(tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins) for field in schema.fields))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(column.size for column in self.columns)
+
+    @property
+    def total_width(self) -> int:
+        return sum(self.widths)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def index(self, name: str) -> int:
+        """Position of a column; KeyError if there is none of that name."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(name) from None
+
+    def to_config(self) -> list[dict[str, Any]]:
+        """`columns` of the generator's config.json."""
+        return [column.to_config() for column in self.columns]
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """Rows as codes, and which rows are whose.
+
+    Without a privacy unit, row i is unit i and `unit_starts` is None. With one, unit i holds the rows
+    unit_starts[i]:unit_starts[i+1], at most max_rows_per_unit of them.
+    """
+
+    codes: Codes  # (rows, columns), C-contiguous
+    units: int
+    unit_starts: NDArray[np.int64] | None  # (units + 1,)
+    max_rows_per_unit: int
+
+
+def operating_system_keys(count: int) -> NDArray[np.uint64]:
+    """Independent uniform 64-bit keys from the operating system's secure source."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+def encode_table(
+    source: Path | str | bytes,
+    domain: TableDomain,
+    *,
+    units: int,
+    max_rows_per_unit: int = 1,
+    random_keys: RandomKeys = operating_system_keys,
+) -> EncodedTable:
+    """Encode the canonical Parquet file batch by batch.
+
+    With a `__unit__` column, each unit keeps at most `max_rows_per_unit` of its rows, chosen uniformly at random
+    by sorting on `random_keys` (count -> that many independent uniform 64-bit keys).
+    """
+    with pq.ParquetFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
+        names, rows = tuple(file.schema_arrow.names), file.metadata.num_rows
+        by_unit = names == (*domain.names, UNIT_COLUMN)
+        if not by_unit and names != domain.names:
+            raise InvalidFile("The stored table does not have the columns of its declared schema; upload it again.")
+        if not by_unit and rows != units:
+            raise InvalidFile("The stored table does not have the recorded number of rows; upload it again.")
+        codes = np.empty((rows, len(domain.columns)), dtype=np.uint16)
+        unit_of_row = np.empty(rows if by_unit else 0, dtype=np.int64)
+        for start, frame in _batches(file):
+            stop = start + frame.height
+            for index, column in enumerate(domain.columns):
+                codes[start:stop, index] = column.encode(frame[column.name])
+            if by_unit:
+                unit_of_row[start:stop] = frame[UNIT_COLUMN].to_numpy()
+    if not by_unit:
+        return EncodedTable(codes, units, None, 1)
+    if rows and (unit_of_row.min() < 0 or unit_of_row.max() >= units or (np.diff(unit_of_row) < 0).any()):
+        raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
+    kept = _choose_rows(unit_of_row, max_rows_per_unit, random_keys)
+    unit_starts = np.searchsorted(unit_of_row[kept], np.arange(units + 1)).astype(np.int64)
+    return EncodedTable(np.ascontiguousarray(codes[kept]), units, unit_starts, max_rows_per_unit)
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[tuple[int, pl.DataFrame]]:
+    start = 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+        frame = pl.DataFrame(batch)
+        yield start, frame
+        start += frame.height
+
+
+def _choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomKeys) -> NDArray[np.intp]:
+    """Indices, in order, of a uniformly random subset of at most `most` rows of every unit."""
+    counts = np.bincount(unit_of_row) if len(unit_of_row) else np.zeros(0, dtype=np.int64)
+    if len(counts) == 0 or counts.max() <= most:
+        return np.arange(len(unit_of_row))
+    shuffled = np.lexsort((random_keys(len(unit_of_row)), unit_of_row))  # by unit, at random within
+    first = np.cumsum(counts) - counts
+    rank = np.arange(len(unit_of_row)) - np.repeat(first, counts)
+    return np.sort(shuffled[rank < most])
+
+
+def _grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:
+    low, high = field.bounds
+    whole = field.type in _WHOLE
+    if whole:
+        # Cells of whole numbers, half open: [low, high] is [low, high + 1).
+        low, high = math.ceil(low), math.floor(high) + 1
+        if low >= high:
+            raise InvalidSchema(f"{field.name}: give minimum and maximum in whole seconds.", where=field.name)
+    if field.edges is not None:
+        edges = np.asarray([*field.edges[:-1], high], dtype=np.float64)
+    else:
+        cells = field.bins or numeric_bins
+        values = high - low
+        if whole and (values <= cells or (field.bins is None and values <= ONE_CELL_PER_VALUE)):
+            cells = int(values)
+        edges = np.linspace(low, high, cells + 1)
+    # A cell without a whole number, or narrower than a float can tell, does not exist.
+    return tuple(np.unique(np.ceil(edges) if whole else edges).tolist())

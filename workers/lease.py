@@ -1,0 +1,120 @@
+"""Claims on releases: compare-and-set with a fencing token and a lease in Postgres.
+
+Whoever holds the newest token may write; a worker that was frozen past its lease finds its token outdated and can
+neither report progress nor publish. All times are the database's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session
+
+from service.errors import ImprimaturError
+from service.ledger import service as ledger
+
+
+class LeaseLost(ImprimaturError):
+    """Another worker holds a newer claim on this release, or it has ended."""
+
+    code = "lease_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One claim: which release, and the fencing token that every write must carry."""
+
+    release_id: uuid.UUID
+    token: int
+
+
+def claim(session: Session, release_id: uuid.UUID, *, lease_seconds: float, max_attempts: int) -> Lease | None:
+    """Take the release if nobody holds it. After the last attempt it is failed instead; the charge stands."""
+    row = session.execute(
+        text(
+            """
+            UPDATE releases SET lease_token = lease_token + 1, attempts = attempts + 1, updated_at = now(),
+                   lease_expires_at = clock_timestamp() + make_interval(secs => :lease_seconds)
+            WHERE id = :id AND state IN ('reserved', 'charged')
+              AND (lease_expires_at IS NULL OR lease_expires_at < clock_timestamp())
+            RETURNING lease_token, attempts
+            """
+        ),
+        {"id": release_id, "lease_seconds": lease_seconds},
+    ).one_or_none()
+    if row is None:
+        return None
+    lease = Lease(release_id, row.lease_token)
+    if row.attempts > max_attempts:
+        end_without_publishing(session, lease, failure="worker_lost")
+        return None
+    return lease
+
+
+def renew(session: Session, lease: Lease, *, lease_seconds: float) -> None:
+    """The heartbeat. Raises `LeaseLost` when the claim is no longer ours."""
+    _write(
+        session,
+        lease,
+        "lease_expires_at = clock_timestamp() + make_interval(secs => :lease_seconds)",
+        lease_seconds=lease_seconds,
+    )
+
+
+def give_back(session: Session, lease: Lease) -> None:
+    """Let another worker take over at once: the relay sends the release again at its next look."""
+    _write(session, lease, "lease_expires_at = clock_timestamp() - interval '1 second'")
+
+
+def report(session: Session, lease: Lease, *, step: int, phase: str) -> bool:
+    """Publish progress; returns whether a person has asked to stop."""
+    row = _write(session, lease, "step = :step, phase = :phase", step=step, phase=phase)
+    return bool(row.cancel_requested)
+
+
+def charge(session: Session, lease: Lease) -> None:
+    """Post the reservation, in the transaction that moves the release to `charged`. A second call changes nothing."""
+    row = _write(session, lease, "state = 'charged'")
+    ledger.post(session, row.dataset_id, lease.release_id)
+
+
+def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json: str) -> None:
+    """The last write: from here on everybody in the tenant may fetch the artefacts."""
+    _write(
+        session,
+        lease,
+        "state = 'published', phase = 'published', step = steps, lease_expires_at = NULL, "
+        "bundle_key = :bundle_key, certificate = CAST(:certificate AS jsonb)",
+        bundle_key=bundle_key,
+        certificate=certificate_json,
+    )
+
+
+def end_without_publishing(session: Session, lease: Lease, *, failure: str, settled_renyi: int | None = None) -> None:
+    """Fail a release. Before the charge its reservation is voided; after it the charge stands, or is settled."""
+    row = _write(session, lease, "phase = 'ended', lease_expires_at = NULL, failure = :failure", failure=failure)
+    if row.state == "reserved":
+        ledger.void(session, row.dataset_id, lease.release_id)
+        _write(session, lease, "state = 'voided'")
+        return
+    if settled_renyi is not None:
+        ledger.settle(session, row.dataset_id, lease.release_id, renyi=settled_renyi)
+    _write(session, lease, "state = 'failed'")
+
+
+def _write(session: Session, lease: Lease, assignments: str, **values: object) -> Row[Any]:
+    """One fenced UPDATE: nothing happens, and `LeaseLost` is raised, unless the token is still the newest."""
+    row = session.execute(
+        text(
+            f"UPDATE releases SET {assignments}, updated_at = now() "  # noqa: S608 - the assignments are constants of this module
+            "WHERE id = :id AND lease_token = :token AND state IN ('reserved', 'charged') "
+            "RETURNING state, dataset_id, cancel_requested"
+        ),
+        {"id": lease.release_id, "token": lease.token, **values},
+    ).one_or_none()
+    if row is None:
+        raise LeaseLost("this worker no longer holds the release")
+    return row

@@ -1,0 +1,56 @@
+"""Gaussian noise, once, on a private sum: the only way out of a `PrivateSum`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+from workers.mechanism import PrivateSum
+
+Allocation = Literal["least_noise", "equal_share", "flat"]
+
+
+class Normals(Protocol):
+    """A secure source of standard normals in float64."""
+
+    def normals(self, *shape: int) -> Tensor: ...
+
+
+def allocate(
+    sensitivities: Sequence[float], sizes: Sequence[int], *, noise_multiplier: float, allocation: Allocation
+) -> tuple[float, ...]:
+    """noise_std s_k of every group. All three satisfy Σ(c_k/s_k)² = 1/σ² (PRIVACY.md §3), so K costs nothing.
+
+    least_noise minimises Σ d_k s_k²: s_k = σ·√c_k·d_k^(-1/4)·√(Σ_j c_j √d_j).
+    """
+    if allocation == "equal_share":
+        return tuple(noise_multiplier * math.sqrt(len(sensitivities)) * c for c in sensitivities)
+    if allocation == "flat":
+        return (noise_multiplier * math.sqrt(sum(c * c for c in sensitivities)),) * len(sensitivities)
+    total = math.sqrt(sum(c * math.sqrt(d) for c, d in zip(sensitivities, sizes, strict=True)))
+    return tuple(
+        noise_multiplier * math.sqrt(c) * d**-0.25 * total for c, d in zip(sensitivities, sizes, strict=True)
+    )
+
+
+def release(
+    private: PrivateSum, *, noise_multiplier: float, randomness: Normals, allocation: Allocation = "least_noise"
+) -> tuple[Tensor, ...]:
+    """The values of a private sum with Gaussian noise added; what comes back is public.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: read from the sum, L2 per group; Σ(sensitivity_k / noise_std_k)² = 1/noise_multiplier².
+    Shapes:      one float64 tensor per value, of the value's shape.
+    Source:      Dwork and Roth 2014, Theorem A.1; several groups as one Gaussian: PRIVACY.md §3.
+    Edge cases:  the sum of an empty draw is zeros and is noised like any other.
+    """
+    sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
+    noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
+    noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
+    return tuple(
+        value.double() + noise_std_of[index] * randomness.normals(*value.shape).to(value.device)
+        for index, value in enumerate(private.values)
+    )

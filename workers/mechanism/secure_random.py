@@ -1,0 +1,77 @@
+"""Secure randomness: a ChaCha20 keystream seeded by the operating system, as uniforms and normals.
+
+Noise, the Poisson draw and the coins z, e inside the private loss all come from here. The coins must be as secret as
+the draw: a row's coins are dealt by its place in the batch, and amplification by sampling needs that place to tell
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from torch import Tensor
+
+KEY_BYTES = 32
+REKEY_AFTER_BYTES = 1 << 30
+"""Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
+
+
+class SecureRandom:
+    """One stream per training run; never saved, never copied into another process.
+
+    Shapes:      any.
+    Source:      RFC 8439 (ChaCha20); Box and Muller 1958, in float64 for noise.
+    Edge cases:  a forked process starts a fresh stream; a test seed sets `is_private` to False for good.
+    """
+
+    def __init__(self) -> None:
+        self.is_private = True
+        self._start(os.urandom(KEY_BYTES))
+
+    @classmethod
+    def from_test_seed(cls, seed: int) -> SecureRandom:
+        """A repeatable stream, for tests only: whatever it touches is marked not private and cannot be published."""
+        stream = cls()
+        stream.is_private = False
+        stream._start(hashlib.sha256(f"test seed {seed}".encode()).digest())
+        return stream
+
+    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Uniform on the open interval (0, 1): 53 bits in float64, 23 bits in float32."""
+        count = math.prod(shape)
+        if dtype == torch.float64:
+            words = torch.from_numpy(self._words(count, np.dtype(np.int64)))
+            return words.bitwise_and_((1 << 53) - 1).double().add_(0.5).mul_(2.0**-53).reshape(shape)
+        short = torch.from_numpy(self._words(count, np.dtype(np.int32)))
+        return short.bitwise_and_((1 << 23) - 1).float().add_(0.5).mul_(2.0**-23).to(dtype).reshape(shape)
+
+    def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
+        count = math.prod(shape)
+        pairs = (count + 1) // 2
+        uniforms = self.uniforms(2, pairs, dtype=dtype)
+        radius = uniforms[0].log_().mul_(-2.0).sqrt_()
+        angle = uniforms[1].mul_(2.0 * math.pi)
+        return torch.cat((radius * angle.cos(), radius * angle.sin()))[:count].reshape(shape)
+
+    def _words(self, count: int, dtype: np.dtype[np.signedinteger]) -> np.ndarray:
+        if self.is_private and os.getpid() != self._process:
+            self._start(os.urandom(KEY_BYTES))
+        if self._used >= REKEY_AFTER_BYTES:
+            self._start(self._keystream.update(bytes(KEY_BYTES)))
+        size = count * dtype.itemsize
+        self._used += size
+        stream = bytearray(size)
+        self._keystream.update_into(bytes(size), stream)
+        return np.frombuffer(stream, dtype=dtype)
+
+    def _start(self, key: bytes) -> None:
+        self._process = os.getpid()
+        self._used = 0
+        # The key is fresh, so the nonce may be constant.
+        self._keystream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()

@@ -1,0 +1,296 @@
+"""IDPGAN: a conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping.
+
+Reads like the paper's Algorithm 4, with its privacy analysis replaced by PRIVACY.md §2-3. Every line that touches
+private rows is preceded by taking its event from the plan:
+  label frequencies   GaussianEvent("label_counts")              once, where the order conditions
+  critic step         SampledStepEvent                           gradient sum and histogram of norms on one Poisson draw
+Everything else (generator step, averages, thresholds, clusters) is post-processing of what those released.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from service.errors import InvalidOrder
+from service.privacy.orders import AdaptiveThresholds, DbscanClusters, IdpganOrder
+from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
+from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.mechanism.clipping import clip_and_sum
+from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
+from workers.mechanism.gradients import vmap_gradients
+from workers.mechanism.label_counts import frequencies_from, label_counts
+from workers.mechanism.noise import release
+from workers.mechanism.outer_products import Perceptron, outer_product_gradients
+from workers.mechanism.sampling import poisson_sample
+from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
+from workers.networks.table import LEAKY_SLOPE, TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.plan import Plan, StepNotOnPlan
+
+if TYPE_CHECKING:
+    from workers.encoding.table import EncodedTable, TableDomain
+    from workers.mechanism.secure_random import SecureRandom
+
+LABEL_COUNTS = "label_counts"
+BLOCK_ROWS = {"outer_products": 8_192, "vmap": 256}
+"""Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
+GENERATOR_BATCH = (64, 4_096)
+"""Smallest and largest generator batch; in between it is the expected draw, which is public."""
+
+
+class Idpgan:
+    """The state of one run and its three moves: buy label frequencies, critic step, generator step."""
+
+    def __init__(
+        self,
+        order: IdpganOrder,
+        plan: Plan,
+        table: EncodedTable,
+        domain: TableDomain,
+        randomness: SecureRandom,
+        device: torch.device,
+    ) -> None:
+        if order.sampling_probability is None:
+            raise InvalidOrder("sampling_probability must be resolved before training", where="sampling_probability")
+        self.order, self.plan, self.table, self.domain = order, plan, table, domain
+        self.randomness, self.device = randomness, device
+        self.is_private = randomness.is_private
+        self.sampling_probability = order.sampling_probability
+        # The normaliser is the constant q·n, never the drawn batch size (§3).
+        self.expected_units = order.sampling_probability * table.units
+        self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
+        self.engine = "outer_products" if table.unit_starts is None else "vmap"
+        self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
+
+        self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
+        self.condition_frequencies: tuple[float, ...] | None = None
+        sizes = order.networks
+        self.generator = TableGenerator(
+            domain.widths,
+            noise_dimension=sizes.noise_dimension,
+            hidden=sizes.generator_hidden,
+            condition_index=self.condition_index,
+        ).to(device)
+        self.averaged_generator = copy.deepcopy(self.generator).eval().requires_grad_(requires_grad=False)
+        self.critic = TableCritic(domain.total_width, sizes.critic_hidden).to(device)
+        self.tensors = list(self.critic.parameters())  # W_1, b_1, …, b_{L-1}, W_L
+        betas = (order.optimizer.beta1, order.optimizer.beta2)
+        self.critic_adam = torch.optim.Adam(self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas)
+        self.generator_adam = torch.optim.Adam(
+            self.generator.parameters(), lr=order.optimizer.generator_learning_rate, betas=betas
+        )
+
+        rule = order.thresholds
+        self.adaptive = rule if isinstance(rule, AdaptiveThresholds) else None
+        clip_norm = rule.initial_clip_norm if isinstance(rule, AdaptiveThresholds) else rule.clip_norm
+        self.thresholds = (clip_norm / math.sqrt(len(self.tensors)),) * len(self.tensors)
+        self.clip_groups = self._cluster(self.thresholds)
+        self.average_histogram: Tensor | None = None
+        if self.adaptive is not None:
+            self.edges = geometric_grid(
+                smallest=self.adaptive.smallest, largest=self.adaptive.largest, bins=self.adaptive.bins
+            )
+
+    def buy_label_frequencies(self) -> None:
+        """Noised label counts -> the frequencies that fakes are drawn with. A label is part of its record."""
+        if self.condition_index is None:
+            return
+        noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)
+        counts = label_counts(
+            self.table.codes[:, self.condition_index],
+            categories=self.domain.widths[self.condition_index],
+            unit_starts=self.table.unit_starts,
+            max_rows_per_unit=self.table.max_rows_per_unit,
+        )
+        (noised,) = release(counts, noise_multiplier=noise_multiplier, randomness=self.randomness)
+        self.condition_frequencies = frequencies_from(noised)
+
+    def critic_step(self) -> None:
+        """One private step: draw, clip, sum, noise, update; then thresholds and clusters for the next one."""
+        rule = self.adaptive
+        histogram_is_due = rule is not None and self.plan.steps_done % rule.every_steps == 0
+        noise = self.plan.take_sampled_step(
+            sampling_probability=self.sampling_probability, histogram=histogram_is_due
+        )
+        # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
+        drawn = poisson_sample(
+            units=self.table.units, sampling_probability=self.sampling_probability, randomness=self.randomness
+        )
+        clipped = clip_and_sum(
+            self._per_unit_gradients(drawn),
+            groups=self.clip_groups.groups,
+            clip_norms=self.clip_groups.clip_norms,
+            shapes=[tensor.shape for tensor in self.tensors],
+            device=self.device,
+        )
+        # Noise once, on the sum; the groups together have multiplier σ_t whatever K is (§3).
+        noised = release(
+            clipped.sum,
+            noise_multiplier=noise.gradient_noise_multiplier,
+            randomness=self.randomness,
+            allocation=self.order.allocation,
+        )
+        for tensor, total in zip(self.tensors, noised, strict=True):
+            tensor.grad = (total / self.expected_units).to(tensor.dtype)
+        if not self.loss.paired:
+            self._add_gradient_of_fakes()
+        self.critic_adam.step()
+
+        if rule is not None and noise.histogram_noise_multiplier is not None:
+            # The second half of the same joint Gaussian release: norms of the same draw, before clipping.
+            histogram = norm_histogram(clipped.tensor_norms, self.edges)
+            (noised_histogram,) = release(
+                histogram, noise_multiplier=noise.histogram_noise_multiplier, randomness=self.randomness
+            )
+            self._adapt(rule, noised_histogram.cpu())
+
+    def generator_step(self) -> None:
+        """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""
+        records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
+        loss = -self.critic(records).mean()
+        gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
+        for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
+            # A critic that overflowed must not end the run: whether it did would be told by the error.
+            parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
+        self.generator_adam.step()
+        weight = 1.0 - self.order.optimizer.moving_average_decay
+        for average, current in zip(self.averaged_generator.parameters(), self.generator.parameters(), strict=True):
+            average.lerp_(current.detach(), weight)
+
+    def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
+        """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
+        units_per_block = max(1, BLOCK_ROWS[self.engine] // self.table.max_rows_per_unit)
+        for start in range(0, len(drawn), units_per_block):
+            batch = self._critic_batch(drawn[start : start + units_per_block])
+            if self.engine == "outer_products":
+                weights = [layer.weight.detach() for layer in (*self.critic.layers, self.critic.output)]  # type: ignore[operator]
+                biases = [layer.bias.detach() for layer in self.critic.layers]  # type: ignore[operator]
+                yield outer_product_gradients(Perceptron(weights, biases, LEAKY_SLOPE), batch, self.loss)
+            else:
+                yield vmap_gradients(self.critic, batch, self.loss)
+
+    @torch.no_grad()
+    def _critic_batch(self, units: np.ndarray) -> CriticBatch:
+        """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
+        rows, unit_of_row = self._rows_of(units)
+        codes = torch.from_numpy(self.table.codes[rows].astype(np.int64)).to(self.device)  # (R, columns)
+        real, present = one_hot_records(codes, self.domain.widths)
+        conditions = None
+        if self.condition_index is not None:
+            conditions = torch.where(present, codes[:, self.condition_index], 0)
+        return CriticBatch(
+            real=real,
+            fake=self._fakes(self.generator, conditions, len(rows)),
+            mix=self.randomness.uniforms(len(rows), 1, dtype=torch.float32).to(self.device),
+            present=present,
+            unit_of_row=torch.from_numpy(unit_of_row).to(self.device),
+            units=len(units),
+        )
+
+    def _rows_of(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers of these units, at most max_rows_per_unit each, and the unit's place for each row."""
+        starts = self.table.unit_starts
+        if starts is None:
+            return units, np.arange(len(units))
+        counts = np.minimum(starts[units + 1] - starts[units], self.table.max_rows_per_unit)
+        unit_of_row = np.repeat(np.arange(len(units)), counts)
+        place = np.arange(len(unit_of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return starts[units][unit_of_row] + place, unit_of_row
+
+    def _fakes(self, generator: TableGenerator, conditions: Tensor | None, rows: int | None = None) -> Tensor:
+        """G(z) as records (rows, total_width)."""
+        count = len(conditions) if conditions is not None else rows or self.generator_batch
+        noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
+        uniforms = self.randomness.uniforms(count, self.domain.total_width, dtype=torch.float32)
+        logits = generator(noise.to(self.device), conditions)
+        return sample_records(
+            logits, self.domain.widths, uniforms.to(self.device), self.order.networks.softmax_temperature
+        )
+
+    def _drawn_conditions(self, count: int) -> Tensor | None:
+        """Labels from the bought frequencies, never from rows."""
+        if self.condition_frequencies is None:
+            return None
+        cumulative = torch.tensor(self.condition_frequencies, dtype=torch.float64).cumsum(0)
+        drawn = torch.searchsorted(cumulative, self.randomness.uniforms(count) * cumulative[-1])
+        return drawn.clamp(max=len(cumulative) - 1).to(self.device)
+
+    def _add_gradient_of_fakes(self) -> None:
+        """Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3)."""
+        with torch.no_grad():
+            records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
+        for tensor, gradient in zip(
+            self.tensors, torch.autograd.grad(self.critic(records).mean(), self.tensors), strict=True
+        ):
+            assert tensor.grad is not None
+            tensor.grad += gradient
+
+    def _adapt(self, rule: AdaptiveThresholds, noised_histogram: Tensor) -> None:
+        """ACTS: average the noised histograms, read off thresholds; WC: regroup. Post-processing, for later steps."""
+        if self.average_histogram is None:
+            self.average_histogram = torch.zeros_like(noised_histogram)
+        self.average_histogram.lerp_(noised_histogram, 1.0 - rule.average_decay)
+        thresholds = thresholds_from(self.average_histogram, self.edges, rule=rule.rule, quantile=rule.quantile)
+        if thresholds != self.thresholds:
+            self.thresholds = thresholds
+            self.clip_groups = self._cluster(thresholds)
+
+    def _cluster(self, thresholds: tuple[float, ...]) -> ClipGroups:
+        clusters = self.order.clusters
+        if not isinstance(clusters, DbscanClusters):
+            return one_group(thresholds)
+        return dbscan_groups(
+            thresholds,
+            is_bias=[tensor.dim() == 1 for tensor in self.tensors],
+            eps=clusters.eps,
+            min_samples=clusters.min_samples,
+        )
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything needed to go on; all of it noised or public."""
+        tensors = {
+            **module_tensors(self.generator, "generator"),
+            **module_tensors(self.averaged_generator, "averaged_generator"),
+            **module_tensors(self.critic, "critic"),
+            **adam_tensors(self.generator_adam, "generator_adam"),
+            **adam_tensors(self.critic_adam, "critic_adam"),
+        }
+        if self.average_histogram is not None:
+            tensors["average_histogram"] = self.average_histogram
+        values = {
+            "plan": self.plan.digest(),
+            "position": self.plan.position,
+            "step": self.plan.steps_done,
+            "thresholds": self.thresholds,
+            "condition_frequencies": self.condition_frequencies,
+            "is_private": self.is_private,
+        }
+        return Checkpoint(tensors, values)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue where the checkpoint was taken; noise is drawn afresh."""
+        values, tensors = checkpoint.values, checkpoint.tensors
+        if values["plan"] != self.plan.digest():
+            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
+        self.plan.resume(values["position"])
+        # A run that was touched by a test seed stays marked.
+        self.is_private = self.is_private and values["is_private"]
+        for module, name in (
+            (self.generator, "generator"),
+            (self.averaged_generator, "averaged_generator"),
+            (self.critic, "critic"),
+        ):
+            restore_module(module, tensors, name)
+        restore_adam(self.generator_adam, tensors, "generator_adam")
+        restore_adam(self.critic_adam, tensors, "critic_adam")
+        self.average_histogram = tensors.get("average_histogram")
+        self.thresholds = tuple(values["thresholds"])
+        self.clip_groups = self._cluster(self.thresholds)
+        frequencies = values["condition_frequencies"]
+        self.condition_frequencies = None if frequencies is None else tuple(frequencies)

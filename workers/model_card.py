@@ -1,0 +1,100 @@
+"""MODEL_CARD.md of a published generator: plain words for people who hold the ZIP and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from workers.encoding.table import TableDomain
+
+_SEE = "see certificate.json"
+
+_KINDS = {"categories": "categories", "grid": "on a grid"}
+
+_CARD = """\
+# A generator of synthetic rows
+
+This ZIP holds a small neural network that was trained on a private table under differential privacy by the method
+`{method}`. It draws new rows with the same columns; the rows of the table are not in it.
+
+## Draw rows
+
+    pip install numpy onnxruntime
+    python sample.py --rows 1000
+    python sample.py --rows 1000 --seed 7 --format jsonl -o rows.jsonl
+    python sample.py --rows 1000 --where COLUMN:VALUE
+
+{condition}
+Any number of rows may be drawn, shared and analysed: drawing costs no privacy.
+
+## What is protected
+
+- Unit of protection: {unit}
+- Adjacency: {adjacency}
+- Guarantee: ({epsilon}, {delta})-differential privacy
+
+Whoever sees this ZIP, every row drawn from it, and knows everything about all other units, can hardly tell whether one
+unit was in the table: any conclusion about it is at most e^ε times as likely, up to a probability δ, as it would
+have been without that unit.
+
+## What is not protected
+
+- The declared schema, with its names, categories and bounds, and the number of units: they are public.
+- Facts about the whole population. If the table shows that smoking goes with cancer, so will these rows.
+- One unit beyond the unit named above: a household is not protected by a guarantee for single rows.
+- Other releases from the same table: each adds to what is revealed. The owner's ledger keeps the sum within a budget.
+
+Synthetic rows are approximate, most of all for rare groups and for relations among many columns. Do not use them to
+decide about a single person, and check important findings against the real table with its owner.
+
+## Where it comes from
+
+- Schema: {schema_source}
+- Code version: {code_version}
+- certificate.json: the guarantee with its accounting, the ledger entry that paid for it, and a signature
+
+| file | |
+|---|---|
+| generator.onnx | the network: noise{condition_input} in, logits of all columns out |
+| generator.safetensors | its weights |
+| config.json | columns and their cells, the schema |
+| certificate.json | the guarantee |
+| sample.py | draws rows; needs numpy and onnxruntime only |
+
+## Columns
+
+| column | type | cells |
+|---|---|---|
+{columns}
+
+## Order
+
+    {order}
+"""
+
+
+def model_card(
+    *, domain: TableDomain, condition: str | None, certificate: Mapping[str, Any], order: Mapping[str, Any]
+) -> str:
+    """The card as Markdown; what the certificate does not say is left to certificate.json."""
+    return _CARD.format(
+        method=order.get("method", _SEE),
+        condition=f"`--where {condition}:VALUE` sets the condition the network was trained with; other columns are filtered.\n"
+        if condition
+        else "`--where` filters: a rare value takes longer.\n",
+        unit=certificate.get("unit", _SEE),
+        adjacency=certificate.get("adjacency", _SEE),
+        epsilon=f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {_SEE}",
+        delta=f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {_SEE}",
+        schema_source=certificate.get("schema_source", "declared by the owner before any row was read"),
+        code_version=certificate.get("code_version", _SEE),
+        condition_input=" and a condition" if condition else "",
+        columns="\n".join(
+            f"| {column.name.replace('|', chr(92) + '|')} | {column.type} | {column.size} {_KINDS[column.kind]} |"
+            for column in domain.columns
+        ),
+        order=json.dumps(order, ensure_ascii=False, sort_keys=True),
+    )

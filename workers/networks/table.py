@@ -1,0 +1,99 @@
+"""Generator and critic of mixed-type tables: multi-layer perceptrons over one-hot columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+LEAKY_SLOPE = 0.2
+CONDITION_LOGIT = 50.0
+"""Logit of the condition's own category (the others have 0): a softmax of it is the one-hot to float precision."""
+
+
+class TableGenerator(nn.Module):
+    """(z, condition) -> logits of every column, side by side.
+
+    Where there is a condition its column's logits are the condition itself, so that a row is an independent draw from
+    every column's softmax, without exception.
+    """
+
+    def __init__(
+        self, widths: Sequence[int], *, noise_dimension: int, hidden: Sequence[int], condition_index: int | None = None
+    ) -> None:
+        super().__init__()
+        self.condition_index = condition_index
+        free = sum(widths)
+        sizes = (noise_dimension, *hidden)
+        self.inputs = nn.Linear(sizes[0], sizes[1])
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes[1:], sizes[2:], strict=False))
+        self.norms = nn.ModuleList(nn.LayerNorm(size) for size in hidden)
+        if condition_index is not None:
+            categories = widths[condition_index]
+            free -= categories
+            self.split = sum(widths[:condition_index])
+            # A one-hot times a matrix is a row of it: an embedding is the condition's part of the first layer.
+            self.condition = nn.Embedding(categories, sizes[1])
+            self.register_buffer("condition_logits", CONDITION_LOGIT * torch.eye(categories), persistent=False)
+        self.output = nn.Linear(sizes[-1], free)
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        first = self.inputs(noise)  # (B, hidden_1)
+        if condition is not None:
+            first = first + self.condition(condition)
+        state = F.relu(self.norms[0](first))
+        for layer, norm in zip(self.hidden, list(self.norms)[1:], strict=True):
+            state = F.relu(norm(layer(state)))
+        logits: Tensor = self.output(state)  # (B, total_width - condition's width)
+        if condition is None:
+            return logits
+        given = self.get_buffer("condition_logits")[condition]  # (B, condition's width)
+        return torch.cat((logits[:, : self.split], given, logits[:, self.split :]), dim=1)
+
+
+class TableCritic(nn.Module):
+    """LeakyReLU perceptron on one record. No layer mixes records; no last bias, whose gradient is always zero."""
+
+    def __init__(self, total_width: int, hidden: Sequence[int]) -> None:
+        super().__init__()
+        sizes = (total_width, *hidden)
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.output = nn.Linear(sizes[-1], 1, bias=False)
+
+    def forward(self, record: Tensor) -> Tensor:
+        state = record  # (B, total_width)
+        for layer in self.layers:
+            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+        return self.output(state).squeeze(-1)  # type: ignore[no-any-return]  # (B,)
+
+
+def one_hot_records(codes: Tensor, widths: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Codes (B, columns) int64 -> one-hot records (B, total_width) and which are present.
+
+    A record with a code outside its column's domain is a null record: a zero row, not present. No code can raise.
+    """
+    sizes = torch.tensor(widths, device=codes.device)
+    present = (codes < sizes).all(dim=1)  # (B,)
+    offsets = sizes.cumsum(0) - sizes
+    places = torch.where(present.unsqueeze(1), codes, 0) + offsets
+    records = torch.zeros(len(codes), sum(widths), device=codes.device)
+    records.scatter_(1, places, present.float().unsqueeze(1).expand_as(places).contiguous())
+    return records, present
+
+
+def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temperature: float) -> Tensor:
+    """One draw per column: a hard one-hot forward, the Gumbel-softmax gradient backward (straight-through).
+
+    Source: Jang et al. 2017. logits and uniforms (B, total_width), uniforms in (0, 1); returns (B, total_width).
+    """
+    perturbed = logits - torch.log(-torch.log(uniforms))
+    parts = []
+    for part in perturbed.split(list(widths), dim=1):
+        hard = F.one_hot(part.argmax(dim=1), part.shape[1]).to(part.dtype)
+        if logits.requires_grad:
+            soft = F.softmax(part / temperature, dim=1)
+            hard = hard + soft - soft.detach()
+        parts.append(hard)
+    return torch.cat(parts, dim=1)

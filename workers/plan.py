@@ -1,0 +1,92 @@
+"""The thin joint: hands out an order's events one by one, so that steps run = steps charged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from service.errors import ImprimaturError
+from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json, steps_in
+
+
+class StepNotOnPlan(ImprimaturError):
+    """A private step was asked for that is not the next one on the price list. Values: position."""
+
+    code: ClassVar[str] = "step_not_on_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class StepNoise:
+    """The noise multipliers of one sampled step; no histogram where none is on the list."""
+
+    gradient_noise_multiplier: float
+    histogram_noise_multiplier: float | None
+
+
+class Plan:
+    """Executes an event list in order. A mechanism that touches rows first takes its event from here.
+
+    `position` counts single events taken, so a run that resumes from a checkpoint continues the list exactly.
+    """
+
+    def __init__(self, events: Events, position: int = 0) -> None:
+        self._events = events
+        self.steps = steps_in(events)
+        self._length = sum(event.count for event in events)
+        self._index, self._taken = 0, 0
+        self.position, self.steps_done = 0, 0
+        if position:
+            self.resume(position)
+
+    def take_gaussian(self, purpose: str) -> float:
+        """Spend the next event, which must be the Gaussian release of this purpose; its noise multiplier."""
+        event = self._next()
+        if not isinstance(event, GaussianEvent) or event.purpose != purpose:
+            raise self._refusal(f"a Gaussian release for {purpose}")
+        self._advance(1)
+        return event.noise_multiplier
+
+    def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
+        """Spend the next sampled step, which must have this sampling probability and (not) carry a histogram."""
+        event = self._next()
+        if (
+            not isinstance(event, SampledStepEvent)
+            or event.sampling_probability != sampling_probability
+            or (event.histogram_noise_multiplier is not None) != histogram
+        ):
+            raise self._refusal("a sampled step with these properties")
+        self._advance(1)
+        return StepNoise(event.gradient_noise_multiplier, event.histogram_noise_multiplier)
+
+    def resume(self, position: int) -> None:
+        """Go on where an earlier run of the same list left its checkpoint; only before anything was taken."""
+        if self.position or not 0 <= position <= self._length:
+            raise StepNotOnPlan("the position to resume from is not on the price list", position=position)
+        while self.position < position:
+            self._advance(min(position - self.position, self._events[self._index].count - self._taken))
+
+    def digest(self) -> str:
+        """Names the list, so that a checkpoint of another one is refused."""
+        return hashlib.sha256(json.dumps(events_to_json(self._events), sort_keys=True).encode()).hexdigest()
+
+    def _next(self) -> Event:
+        if self.position >= self._length:
+            raise self._refusal("one more step")
+        return self._events[self._index]
+
+    def _advance(self, count: int) -> None:
+        event = self._events[self._index]
+        self.position += count
+        self._taken += count
+        if isinstance(event, SampledStepEvent):
+            self.steps_done += count
+        if self._taken == event.count:
+            self._index, self._taken = self._index + 1, 0
+
+    def _refusal(self, wanted: str) -> StepNotOnPlan:
+        return StepNotOnPlan(
+            f"{wanted} was asked for, but it is not the next event on the price list; nothing was spent",
+            position=self.position,
+        )

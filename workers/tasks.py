@@ -1,0 +1,103 @@
+"""Celery tasks: claim, run the training in a child process, beat while it lives. No mathematics, no private row."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from typing import Any
+
+from service.context import Context, open_context
+from service.errors import Unavailable
+from service.outbox import PING_TASK, TRAIN_TASK, beat
+from workers import lease as leases
+from workers.app import celery
+from workers.lease import Lease, LeaseLost
+
+logger = logging.getLogger(__name__)
+
+STOP_SECONDS = 10.0
+POLL_SECONDS = 0.2
+
+
+@celery.task(name=PING_TASK)  # type: ignore[untyped-decorator]
+def ping() -> None:
+    """The relay asks whether messages are consumed; a beat in Postgres is the answer."""
+    context = open_context()
+    with context.transaction() as session:
+        beat(session, "worker")
+
+
+@celery.task(name=TRAIN_TASK)  # type: ignore[untyped-decorator]
+def train(release_id: str) -> None:
+    """Run one release, if nobody else does."""
+    context = open_context()
+    settings = context.settings
+    with context.transaction() as session:
+        lease = leases.claim(
+            session, uuid.UUID(release_id), lease_seconds=settings.lease_seconds, max_attempts=settings.max_attempts
+        )
+    if lease is None:
+        logger.info("release %s is not free; nothing to do", release_id)
+        return
+    logger.info("release %s claimed with token %d", release_id, lease.token)
+    exit_status = run_child(context, lease)
+    if exit_status != 0:
+        logger.warning("release %s: its process ended with status %d", release_id, exit_status)
+        hand_over(context, lease)
+
+
+def run_child(context: Context, lease: Lease) -> int:
+    """Train in a process of its own, so that a crash or a lack of memory there cannot take the worker along."""
+    command = [sys.executable, "-m", "workers.run", str(lease.release_id), str(lease.token)]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
+    next_beat = 0.0
+    try:
+        while (status := child.poll()) is None:
+            if time.monotonic() >= next_beat:
+                next_beat = time.monotonic() + context.settings.heartbeat_seconds
+                if not _beat(context, lease):
+                    break
+            time.sleep(POLL_SECONDS)
+        else:
+            return status
+        return _end(child)
+    finally:
+        if child.poll() is None:
+            _end(child)
+
+
+def hand_over(context: Context, lease: Lease) -> None:
+    """Give the claim back so that another attempt begins within seconds; an ended release needs nothing."""
+    try:
+        with context.transaction() as session:
+            leases.give_back(session, lease)
+    except LeaseLost:
+        logger.info("release %s has ended or has moved on", lease.release_id)
+    except Unavailable:
+        logger.warning("release %s: the database does not answer; its lease will lapse", lease.release_id)
+
+
+def _beat(context: Context, lease: Lease) -> bool:
+    """Renew the claim; False once it is lost. A silent database is no reason to stop before the lease lapses."""
+    try:
+        with context.transaction() as session:
+            leases.renew(session, lease, lease_seconds=context.settings.lease_seconds)
+            beat(session, "worker")
+    except LeaseLost:
+        return False
+    except Unavailable:
+        logger.warning("release %s: no heartbeat, the database does not answer", lease.release_id)
+    return True
+
+
+def _end(child: subprocess.Popen[Any]) -> int:
+    child.send_signal(signal.SIGTERM)
+    try:
+        return child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()

@@ -1,0 +1,112 @@
+"""The loop around a method: resume, steps, checkpoints, progress, stop. It reads no row itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+
+from service.errors import ImprimaturError, InvalidOrder
+from service.privacy.orders import IdpganOrder
+from workers.checkpoints import Checkpoint, CheckpointStore
+from workers.methods.idpgan import Idpgan
+from workers.networks.table import TableGenerator
+from workers.plan import Plan
+
+if TYPE_CHECKING:
+    from workers.encoding.table import EncodedTable, TableDomain
+    from workers.mechanism.secure_random import SecureRandom
+
+CHECKPOINT_EVERY_STEPS = 100
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingStopped(ImprimaturError):
+    """The caller asked the run to end before its last step. Values: steps_done, all of them charged."""
+
+    code: ClassVar[str] = "training_stopped"
+
+
+@dataclass(frozen=True)
+class TrainedGenerator:
+    """What a release is made of. It may be published only if `is_private`."""
+
+    generator: TableGenerator
+    """Averaged weights, in eval mode, on the CPU."""
+    noise_dimension: int
+    condition_index: int | None
+    condition_frequencies: tuple[float, ...] | None
+    engine: str
+    device: str
+    is_private: bool
+    seconds: float
+
+
+def train(
+    order: IdpganOrder,
+    plan: Plan,
+    table: EncodedTable,
+    domain: TableDomain,
+    randomness: SecureRandom,
+    *,
+    on_progress: Callable[[int], None] = lambda step: None,
+    checkpoints: CheckpointStore | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,
+) -> TrainedGenerator:
+    """Train a generator by the events of `plan`, from a checkpoint if there is one."""
+    started = time.monotonic()
+    device = choose_device(order.device)
+    torch.set_num_threads(usable_cores())
+    # Initial weights are public; seeding them from the secure stream keeps two releases from sharing them.
+    torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
+    method = Idpgan(order, plan, table, domain, randomness, device)
+    if method.engine == "vmap":
+        logger.info("per-unit gradients by vmap: a unit has several rows, which the fast engine does not know")
+
+    saved = checkpoints.get() if checkpoints is not None else None
+    if saved is None:
+        method.buy_label_frequencies()
+    else:
+        method.restore(Checkpoint.from_bytes(saved))
+    while plan.steps_done < plan.steps:
+        if should_stop():
+            raise TrainingStopped("the training was stopped before its last step", steps_done=plan.steps_done)
+        method.critic_step()
+        step = plan.steps_done
+        if step % order.critic_steps_per_generator_step == 0:
+            method.generator_step()
+        if checkpoints is not None and step % checkpoint_every_steps == 0 and step < plan.steps:
+            checkpoints.put(method.checkpoint().to_bytes())
+        on_progress(step)
+
+    return TrainedGenerator(
+        generator=method.averaged_generator.cpu(),
+        noise_dimension=order.networks.noise_dimension,
+        condition_index=method.condition_index,
+        condition_frequencies=method.condition_frequencies,
+        engine=method.engine,
+        device=device.type,
+        is_private=method.is_private,
+        seconds=time.monotonic() - started,
+    )
+
+
+def choose_device(wanted: str) -> torch.device:
+    """auto: the GPU where there is one."""
+    available = torch.cuda.is_available()
+    if wanted == "cuda" and not available:
+        raise InvalidOrder("this worker has no GPU; order device auto or cpu", where="device")
+    return torch.device("cuda" if available and wanted != "cpu" else "cpu")
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
