@@ -87,8 +87,10 @@ class Entry(TypedDict):
 class Ledger(TypedDict):
     """All lines, and whether the service itself finds the chain whole."""
 
+    dataset_id: str
     items: list[Entry]
     verified: bool
+    faults: list[str]
 
 
 class Price(TypedDict):
@@ -104,8 +106,11 @@ class Quote(TypedDict):
 
     order: Json
     price: Price
+    steps: int
+    first_noise_multiplier: float
+    last_noise_multiplier: float
     fits: bool
-    remaining: Json
+    remaining: dict[str, int]
 
 
 class Release(TypedDict):
@@ -265,7 +270,8 @@ class Client:
         """Synthetic rows as they are drawn: `with client.sample(...) as chunks: for chunk in chunks: ...`."""
         query: dict[str, Any] = {"rows": rows, "format": format}
         if where:
-            query["where"] = [f"{column}:{value}" for column, value in where.items()]
+            ((column, value),) = where.items()  # the API knows one condition
+            query["where"] = f"{column}:{value}"
         if seed is not None:
             query["seed"] = seed
         with self._download(f"/v1/releases/{release_id}/sample", query) as chunks:

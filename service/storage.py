@@ -22,6 +22,8 @@ from service.errors import InvalidInput, NotFound, Unavailable
 CHUNK_BYTES = 4 * 1024 * 1024
 _KEY = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9_.=-]+(?:/(?!\.+(?:/|$))[A-Za-z0-9_.=-]+)*")
 
+_CLOUDS = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"})
+
 Content = bytes | Path | Iterable[bytes]
 
 
@@ -44,6 +46,8 @@ class Storage:
             with _translated("open"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 return cls(LocalStore(folder))
+        if parts.scheme not in _CLOUDS:
+            raise InvalidInput("A storage URL begins with file://, s3://, gs:// or az://.", where="storage_url")
         with _translated("open"):
             return cls(from_url(url))
 

@@ -6,6 +6,8 @@
     stack       the whole service as `imprimatur up` starts it (API, relay, worker are real processes)
     api_key     the key of a new owner in a new tenant of that stack, so that tests do not meet
     client      a `service.client.Client` with that key
+    published   one small published release, for tests that only look
+    small_csv, small_schema, small_order    a fresh table that trains in a moment
 
 Whoever needs a server first starts it, under a file lock; the main pytest process stops it at the end.
 """
@@ -17,12 +19,14 @@ import fcntl
 import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +38,8 @@ from service.embedded import Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from service.client import Client
 
 HERE = Path(__file__).parent
 TEMPLATE = "template_imprimatur"
@@ -160,3 +166,126 @@ def settings(database: Database, redis_url: str, tmp_path: Path) -> Any:
         storage_url=(tmp_path / "objects").as_uri(),
         secret_key_file=secret,
     )
+
+
+# -- the whole service --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A running `up`: real API, relay and worker processes."""
+
+    url: str
+    data: Path
+    settings: Any
+
+
+@pytest.fixture(scope="session")
+def stack() -> Stack:
+    """The whole service, one for all workers and tests: share it, do not break it."""
+    from service.settings import Settings
+
+    facts = _shared("stack")
+    settings = Settings(**{k.removeprefix("IMPRIMATUR_").lower(): v for k, v in facts["environment"].items()})
+    return Stack(facts["url"], Path(facts["data"]), settings)
+
+
+@pytest.fixture(scope="session")
+def new_tenant(stack: Stack) -> Callable[[], str]:
+    """Makes tenants of the stack; gives the owner's key of each."""
+    from service.auth.service import create_tenant
+    from service.crypto import Secrets
+    from service.db import transaction
+
+    def make() -> str:
+        with transaction(stack.settings) as session:
+            return create_tenant(session, Secrets.load(stack.settings.secret_key_file), f"tenant {uuid.uuid4()}")
+
+    return make
+
+
+@pytest.fixture
+def api_key(new_tenant: Callable[[], str]) -> str:
+    """The owner's key of a tenant of this test alone."""
+    return new_tenant()
+
+
+@pytest.fixture
+def client(stack: Stack, api_key: str) -> Iterator[Client]:
+    """A client of the stack for this test's own tenant."""
+    from service.client import Client
+
+    with Client(stack.url, api_key) as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that is done, and everything needed to look at it."""
+
+    api_key: str
+    dataset_id: str
+    release_id: str
+    table: Path
+    schema: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def published(stack: Stack, new_tenant: Callable[[], str], tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """One small published release in a tenant of its own, for tests that only look."""
+    from service.client import Client
+
+    table = small_table(tmp_path_factory.mktemp("published") / "small.csv")
+    key = new_tenant()
+    with Client(stack.url, key) as client:
+        dataset = client.create_dataset(table, SMALL_SCHEMA, epsilon=5.0, name="small")
+        release = client.create_release(dataset["id"], SMALL_ORDER)
+        ended = client.wait(release["id"], timeout=START_SECONDS)
+    assert ended["state"] == "published", ended
+    return Published(key, dataset["id"], release["id"], table, SMALL_SCHEMA)
+
+
+SMALL_SCHEMA: dict[str, Any] = {
+    "fields": [
+        {"name": "colour", "type": "string", "constraints": {"enum": ["red", "green", "blue"], "required": True}},
+        {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 1000, "required": True}},
+        {"name": "weight", "type": "number", "constraints": {"minimum": 0.0, "maximum": 10.0}},
+    ],
+    "missingValues": [""],
+}
+SMALL_ORDER: dict[str, Any] = {
+    "method": "idpgan",
+    "epsilon": 2.0,
+    "steps": 4,
+    "condition_on": "colour",
+    "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4},
+}
+
+
+def small_table(path: Path, rows: int = 200) -> Path:
+    """A table of SMALL_SCHEMA that nobody has uploaded before: the same rows would share one budget for ever."""
+    rng = random.Random()
+    lines = ["colour,size,weight"]
+    for _ in range(rows):
+        weight = "" if rng.random() < 0.1 else f"{rng.uniform(0, 10):.6f}"
+        lines.append(f"{rng.choice(['red', 'green', 'blue'])},{rng.randint(0, 1000)},{weight}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def small_csv(tmp_path: Path) -> Path:
+    """A fresh small table."""
+    return small_table(tmp_path / "small.csv")
+
+
+@pytest.fixture
+def small_schema() -> dict[str, Any]:
+    """The declared schema of `small_csv`."""
+    return json.loads(json.dumps(SMALL_SCHEMA))
+
+
+@pytest.fixture
+def small_order() -> dict[str, Any]:
+    """An order that trains in a moment and is worth nothing."""
+    return json.loads(json.dumps(SMALL_ORDER))

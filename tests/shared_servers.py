@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[dict[str, str]]:
+def postgres(folder: Path) -> Iterator[dict[str, Any]]:
     from service.db import migrate
 
     server = Postgres(folder / "postgres", folder, TEST_SETTINGS)
@@ -34,7 +34,7 @@ def postgres(folder: Path) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[dict[str, str]]:
+def redis(folder: Path) -> Iterator[dict[str, Any]]:
     server = Redis(folder / "redis", folder)
     with Supervisor(folder / "pids.json") as supervisor:
         supervisor.start(server.program())
@@ -42,9 +42,9 @@ def redis(folder: Path) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def stack(folder: Path) -> Iterator[dict[str, str]]:
+def stack(folder: Path) -> Iterator[dict[str, Any]]:
     with EmbeddedStack(folder / "data", 0, postgres_settings=TEST_SETTINGS) as running:
-        yield {"url": running.url, "data": str(running.directory), **running.environment()}
+        yield {"url": running.url, "data": str(running.directory), "environment": running.environment()}
 
 
 def main() -> None:

@@ -55,7 +55,7 @@ def train(
     domain: TableDomain,
     randomness: SecureRandom,
     *,
-    on_progress: Callable[[int], None] = lambda step: None,
+    on_progress: Callable[[int], None] = lambda _step: None,
     checkpoints: CheckpointStore | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from service.cli.connection import AsJson
 from service.cli.order_options import read_json
 from service.cli.output import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from service.datasets.table_schema import TableSchema
 
 app = typer.Typer(
     no_args_is_help=True, help="Draft and check declared schemas (Frictionless Table Schema).", rich_markup_mode="rich"
@@ -21,9 +24,6 @@ app = typer.Typer(
 def draft(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: standard output.")] = None,
-    max_categories: Annotated[
-        int, typer.Option(min=1, max=10_000, help="A column with more different values gets a range, not a list.")
-    ] = 50,
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
 
@@ -32,9 +32,9 @@ def draft(
 
     Example: [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
-    from service.cli.drafting import draft_schema
+    from service.datasets.draft import draft_schema
 
-    document = json.dumps(draft_schema(file, max_categories=max_categories), ensure_ascii=False, indent=2)
+    document = json.dumps(draft_schema(file), ensure_ascii=False, indent=2)
     if output is None:
         typer.echo(document)
     else:
@@ -54,11 +54,10 @@ def check(
 
     Example: [cyan]imprimatur schema check schema.json table.csv[/cyan]
     """
-    from service.cli.drafting import check_table
     from service.datasets.table_schema import parse_table_schema
 
     declared = parse_table_schema(read_json(schema, "SCHEMA"))
-    facts = {"fields": len(declared.fields), **(check_table(file, declared) if file is not None else {})}
+    facts = {"fields": len(declared.fields), **(_check_table(file, declared) if file is not None else {})}
     if as_json:
         print_json(facts)
         return
@@ -71,6 +70,24 @@ def check(
         typer.echo(f"{file}: {facts['rows']} rows follow the schema")
         for notice in facts["notices"]:
             typer.echo(f"note: {notice}")
+
+
+def _check_table(file: Path, schema: TableSchema) -> dict[str, Any]:
+    """Read the whole file by the schema, as an upload would, and keep nothing."""
+    import tempfile
+
+    from service.datasets.ingest import IngestLimits, ingest_table
+
+    with tempfile.TemporaryDirectory(prefix="imprimatur-check-") as folder:
+        table = ingest_table(
+            file,
+            schema,
+            privacy_unit=None,
+            limits=IngestLimits(),
+            workdir=Path(folder),
+            fingerprint_key=bytes(32),
+        )
+    return {"rows": table.rows, "notices": list(table.notices)}
 
 
 def _domain(enum: tuple[object, ...] | None, minimum: object, maximum: object) -> str:

@@ -74,7 +74,8 @@ def verify_ledger(client: Client, dataset_id: str) -> Checks:
     checks.expect(
         added == shown, "entries add up to the balances", f"entries add up to {added}, the service shows {shown}"
     )
-    checks.expect(ledger["verified"], "the service's own check", "the service's own check of its ledger fails")
+    fault = f"the service's own check fails: {'; '.join(ledger['faults'])}"
+    checks.expect(ledger["verified"], "the service's own check", fault)
     return checks
 
 

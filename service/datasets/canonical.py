@@ -123,7 +123,7 @@ class ColumnReader:
                     stripped.replace_strict(self._spellings, default=None, return_dtype=pl.String)
                 )
         else:
-            known = values.is_in(pl.Series(list(self._spellings.values()), dtype=values.dtype)).fill_null(value=True)
+            known = values.is_in(list(self._spellings.values())).fill_null(value=True)
             declared = _null_where(values, ~known)
         self.undeclared += declared.null_count() - int(absent.sum())
         return declared

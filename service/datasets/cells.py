@@ -6,6 +6,7 @@ the fingerprint takes whichever there is (`fingerprint.py`).
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,13 @@ class Cells:
         self.text = raw.str.strip_chars(" \t")
 
     def missing(self, markers: Collection[str]) -> pl.Series:
-        """Boolean mask of the cells without a value."""
+        """Boolean mask of the cells without a value. A marker that is a number, like -999, means any spelling of it."""
         absent = self.text.is_null()
         for marker in {marker.strip(" \t") for marker in markers}:
             absent = absent | (self.text == marker).fill_null(value=False)
+            number = _finite(marker)
+            if number is not None:
+                absent = absent | (self.number == number).fill_null(value=False)
         return absent
 
     @cached_property
@@ -93,6 +97,14 @@ class Cells:
             return named
         whole = self.whole
         return named.fill_null(_where(whole.is_between(0, 1), whole).cast(pl.Boolean))
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _booleans(text: pl.Series) -> pl.Series:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -24,6 +24,7 @@ MAX_BINS = 1_024
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool
+_Moment = TypeVar("_Moment", dt.date, dt.datetime)
 
 
 class Constraints(BaseModel):
@@ -91,6 +92,10 @@ class FieldSchema(BaseModel):
             raise ValueError(f"every enum value of a {self.type} column must be a {self.type}")
         if any(isinstance(v, float) and not math.isfinite(v) for v in enum):
             raise ValueError("enum values must be finite")
+        if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in enum):
+            raise ValueError("whole numbers in an enum must fit in 64 bits")
+        if any(isinstance(v, str) and not _is_unicode(v) for v in enum):
+            raise ValueError("enum values must be Unicode text, without lone surrogates")
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
         if self.type == "string" and any("\x00" in str(v) for v in enum):
@@ -101,7 +106,7 @@ class FieldSchema(BaseModel):
             raise ValueError("edges are for integer and number columns; use bins")
         if self.bins is not None:
             raise ValueError("give bins or edges, not both")
-        if not 2 <= len(edges) <= MAX_BINS + 1 or any(a >= b for a, b in pairwise(edges)):
+        if not 2 <= len(edges) <= MAX_BINS + 1 or any(not a < b for a, b in pairwise(edges)):
             raise ValueError("edges must increase and number between 2 and 1025")
         if (edges[0], edges[-1]) != self.bounds:
             raise ValueError("the first and last edge must equal minimum and maximum")
@@ -159,22 +164,32 @@ def parse_table_schema(document: Any) -> TableSchema:
 
 def _as_number(kind: str, value: Scalar) -> float:
     if kind == "date":
-        return float((dt.date.fromisoformat(_text(value)) - dt.date(1970, 1, 1)).days)
+        return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
     if kind == "datetime":
-        moment = dt.datetime.fromisoformat(_text(value))
+        moment = _from_iso(dt.datetime, value)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         return moment.timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"bounds of a {kind} column must be numbers")
-    if not math.isfinite(value) or abs(value) > 2**53:
+        raise ValueError(f"bounds of a {kind} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
+    if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
         raise ValueError("bounds must be finite and within ±2^53")
     if kind == "integer" and value != int(value):
         raise ValueError("bounds of an integer column must be whole numbers")
     return float(value)
 
 
-def _text(value: Scalar) -> str:
+def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
     if not isinstance(value, str):
-        message = "bounds of a date or datetime column are ISO 8601 strings"
-        raise ValueError(message)  # noqa: TRY004 - pydantic reports ValueError only
-    return value
+        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
+    try:
+        return kind.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -195,9 +195,18 @@ def _spawn(program: Program) -> subprocess.Popen[bytes]:
 def _stop(process: psutil.Process, stop_signal: signal.Signals, seconds: float) -> None:
     with suppress(psutil.NoSuchProcess):
         process.send_signal(stop_signal)
-    with suppress(psutil.TimeoutExpired, psutil.NoSuchProcess):
-        process.wait(seconds)
+    deadline = time.monotonic() + seconds
+    while _lives(process) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS / 2)
     _kill_group(process.pid)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Not gone, and not a zombie that its new parent is slow to bury."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _kill_group(pid: int) -> None:

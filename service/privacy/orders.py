@@ -160,7 +160,7 @@ def parse_order(document: Any) -> Order:
     if not isinstance(document, dict):
         raise InvalidOrder('an order is a JSON object, for example {"method": "idpgan", "epsilon": 4}', where="order")
     method = document.get("method")
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InvalidOrder(f"method: choose one of {', '.join(METHODS)}", where="method")
     try:
         return METHODS[method].model_validate(document)

@@ -12,10 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.errors import Unpriceable
-
 MAX_LEVELS = 32
-SMALLEST_LEVEL = 1e-3
 
 
 class _Decay(BaseModel):
@@ -33,32 +30,38 @@ class ConstantNoise(_Decay):
         return 1.0
 
 
-class ExponentialDecay(_Decay):
-    """σ_0·exp(-rate·epoch)."""
+class _FlooredDecay(_Decay):
+    floor: Annotated[
+        float, Field(ge=1e-3, le=1.0, description="The noise never falls below this part of σ_0, however long the run.")
+    ] = 0.1
+
+
+class ExponentialDecay(_FlooredDecay):
+    """σ_0·exp(-rate·epoch), not below floor·σ_0."""
 
     kind: Literal["exponential"] = "exponential"
     rate: Annotated[float, Field(ge=0.0, le=100.0, description="k in σ_0·exp(-k·epoch).")] = 0.02
 
     def level(self, epoch: float) -> float:
-        return math.exp(-self.rate * epoch)
+        return max(self.floor, math.exp(-self.rate * epoch))
 
 
-class PeriodicDecay(_Decay):
-    """σ_0·factor^⌊epoch/period⌋."""
+class PeriodicDecay(_FlooredDecay):
+    """σ_0·factor^⌊epoch/period⌋, not below floor·σ_0."""
 
     kind: Literal["periodic"] = "periodic"
     factor: Annotated[float, Field(gt=0.0, le=1.0, description="k in σ_0·k^⌊epoch/period⌋.")] = 0.9
     period_epochs: Annotated[int, Field(ge=1, le=10**6, description="Epochs between two drops.")] = 10
 
     def level(self, epoch: float) -> float:
-        return math.pow(self.factor, math.floor(epoch / self.period_epochs))
+        return max(self.floor, math.pow(self.factor, math.floor(epoch / self.period_epochs)))
 
 
 class PolynomialDecay(_Decay):
     """(σ_0 - σ_end)·(1 - epoch/period)^power + σ_end; σ_end after the period."""
 
     kind: Literal["polynomial"] = "polynomial"
-    end_ratio: Annotated[float, Field(gt=0.0, le=1.0, description="σ_end / σ_0.")] = 0.5
+    end_ratio: Annotated[float, Field(ge=1e-3, le=1.0, description="σ_end / σ_0.")] = 0.5
     power: Annotated[float, Field(gt=0.0, le=100.0, description="Exponent of the polynomial.")] = 1.0
     period_epochs: Annotated[int | None, Field(ge=1, le=10**6, description="Default: the whole run.")] = None
 
@@ -80,8 +83,6 @@ def noise_levels(decay: NoiseDecay, *, steps: int, sampling_probability: float) 
         first, end = span * steps // spans, (span + 1) * steps // spans
         epoch = max(0.0, math.floor(first * sampling_probability) - decay.warm_up_epochs)
         level = decay.level(epoch, epochs) if isinstance(decay, PolynomialDecay) else decay.level(epoch)
-        if level < SMALLEST_LEVEL:
-            raise Unpriceable(f"noise_decay falls below {SMALLEST_LEVEL} of its start; choose a slower decay")
         if pieces and pieces[-1][0] == level:
             pieces[-1] = (level, pieces[-1][1] + end - first)
         else:

@@ -23,9 +23,7 @@ def one_group(thresholds: Sequence[float]) -> ClipGroups:
     return ClipGroups((tuple(range(len(thresholds))),), (_joint(thresholds),))
 
 
-def dbscan_groups(
-    thresholds: Sequence[float], *, is_bias: Sequence[bool], eps: float, min_samples: int
-) -> ClipGroups:
+def dbscan_groups(thresholds: Sequence[float], *, is_bias: Sequence[bool], eps: float, min_samples: int) -> ClipGroups:
     """DBSCAN over the log-thresholds of the weights; all biases are one group; a group's clip norm is √Σc².
 
     Source: IDPGAN, Algorithm 3. A tensor that DBSCAN calls noise is a group of its own.

@@ -31,9 +31,7 @@ def allocate(
     if allocation == "flat":
         return (noise_multiplier * math.sqrt(sum(c * c for c in sensitivities)),) * len(sensitivities)
     total = math.sqrt(sum(c * math.sqrt(d) for c, d in zip(sensitivities, sizes, strict=True)))
-    return tuple(
-        noise_multiplier * math.sqrt(c) * d**-0.25 * total for c, d in zip(sensitivities, sizes, strict=True)
-    )
+    return tuple(noise_multiplier * math.sqrt(c) * d**-0.25 * total for c, d in zip(sensitivities, sizes, strict=True))
 
 
 def release(

@@ -53,7 +53,7 @@ class OuterProduct:
         left, right = self.left.double(), self.right.double()
         gram_left, gram_right = left @ left.mT, right @ right.mT  # (B, rank, rank)
         squared = (gram_left * gram_right).sum(dim=(1, 2))
-        largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # Σ_k ‖left_k‖‖right_k‖
+        largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # (B,) Σ_k ‖left_k‖‖right_k‖
         terms = self.left.shape[2] + self.right.shape[2] + 16
         error = terms * torch.finfo(torch.float64).eps * largest.square()
         rounding = ROUNDING_STEPS * torch.finfo(self.left.dtype).eps * largest

@@ -25,7 +25,7 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
     Source:      PRIVACY.md §2-3; the paper's √2 with bins up to the batch maximum has no finite ε.
     Edge cases:  no units -> zeros; a norm on an edge belongs to the cell below it.
     """
-    units, tensors = tensor_norms.shape
+    tensors = tensor_norms.shape[1]
     cells = len(edges) + 1
     cell = torch.bucketize(tensor_norms, edges.to(tensor_norms.device))  # (U, M) in [0, cells)
     flat = cell + cells * torch.arange(tensors, device=cell.device)

@@ -115,9 +115,7 @@ class Idpgan:
         """One private step: draw, clip, sum, noise, update; then thresholds and clusters for the next one."""
         rule = self.adaptive
         histogram_is_due = rule is not None and self.plan.steps_done % rule.every_steps == 0
-        noise = self.plan.take_sampled_step(
-            sampling_probability=self.sampling_probability, histogram=histogram_is_due
-        )
+        noise = self.plan.take_sampled_step(sampling_probability=self.sampling_probability, histogram=histogram_is_due)
         # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
         drawn = poisson_sample(
             units=self.table.units, sampling_probability=self.sampling_probability, randomness=self.randomness
@@ -136,10 +134,12 @@ class Idpgan:
             randomness=self.randomness,
             allocation=self.order.allocation,
         )
-        for tensor, total in zip(self.tensors, noised, strict=True):
-            tensor.grad = (total / self.expected_units).to(tensor.dtype)
+        gradients = [(total / self.expected_units).to(torch.float32) for total in noised]
         if not self.loss.paired:
-            self._add_gradient_of_fakes()
+            # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
+            gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
+        for tensor, gradient in zip(self.tensors, gradients, strict=True):
+            tensor.grad = gradient
         self.critic_adam.step()
 
         if rule is not None and noise.histogram_noise_multiplier is not None:
@@ -169,9 +169,9 @@ class Idpgan:
         for start in range(0, len(drawn), units_per_block):
             batch = self._critic_batch(drawn[start : start + units_per_block])
             if self.engine == "outer_products":
-                weights = [layer.weight.detach() for layer in (*self.critic.layers, self.critic.output)]  # type: ignore[operator]
-                biases = [layer.bias.detach() for layer in self.critic.layers]  # type: ignore[operator]
-                yield outer_product_gradients(Perceptron(weights, biases, LEAKY_SLOPE), batch, self.loss)
+                tensors = [tensor.detach() for tensor in self.tensors]
+                critic = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
+                yield outer_product_gradients(critic, batch, self.loss)
             else:
                 yield vmap_gradients(self.critic, batch, self.loss)
 
@@ -221,15 +221,11 @@ class Idpgan:
         drawn = torch.searchsorted(cumulative, self.randomness.uniforms(count) * cumulative[-1])
         return drawn.clamp(max=len(cumulative) - 1).to(self.device)
 
-    def _add_gradient_of_fakes(self) -> None:
-        """Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3)."""
+    def _gradient_of_fakes(self) -> tuple[Tensor, ...]:
+        """Gradient of the mean of D(G(z)) over public noise and bought frequencies."""
         with torch.no_grad():
             records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
-        for tensor, gradient in zip(
-            self.tensors, torch.autograd.grad(self.critic(records).mean(), self.tensors), strict=True
-        ):
-            assert tensor.grad is not None
-            tensor.grad += gradient
+        return torch.autograd.grad(self.critic(records).mean(), self.tensors)
 
     def _adapt(self, rule: AdaptiveThresholds, noised_histogram: Tensor) -> None:
         """ACTS: average the noised histograms, read off thresholds; WC: regroup. Post-processing, for later steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ class TableGenerator(nn.Module):
         free = sum(widths)
         sizes = (noise_dimension, *hidden)
         self.inputs = nn.Linear(sizes[0], sizes[1])
-        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes[1:], sizes[2:], strict=False))
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes[1:]))
         self.norms = nn.ModuleList(nn.LayerNorm(size) for size in hidden)
         if condition_index is not None:
             categories = widths[condition_index]
@@ -59,7 +60,7 @@ class TableCritic(nn.Module):
     def __init__(self, total_width: int, hidden: Sequence[int]) -> None:
         super().__init__()
         sizes = (total_width, *hidden)
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.output = nn.Linear(sizes[-1], 1, bias=False)
 
     def forward(self, record: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temp
     """
     perturbed = logits - torch.log(-torch.log(uniforms))
     parts = []
-    for part in perturbed.split(list(widths), dim=1):
+    for part in torch.split(perturbed, list(widths), dim=1):
         hard = F.one_hot(part.argmax(dim=1), part.shape[1]).to(part.dtype)
         if logits.requires_grad:
             soft = F.softmax(part / temperature, dim=1)

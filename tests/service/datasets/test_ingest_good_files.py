@@ -26,7 +26,11 @@ EVERY_TYPE = parse_table_schema(
             {"name": "flag", "type": "boolean"},
             {"name": "day", "type": "date", "constraints": {"minimum": "0001-01-01", "maximum": "9999-12-31"}},
             {"name": "time", "type": "datetime", "constraints": {"minimum": "1900-01-01", "maximum": "2100-01-01"}},
-            {"name": "text", "type": "string", "constraints": {"enum": ["a", "b,c", 'd"e', "ü\nz", " f", "007", "true"]}},
+            {
+                "name": "text",
+                "type": "string",
+                "constraints": {"enum": ["a", "b,c", 'd"e', "ü\nz", " f", "007", "true"]},
+            },
         ]
     }
 )
@@ -132,7 +136,9 @@ def test_what_is_not_a_date(cell, kind, reader):
 
 def test_a_date_with_a_time_is_no_date(reader):
     with pytest.raises(Exception, match="1 cell is not of type date"):
-        _read_cells(reader, ["2024-01-01", "2024-01-01T00:01"], _one("date", minimum="2000-01-01", maximum="2030-01-01"))
+        _read_cells(
+            reader, ["2024-01-01", "2024-01-01T00:01"], _one("date", minimum="2000-01-01", maximum="2030-01-01")
+        )
 
 
 def test_bom_line_ends_blank_lines_and_column_order(reader):
@@ -208,7 +214,10 @@ def test_other_arrow_types(reader):
     schema = parse_table_schema(
         {
             "fields": [
-                *({"name": n, "type": "number", "constraints": {"minimum": 0, "maximum": 9}} for n in ("f4", "f2", "dec")),
+                *(
+                    {"name": n, "type": "number", "constraints": {"minimum": 0, "maximum": 9}}
+                    for n in ("f4", "f2", "dec")
+                ),
                 *({"name": n, "type": "integer", "constraints": {"minimum": 0, "maximum": 9}} for n in ("u8", "i8")),
                 {"name": "cat", "type": "string", "constraints": {"enum": ["a", "b"]}},
                 {"name": "big", "type": "string", "constraints": {"enum": ["a", "b"]}},

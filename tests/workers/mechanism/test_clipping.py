@@ -116,7 +116,9 @@ def test_sum_carries_its_sensitivity_and_blocks_add_up() -> None:
     )
     loss = CriticLoss(paired=True, gradient_penalty=10.0)
     whole = gradients_of(batch, "vmap", torch.float64, loss)
-    parts = [gradients_of(replace(batch, present=torch.arange(UNITS) % 2 == k), "vmap", torch.float64, loss) for k in (0, 1)]
+    parts = [
+        gradients_of(replace(batch, present=torch.arange(UNITS) % 2 == k), "vmap", torch.float64, loss) for k in (0, 1)
+    ]
     shapes = [gradient.shape[1:] for gradient in whole.gradients]
     together = clip_and_sum(parts, groups=GROUPS, clip_norms=(0.1, 0.2, 0.3), shapes=shapes)
     assert together.sum.sensitivities == (0.1, 0.2, 0.3)
@@ -135,9 +137,7 @@ def test_nothing_drawn_sums_to_zeros() -> None:
 
 def test_weights() -> None:
     norms = torch.tensor([[3.0, 4.0, 0.1], [0.0, 0.0, 0.0], [math.nan, 1.0, math.inf]], dtype=torch.float64)
-    weights = clip_weights(
-        norms, torch.tensor([True, True, False]), groups=((0, 1), (2,)), clip_norms=(1.0, 1.0)
-    )
+    weights = clip_weights(norms, torch.tensor([True, True, False]), groups=((0, 1), (2,)), clip_norms=(1.0, 1.0))
     expected = torch.tensor([[0.2, 0.2, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     torch.testing.assert_close(weights, expected, rtol=2e-6, atol=0.0)
     assert bool((weights <= expected).all())

@@ -30,7 +30,7 @@ def public_functions() -> Iterator[Callable[..., object]]:
                 yield function
 
 
-@pytest.mark.parametrize("function", public_functions(), ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", list(public_functions()), ids=lambda function: function.__name__)
 def test_private_mechanisms_state_their_contract(function: Callable[..., object]) -> None:
     doc = inspect.getdoc(function) or ""
     if function.__name__ in READS_NO_PRIVATE_VALUE:

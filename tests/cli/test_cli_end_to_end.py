@@ -1,0 +1,180 @@
+"""The command as a person uses it: a real process, against the real stack."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Run = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+@pytest.fixture
+def imprimatur(stack, published, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command with the published tenant's key; keyword arguments are environment variables."""
+
+    def run(*arguments: Any, **environment: str) -> subprocess.CompletedProcess[str]:
+        names = {"IMPRIMATUR_URL": stack.url, "IMPRIMATUR_API_KEY": published.api_key, "NO_COLOR": "1"} | environment
+        return subprocess.run(
+            [sys.executable, "-m", "service.cli", *map(str, arguments)],
+            env={**os.environ, **names},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+def document(done: subprocess.CompletedProcess[str], exit_code: int = 0) -> Any:
+    assert done.returncode == exit_code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv, small_schema, tmp_path):
+    (tmp_path / "schema.json").write_text(json.dumps(small_schema))
+    key = {"IMPRIMATUR_API_KEY": new_tenant()}
+    uploaded = imprimatur("upload", small_csv, "--schema", "schema.json", "--budget-epsilon", 5, "--json", **key)
+    dataset = document(uploaded)
+    assert (dataset["units"], dataset["name"]) == (200, "small")
+    assert uploaded.stderr == ""
+
+    knobs = ("--steps", 3, "--set", "networks.generator_hidden=[8]", "--set", "networks.critic_hidden=[8]")
+    quote = document(imprimatur("quote", "small", "--epsilon", 2, *knobs, "--json", **key))
+    assert quote["fits"]
+    assert quote["order"]["networks"]["critic_hidden"] == [8]
+    assert imprimatur("quote", "small", "--epsilon", 5.5, *knobs, **key).returncode == 3
+
+    done = imprimatur("release", "small", "--epsilon", 2, *knobs, "--json", **key)
+    release = document(done)
+    assert release["state"] == "published"
+    assert done.stderr == ""  # no bar, no remark where nobody watches
+
+    sampled = imprimatur("sample", release["id"], "--rows", 7, "--seed", 1, **key)
+    rows = list(csv.DictReader(io.StringIO(sampled.stdout)))
+    assert len(rows) == 7
+    assert list(rows[0]) == ["colour", "size", "weight"]
+    assert sampled.stderr == ""
+
+    refused = imprimatur("release", "small", "--epsilon", 4.9, *knobs, "--json", **key)
+    assert refused.returncode == 3
+    problem = json.loads(refused.stderr)
+    assert problem["code"] == "budget_exhausted"
+    assert problem["requested"]["simple"] > problem["remaining"]["simple"]
+
+
+def test_budget_and_ledger(imprimatur, published):
+    budget = document(imprimatur("budget", published.dataset_id, "--json"))
+    assert budget["epsilon"] == 5.0
+    assert budget["accounts"]["simple"]["posted"] > 0
+    assert "largest next" in imprimatur("budget", "small").stdout
+    ledger = document(imprimatur("ledger", "small", "--json"))
+    assert [entry["kind"] for entry in ledger["items"]] == ["reserve", "post"]
+    assert "verified" in imprimatur("ledger", "small").stdout
+
+
+def test_status_lists_and_shows(imprimatur, published):
+    assert published.release_id in imprimatur("status").stdout
+    shown = document(imprimatur("status", published.release_id, "--wait", "--json"))
+    assert shown["progress"]["step"] == shown["progress"]["steps"] == 4
+    assert document(imprimatur("status", "--dataset", "small", "--json"))["items"][0]["id"] == published.release_id
+
+
+def test_sample_formats_conditions_and_seeds(imprimatur, published, tmp_path):
+    def draw(name: str, *more: Any) -> Path:
+        done = imprimatur("sample", published.release_id, "--rows", 20, "-o", name, *more)
+        assert done.returncode == 0, done.stderr
+        return tmp_path / name
+
+    assert pl.read_parquet(draw("rows.parquet")).columns == ["colour", "size", "weight"]
+    assert pl.read_ndjson(draw("rows.jsonl")).height == 20
+    assert set(pl.read_csv(draw("red.csv", "--where", "colour:red"))["colour"]) == {"red"}
+    assert draw("a.csv", "--seed", 3).read_bytes() == draw("b.csv", "--seed", 3).read_bytes()
+
+
+def test_download_and_verify(imprimatur, published, tmp_path):
+    facts = document(
+        imprimatur("download", published.release_id, "-o", "g.zip", "--certificate", "certificate.json", "--json")
+    )
+    assert facts["bytes"] == (tmp_path / "g.zip").stat().st_size
+    assert "generator.onnx" in zipfile.ZipFile(tmp_path / "g.zip").namelist()
+    assert document(imprimatur("verify", "g.zip", "--json"))["verified"]
+    assert document(imprimatur("verify", "certificate.json", "--json"))["verified"]
+    assert document(imprimatur("verify", "small", "--json"))["verified"]
+
+
+def test_verify_notices_a_changed_certificate(imprimatur, published, tmp_path):
+    imprimatur("download", published.release_id, "-o", "g.zip", "--certificate", "certificate.json")
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    (tmp_path / "forged.json").write_text(json.dumps(certificate | {"epsilon": 0.1}))
+    checks = document(imprimatur("verify", "forged.json", "--json"), exit_code=1)
+    assert not checks["verified"]
+    assert any("changed" in fault for fault in checks["faults"])
+
+
+def test_keys_and_their_scopes(imprimatur, published):
+    made = document(imprimatur("key", "create", "press", "--scope", "reader", "--json"))
+    reader = {"IMPRIMATUR_API_KEY": made["key"]}
+    assert imprimatur("sample", published.release_id, "-n", 1, **reader).returncode == 0
+    assert imprimatur("release", "small", "--epsilon", 1, **reader).returncode == 4
+    assert made["key"] not in imprimatur("key", "list").stdout
+    assert imprimatur("key", "revoke", made["id"]).returncode == 0
+    assert imprimatur("sample", published.release_id, "-n", 1, **reader).returncode == 4
+
+
+def test_a_second_tenant_is_made_with_the_data_directory_only(imprimatur, stack, published):
+    made = imprimatur("key", "create", "boss", "--tenant", f"office {published.dataset_id}", "--data", stack.data)
+    assert made.returncode == 0, made.stderr
+    other = {"IMPRIMATUR_API_KEY": made.stdout.strip()}
+    assert document(imprimatur("datasets", "--json", **other)) == {"items": []}
+    assert imprimatur("budget", published.dataset_id, **other).returncode == 4
+
+
+def test_erase_leaves_the_ledger(imprimatur, new_tenant, small_csv, small_schema):
+    key = {"IMPRIMATUR_API_KEY": new_tenant()}
+    imprimatur("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 1, **key)
+    assert imprimatur("erase", "small", "--yes", **key).returncode == 0
+    assert document(imprimatur("datasets", "--json", **key))["items"][0]["state"] == "erased"
+    assert imprimatur("verify", "small", **key).returncode == 0
+    assert imprimatur("release", "small", "--epsilon", 1, **key).returncode == 4
+
+
+def test_failures_have_their_exit_codes(imprimatur, published, small_csv, tmp_path):
+    assert imprimatur("budget").returncode == 2
+    assert imprimatur("release", "small").returncode == 2
+    assert imprimatur("budget", "no-such-dataset").returncode == 4
+    assert imprimatur("budget", published.dataset_id, IMPRIMATUR_API_KEY="imp_wrong").returncode == 4
+    assert imprimatur("release", "small", "--epsilon", 1, "--method", "magic").returncode == 5
+    assert imprimatur("release", "small", "--epsilon", -1).returncode == 5
+    assert imprimatur("upload", small_csv, "--schema", "{}", "--budget-epsilon", 1).returncode == 5
+    assert imprimatur("upload", small_csv, "--schema", "missing.json", "--budget-epsilon", 1).returncode == 5
+    nobody = imprimatur("datasets", "--json", IMPRIMATUR_URL="", IMPRIMATUR_DATA=str(tmp_path / "nothing"))
+    assert nobody.returncode == 6
+    assert json.loads(nobody.stderr)["code"] == "unreachable"
+
+
+def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimatur, small_csv, small_schema, tmp_path):
+    alone = {"IMPRIMATUR_URL": "", "IMPRIMATUR_API_KEY": "", "IMPRIMATUR_DATA": str(tmp_path / "own data")}
+    (tmp_path / "s.json").write_text(json.dumps(small_schema))
+    order = ("--epsilon", 3, "--steps", 3, "--set", "networks.critic_hidden=[8]", "--budget-epsilon", 4)
+    facts = document(
+        imprimatur("publish", small_csv, "--schema", "s.json", *order, "-n", 12, "-o", "out.csv", "--json", **alone)
+    )
+    assert facts["epsilon"] <= 3.0
+    assert pl.read_csv(tmp_path / "out.csv").shape == (12, 3)
+    left_running = subprocess.run(["pgrep", "-f", str(tmp_path / "own data")], capture_output=True, check=False)
+    assert left_running.stdout == b""

@@ -1,0 +1,74 @@
+"""`imprimatur schema` runs on this machine alone; its draft says that it was read from the data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from service.datasets.table_schema import parse_table_schema
+
+COLUMNS = {
+    "colour": ["red", "green", "red", ""],
+    "count": ["1", "200", "30", "4"],
+    "weight": ["1.5", "2", "", "-3e2"],
+    "member": ["true", "False", "true", "false"],
+    "born": ["1990-02-03", "1980-01-01", "2001-12-31", "1990-02-03"],
+    "seen": ["2024-01-01T10:00:00", "2024-01-02T00:00:00Z", "2024-01-02 11:30", "2024-01-01T10:00:00"],
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    rows = zip(*COLUMNS.values(), strict=True)
+    path.write_text("\n".join([",".join(COLUMNS), *(",".join(row) for row in rows)]) + "\n")
+    return path
+
+
+def schema(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "service.cli", "schema", *map(str, arguments)],
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_draft_recognises_types_and_says_what_it_is(table):
+    done = schema("draft", table)
+    draft = json.loads(done.stdout)
+    assert "read from the rows" in draft["description"]
+    assert {field["name"]: field["type"] for field in draft["fields"]} == {
+        "colour": "string",
+        "count": "integer",
+        "weight": "number",
+        "member": "boolean",
+        "born": "date",
+        "seen": "datetime",
+    }
+
+
+def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):
+    assert schema("draft", table, "-o", tmp_path / "s.json").returncode == 0
+    parse_table_schema(json.loads((tmp_path / "s.json").read_text()))
+    done = schema("check", tmp_path / "s.json", table, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"fields": 6, "rows": 4, "notices": []}
+
+
+def test_check_names_the_fault(table):
+    open_domain = json.dumps({"fields": [{"name": "colour", "type": "string"}]})
+    done = schema("check", open_domain, "--json")
+    assert done.returncode == 5
+    assert json.loads(done.stderr)["code"] == "invalid_schema"
+    other_column = json.dumps({"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red"]}}]})
+    done = schema("check", other_column, table, "--json")
+    assert done.returncode == 5
+    assert json.loads(done.stderr)["code"] == "invalid_file"
+    assert schema("check", "not json").returncode == 5

@@ -1,0 +1,84 @@
+"""Steps run = steps charged: the plan hands out the list and refuses everything else."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.privacy.events import Events, GaussianEvent, SampledStepEvent
+from workers.plan import Plan, StepNotOnPlan
+
+EVENTS: Events = (
+    GaussianEvent("label_counts", 9.0),
+    SampledStepEvent(0.1, 3.0, 24.0, 1),
+    SampledStepEvent(0.1, 3.0, None, 2),
+    SampledStepEvent(0.1, 2.0, None, 1),
+)
+HISTOGRAMS = (True, False, False, False)
+
+
+def run_out(plan: Plan) -> list[float]:
+    taken = []
+    while plan.steps_done < plan.steps:
+        histogram = HISTOGRAMS[plan.steps_done]
+        taken.append(plan.take_sampled_step(sampling_probability=0.1, histogram=histogram).gradient_noise_multiplier)
+    return taken
+
+
+def test_the_list_is_executed_in_order_and_no_further() -> None:
+    plan = Plan(EVENTS)
+    assert (plan.steps, plan.steps_done, plan.position) == (4, 0, 0)
+    assert plan.take_gaussian("label_counts") == 9.0
+    first = plan.take_sampled_step(sampling_probability=0.1, histogram=True)
+    assert first.histogram_noise_multiplier == 24.0
+    assert run_out(plan) == [3.0, 3.0, 2.0]
+    assert (plan.steps_done, plan.position) == (4, 5)
+    for _ in range(2):
+        with pytest.raises(StepNotOnPlan):
+            plan.take_sampled_step(sampling_probability=0.1, histogram=False)
+    with pytest.raises(StepNotOnPlan):
+        plan.take_gaussian("label_counts")
+
+
+def test_what_is_not_next_is_refused_and_nothing_is_spent() -> None:
+    plan = Plan(EVENTS)
+    with pytest.raises(StepNotOnPlan):
+        plan.take_sampled_step(sampling_probability=0.1, histogram=True)
+    with pytest.raises(StepNotOnPlan):
+        plan.take_gaussian("bounds")
+    assert plan.position == 0
+    plan.take_gaussian("label_counts")
+    for arguments in (
+        {"sampling_probability": 0.1, "histogram": False},
+        {"sampling_probability": 0.2, "histogram": True},
+    ):
+        with pytest.raises(StepNotOnPlan) as refusal:
+            plan.take_sampled_step(**arguments)
+        assert refusal.value.code == "step_not_on_plan"
+        assert refusal.value.values == {"position": 1}
+    with pytest.raises(StepNotOnPlan):
+        plan.take_gaussian("label_counts")
+    assert plan.position == 1
+
+
+@pytest.mark.parametrize("position", range(1, 6))
+def test_resume_continues_the_list_exactly(position: int) -> None:
+    plan = Plan(EVENTS, position)
+    assert (plan.position, plan.steps_done) == (position, position - 1)
+    assert run_out(plan) == [3.0, 3.0, 3.0, 2.0][position - 1 :]
+
+
+@pytest.mark.parametrize("position", [-1, 6])
+def test_a_position_outside_the_list_is_refused(position: int) -> None:
+    with pytest.raises(StepNotOnPlan):
+        Plan(EVENTS, position)
+
+
+def test_a_plan_that_has_begun_cannot_be_moved() -> None:
+    plan = Plan(EVENTS, 3)
+    with pytest.raises(StepNotOnPlan):
+        plan.resume(1)
+
+
+def test_digest_names_the_list_not_the_position() -> None:
+    assert Plan(EVENTS).digest() == Plan(EVENTS, 3).digest()
+    assert Plan(EVENTS).digest() != Plan(EVENTS[1:]).digest()
