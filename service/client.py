@@ -28,7 +28,7 @@ SampleFormat = Literal["csv", "parquet", "jsonl", "arrow"]
 Json = dict[str, Any]
 
 ENDED = ("published", "failed", "voided")
-RETRIES = 5
+DEFAULT_RETRIES = 5
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 10.0
 POLL_SECONDS = 1.0
@@ -145,9 +145,12 @@ class ApiError(Exception):
 class Client:
     """One service, one API key. Use as a context manager, or close()."""
 
-    def __init__(self, url: str, api_key: str | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self, url: str, api_key: str | None = None, timeout: float = 60.0, *, retries: int = DEFAULT_RETRIES
+    ) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.url = url.rstrip("/")
+        self._retries = retries
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=timeout, trust_env=not _is_local(self.url)
         )
@@ -387,8 +390,8 @@ class Client:
         A connection that never opened and a 503 (nothing was changed) may always be tried again; a connection that
         broke in the middle only when the request is safe or carries an Idempotency-Key (`repeat`).
         """
-        for attempt in range(RETRIES + 1):
-            last = attempt == RETRIES
+        for attempt in range(self._retries + 1):
+            last = attempt == self._retries
             try:
                 reply = send()
             except httpx.TransportError as error:

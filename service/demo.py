@@ -21,7 +21,9 @@ CONDITION = "CLASS"
 """The demo conditions on this column where the table has it."""
 
 
-def run_demo(*, output: Path, table: Path | None, epsilon: float, budget_epsilon: float) -> None:
+def run_demo(
+    *, output: Path, table: Path | None, epsilon: float, budget_epsilon: float, steps: int | None = None
+) -> None:
     """Start a service, publish, show, and stop the service again."""
     from service.client import Client
     from service.embedded import EmbeddedStack
@@ -35,6 +37,9 @@ def run_demo(*, output: Path, table: Path | None, epsilon: float, budget_epsilon
             "invalid_input",
         )
     schema = json.loads(schema_file.read_text(encoding="utf-8"))
+    order: dict[str, Any] = {"method": "idpgan", "epsilon": epsilon} | ({} if steps is None else {"steps": steps})
+    if any(field["name"] == CONDITION for field in schema["fields"]):
+        order["condition_on"] = CONDITION
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="imprimatur-demo-") as folder:
         _headline("A service of its own: Postgres, Redis, API, relay and a worker")
@@ -43,13 +48,13 @@ def run_demo(*, output: Path, table: Path | None, epsilon: float, budget_epsilon
                 stack = EmbeddedStack(Path(folder) / "data", 0, on_part=lambda part: status.update(f"starting {part}"))
                 running.enter_context(stack)
             with Client(stack.url, stack.admin_key) as client:
-                _publish(client, table, schema, output=output, epsilon=epsilon, budget_epsilon=budget_epsilon)
+                _publish(client, table, schema, order, output=output, budget_epsilon=budget_epsilon)
     _headline("Done")
     print_pairs({name: output / name for name in ("synthetic.csv", "generator.zip", "certificate.json")})
 
 
 def _publish(
-    client: Client, table: Path, schema: dict[str, Any], *, output: Path, epsilon: float, budget_epsilon: float
+    client: Client, table: Path, schema: dict[str, Any], order: dict[str, Any], *, output: Path, budget_epsilon: float
 ) -> None:
     dataset = client.create_dataset(table, schema, epsilon=budget_epsilon, name=table.stem)
     _headline(
@@ -57,9 +62,6 @@ def _publish(
     )
     _show_budget(client, dataset, "before")
 
-    order: dict[str, Any] = {"method": "idpgan", "epsilon": epsilon}
-    if any(field["name"] == CONDITION for field in schema["fields"]):
-        order["condition_on"] = CONDITION
     _headline(f"An order: {json.dumps(order)}")
     release = follow(client, client.create_release(dataset["id"], order)["id"])
 
@@ -77,7 +79,7 @@ def _publish(
     for line in certificate_lines(certificate):
         console().print(line, markup=False, soft_wrap=True)
 
-    _headline(f"A second order of ε = {epsilon:g}")
+    _headline(f"A second order of ε = {order['epsilon']:g}")
     _refused(client, dataset["id"], order)
 
 
@@ -104,7 +106,17 @@ def _show_refusal(error: ApiError) -> None:
 
 def certificate_lines(certificate: dict[str, Any]) -> list[str]:
     """What is promised, how it was made and paid, and who signed it: a line each."""
-    return [json.dumps(certificate)]
+    entry, renyi = certificate["ledger_entry"], certificate["renyi"]
+    promise = (
+        f"({certificate['epsilon']:.4g}, {certificate['delta']:.2g})-differential privacy of {certificate['unit']}"
+    )
+    proof = f"Rényi divergence {renyi['divergence']:.4g} of order {renyi['order']}, {certificate['accountant']}"
+    payment = f"trained by {certificate['method']}, paid by ledger entry {entry['seq']}, hash {entry['hash'][:16]}…"
+    return [
+        f"{promise}, among {certificate['units']:,}",
+        f"{payment}; {proof}",
+        f"issued {certificate['issued_at']}, signed (Ed25519) by {certificate['public_key']}",
+    ]
 
 
 def _show_budget(client: Client, dataset: Dataset, when: str) -> None:

@@ -34,6 +34,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.NotReady: 409,
     errors.NotCancellable: 409,
     LedgerConflict: 409,
+    errors.Tampered: 500,
     errors.Unavailable: 503,
 }
 
@@ -49,6 +50,13 @@ TITLES = {
     500: "Our fault",
     503: "Try again",
 }
+
+FRAMEWORK = {
+    400: (422, "invalid_input", "the body cannot be read; send JSON in UTF-8"),
+    404: (404, "not_found", "there is nothing at this address; see /docs"),
+    405: (405, "method_not_allowed", "this address does not take that method; see /docs"),
+}
+"""What the framework itself refuses, said in our words."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -88,8 +96,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def plain(_: Request, error: HTTPException) -> Response:
-        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}.get(error.status_code, "invalid_input")
-        return problem(error.status_code, code, str(error.detail))
+        status, code, detail = FRAMEWORK.get(error.status_code, (error.status_code, "invalid_input", str(error.detail)))
+        return problem(status, code, detail)
 
 
 class LastResort:

@@ -63,7 +63,7 @@ def train(
     """Train a generator by the events of `plan`, from a checkpoint if there is one."""
     started = time.monotonic()
     device = choose_device(order.device)
-    torch.set_num_threads(usable_cores())
+    torch.set_num_threads(training_threads())
     # Initial weights are public; seeding them from the secure stream keeps two releases from sharing them.
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = Idpgan(order, plan, table, domain, randomness, device)
@@ -106,7 +106,11 @@ def choose_device(wanted: str) -> torch.device:
     return torch.device("cuda" if available and wanted != "cpu" else "cpu")
 
 
-def usable_cores() -> int:
-    """Cores this process may run on."""
+def training_threads() -> int:
+    """One core is left to the rest of the machine, and beyond eight the small products of these networks gain nothing.
+
+    Threads that wait for a core they must share spin: two on two busy cores were twelve times slower than one.
+    """
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, min(8, cores - 1))

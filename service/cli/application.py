@@ -12,8 +12,10 @@ from service.cli.output import Exit, Failure, print_failure
 
 EXIT_CODES = """[bold]Exit codes[/bold]
 
-[bold]0[/bold] done · [bold]1[/bold] failed · [bold]2[/bold] wrong usage · [bold]3[/bold] refused, over the privacy budget ·
-[bold]4[/bold] not found, not allowed or no good key · [bold]5[/bold] bad input · [bold]6[/bold] service unavailable
+[bold]0[/bold] done · [bold]1[/bold] failed · [bold]2[/bold] wrong usage
+[bold]3[/bold] refused, over the privacy budget
+[bold]4[/bold] not found, not allowed, or no good key
+[bold]5[/bold] bad input · [bold]6[/bold] service unavailable
 """
 
 app = typer.Typer(
@@ -22,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,14 +43,20 @@ def imprimatur(
 ) -> None:
     """Private synthetic data behind a budget that refuses.
 
-    The owner gives a table a privacy budget once; analysts order synthetic releases until it is spent.
+    The owner gives a table a privacy budget once; analysts order synthetic
+    releases until it is spent.
 
-    [bold]First steps[/bold]: [cyan]imprimatur demo[/cyan] · or your own table: [cyan]imprimatur schema draft table.csv -o s.json[/cyan],
-    read and correct s.json, then [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 -o out.csv[/cyan]
+    First steps:
+    [cyan]imprimatur demo[/cyan]
 
-    Commands talk to the service of --url (IMPRIMATUR_URL) with --key (IMPRIMATUR_API_KEY),
-    or to the `imprimatur up` that runs in ./imprimatur-data. Results go to standard output, everything else to
-    standard error; progress is shown on a terminal only. --json gives one document.
+    With your own table (read and correct the drafted schema before you use it):
+    [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+    [cyan]imprimatur publish table.csv -s schema.json --epsilon 3 -o out.csv[/cyan]
+
+    Commands talk to the service of --url (IMPRIMATUR_URL) with --key
+    (IMPRIMATUR_API_KEY), or to the one that runs in ./imprimatur-data (--data,
+    IMPRIMATUR_DATA). Results go to standard output, everything else to standard
+    error; progress is shown on a terminal only. --json gives one document.
     """
 
 

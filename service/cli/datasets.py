@@ -47,7 +47,8 @@ def upload(
 ) -> None:
     """Upload a table with its declared schema and give it its budget, once.
 
-    Example: [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
+    Example:
+    [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
     """
     declared = read_json(schema, "--schema")
     with connect(url, key, data) as client:
@@ -104,7 +105,8 @@ def budget(
 ) -> None:
     """What is promised, spent and left of a dataset's budget.
 
-    An order needs room in one of the two accounts; the largest ε one more release may have is the last line.
+    An order needs room in one of the two accounts; the largest ε one more
+    release may have is the last line.
     """
     with connect(url, key, data) as client:
         found = client.budget(dataset_id_of(client, dataset))

@@ -27,10 +27,12 @@ def up(
 ) -> None:
     """Start the whole service on this machine, until Ctrl-C.
 
-    Postgres, Redis, API, relay and a worker, with everything they keep in one directory. The first owner's API key
-    is in DATA/admin.key. What dies is started again; what an earlier, killed run left behind is cleaned up first.
+    Postgres, Redis, API, relay and a worker, with everything they keep in one
+    directory. The first owner's API key is in DATA/admin.key. What dies is
+    started again; what an earlier, killed run left behind is cleaned up first.
 
-    Example: [cyan]imprimatur up --data ./imprimatur-data --port 8000[/cyan]
+    Example:
+    [cyan]imprimatur up --data ./imprimatur-data --port 8000[/cyan]
     """
     from service.embedded import EmbeddedStack
 
@@ -63,15 +65,17 @@ def demo(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 4.0,
     budget_epsilon: Annotated[float, typer.Option(help="ε of the table, given once.")] = 5.0,
+    steps: Annotated[int | None, typer.Option(help="Training steps; default: the method's.")] = None,
 ) -> None:
     """Publish the example table from start to end, on a service of its own that is gone afterwards.
 
-    Shows the training, the first synthetic rows, the budget before and after, the certificate, and a second order
-    that is refused. Leaves synthetic.csv, generator.zip and certificate.json. About two minutes on two cores.
+    Shows the training, the first synthetic rows, the budget before and after,
+    the certificate, and a second order that is refused. Leaves synthetic.csv,
+    generator.zip and certificate.json. About two minutes on two cores.
     """
     from service.demo import run_demo
 
-    run_demo(output=output, table=table, epsilon=epsilon, budget_epsilon=budget_epsilon)
+    run_demo(output=output, table=table, epsilon=epsilon, budget_epsilon=budget_epsilon, steps=steps)
 
 
 @keys.command("create")
@@ -88,9 +92,12 @@ def create_key(
 ) -> None:
     """Make an API key; it is shown once.
 
-    [bold]owner[/bold] uploads and erases tables, [bold]analyst[/bold] orders releases, [bold]reader[/bold] samples what is published.
+    [bold]owner[/bold] uploads and erases tables, [bold]analyst[/bold] orders
+    releases, [bold]reader[/bold] samples what is published.
 
-    Examples: [cyan]imprimatur key create anna[/cyan] · [cyan]imprimatur key create press --scope reader[/cyan] ·
+    Examples:
+    [cyan]imprimatur key create anna[/cyan]
+    [cyan]imprimatur key create press --scope reader[/cyan]
     [cyan]imprimatur key create boss --tenant "Second Office"[/cyan]
     """
     if tenant is not None:

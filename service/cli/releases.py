@@ -55,7 +55,8 @@ def quote(
 ) -> None:
     """The price of an order and whether it fits now. Reserves nothing; exit code 3 when it does not fit.
 
-    Example: [cyan]imprimatur quote my-table --epsilon 2 --condition-on CLASS --set noise_decay.kind=constant[/cyan]
+    Example:
+    [cyan]imprimatur quote my-table --epsilon 2 --set noise_decay.kind=constant[/cyan]
     """
     document = build_order(
         order=order,
@@ -103,7 +104,9 @@ def release(
 ) -> None:
     """Order a release: reserve its price, train, publish. Exit code 3 when the budget refuses.
 
-    Examples: [cyan]imprimatur release my-table --epsilon 4[/cyan] · [cyan]imprimatur release my-table --share rest --no-wait[/cyan]
+    Examples:
+    [cyan]imprimatur release my-table --epsilon 4[/cyan]
+    [cyan]imprimatur release my-table --share rest --no-wait[/cyan]
     """
     document = build_order(
         order=order,
@@ -133,7 +136,8 @@ def status(
 ) -> None:
     """How far a release is; without an id, all releases.
 
-    Example: [cyan]imprimatur status 7f1c… --wait[/cyan]
+    Example:
+    [cyan]imprimatur status 7f1c… --wait[/cyan]
     """
     with connect(url, key, data) as client:
         if release_id is not None:
@@ -151,7 +155,7 @@ def status(
 def cancel(
     release_id: ReleaseArgument, url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False
 ) -> None:
-    """Stop a release: free of charge before its first private step; after it the charge stands."""
+    """Stop a release: free of charge before its first private step, never afterwards."""
     with connect(url, key, data) as client:
         _print_release(client.cancel(release_id), as_json=as_json)
 
@@ -191,13 +195,14 @@ def publish(
 ) -> None:
     """A table in, a synthetic table out.
 
-    Uploads the table with its budget (or finds it again: the same rows keep their first budget), orders a release,
-    waits, and draws rows into -o or standard output. Starts a service in --data when none is named or running, and
-    stops it again.
+    Uploads the table with its budget (or finds it again: the same rows keep
+    their first budget), orders a release, waits, and draws rows into -o or
+    standard output. Starts a service in --data when none is named or running,
+    and stops it again.
 
     Examples:
-    [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan] ·
-    [cyan]imprimatur publish t.parquet -s s.json --epsilon 1 --budget-epsilon 10 --where CLASS:1 -o ones.parquet[/cyan]
+    [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
+    [cyan]imprimatur publish t.csv -s s.json --epsilon 1 --budget-epsilon 10 -o out.parquet[/cyan]
     """
     document = build_order(
         order=order,

@@ -40,7 +40,8 @@ def sample(
 ) -> None:
     """Draw synthetic rows of a published release: any number, free of charge.
 
-    Examples: [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan] ·
+    Examples:
+    [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan]
     [cyan]imprimatur sample 7f1c… -n 10 --where CLASS:1 --seed 7[/cyan]
     """
     wanted: dict[str, Any] = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
@@ -65,7 +66,9 @@ def download(
 ) -> None:
     """The trained generator as a ZIP that works without this project (numpy and onnxruntime draw from it).
 
-    Example: [cyan]imprimatur download 7f1c… -o generator.zip && unzip generator.zip && python sample.py --rows 1000[/cyan]
+    Example:
+    [cyan]imprimatur download 7f1c… -o generator.zip && unzip generator.zip -d g[/cyan]
+    [cyan]cd g && python sample.py --rows 1000[/cyan]
     """
     with connect(url, key, data) as client:
         size = client.save_generator(release_id, output)
@@ -91,10 +94,13 @@ def verify(
 ) -> None:
     """Check a ledger, or the signature of a certificate. Exit code 1 when anything is wrong.
 
-    A dataset: its hash chain is computed again here, and compared with what the service says of itself.
-    A file: the certificate's signature; with a service at hand, also that it is this service's and in its ledger.
+    A dataset: its hash chain is computed again here, and compared with what the
+    service says of itself. A file: the certificate's signature; with a service
+    at hand, also that it is this service's and in its ledger.
 
-    Examples: [cyan]imprimatur verify my-table[/cyan] · [cyan]imprimatur verify generator.zip[/cyan]
+    Examples:
+    [cyan]imprimatur verify my-table[/cyan]
+    [cyan]imprimatur verify generator.zip[/cyan]
     """
     from service.cli.verification import verify_certificate, verify_ledger
 

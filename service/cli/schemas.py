@@ -27,10 +27,13 @@ def draft(
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
 
-    The draft says in itself what it is: its categories and bounds were [bold]read from the private rows[/bold]. A schema is
-    public and not protected by any budget. Replace what only the data could have told by what everybody may know.
+    The draft says in itself what it is: its categories and bounds were
+    [bold]read from the private rows[/bold]. A schema is public and not
+    protected by any budget. Replace what only the data could have told by what
+    everybody may know.
 
-    Example: [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+    Example:
+    [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
     from service.datasets.draft import draft_schema
 
@@ -52,7 +55,8 @@ def check(
 ) -> None:
     """Check a schema, and if given a table by it, on this machine. Exit code 5 when something is wrong.
 
-    Example: [cyan]imprimatur schema check schema.json table.csv[/cyan]
+    Example:
+    [cyan]imprimatur schema check schema.json table.csv[/cyan]
     """
     from service.datasets.table_schema import parse_table_schema
 

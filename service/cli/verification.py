@@ -118,15 +118,18 @@ def read_certificate(path: Path) -> dict[str, Any]:
 def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: Target) -> None:
     from service.client import ApiError, Client
 
-    release_id = str(certificate.get("release_id"))
     try:
         with Client(target.url, target.key) as client:
-            published = client.certificate(release_id)
+            published = client.certificate(str(certificate.get("release_id")))
+            entries = client.ledger(str(certificate.get("dataset_id")))["items"]
     except ApiError as error:
-        checks.faults.append(f"{target.url} does not know release {release_id}: {error.detail}")
+        checks.faults.append(f"{target.url}: {error.detail}")
         return
     same = published == certificate
-    checks.expect(same, f"the certificate {target.url} publishes", f"{target.url} publishes another certificate")
+    checks.expect(same, f"the certificate that {target.url} publishes", f"{target.url} publishes another certificate")
+    paid = certificate.get("ledger_entry", {})
+    in_ledger = any((entry["seq"], entry["hash"]) == (paid.get("seq"), paid.get("hash")) for entry in entries)
+    checks.expect(in_ledger, "paid by an entry of the ledger", "no entry of the ledger paid for this release")
 
 
 def _totals(budget: Budget) -> Totals:

@@ -24,6 +24,7 @@ DTYPES: dict[str, pl.DataType] = {
     "date": pl.Date(),
     "datetime": pl.Datetime("us"),
 }
+OPEN_QUOTE = "a quoted field may not be closed"
 _PROBLEMS_SHOWN = 20
 
 
@@ -39,6 +40,7 @@ class ColumnReader:
         self.wrong_type = 0
         self.not_finite = 0
         self.undeclared = 0
+        self.run_on = 0
         self.out_of_range = 0
 
     def read(self, cells: Cells) -> pl.Series:
@@ -68,6 +70,8 @@ class ColumnReader:
                 name, self.not_finite, f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty"
             ),
         ]
+        if self.run_on:
+            found.append(Problem(name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}"))
         if required:
             found += [
                 Problem(name, self.missing, f"{cells_are(self.missing)} missing, but the column is required"),
@@ -125,8 +129,16 @@ class ColumnReader:
         else:
             known = values.is_in(list(self._spellings.values())).fill_null(value=True)
             declared = _null_where(values, ~known)
-        self.undeclared += declared.null_count() - int(absent.sum())
+        undeclared = declared.is_null() & ~absent
+        self.undeclared += int(undeclared.sum())
+        if self.field.type == "string":
+            self.run_on += holding_line_ends(values.filter(undeclared))
         return declared
+
+
+def holding_line_ends(text: pl.Series) -> int:
+    """Cells with a line end. An unclosed quote swallows rows into one such cell, and they must not vanish silently."""
+    return int(text.str.contains(r"[\r\n]").sum())
 
 
 @dataclass(frozen=True, slots=True)

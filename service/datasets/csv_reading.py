@@ -42,6 +42,8 @@ class CsvTable:
                 frame = pl.DataFrame(pa.Table.from_batches([batch]))
                 check_cells(frame, self._limits)
                 yield frame
+        except (pa.ArrowMemoryError, MemoryError):
+            raise
         except (pa.ArrowException, OSError) as error:
             raise InvalidFile(_sentence(error, self._limits.line_bytes)) from None
         if ragged.count:

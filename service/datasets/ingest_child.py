@@ -18,7 +18,8 @@ from typing import Any
 
 import polars as pl
 
-from service.datasets.canonical import ColumnReader, Problem, refuse
+from service.datasets.arrow_text import cells_are
+from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
 from service.datasets.cells import Cells
 from service.datasets.fingerprint import Fingerprint
@@ -64,7 +65,7 @@ def read_table(job: Job) -> dict[str, Any]:
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
     readers = [ColumnReader(field, job.schema.missing_values) for field in job.schema.fields]
     fingerprint = Fingerprint(job.fingerprint_key, job.schema.missing_values)
-    missing_units = 0
+    missing_units = run_on_units = 0
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch:
         writer = _writer(job, Path(scratch))
         for chunk in table.chunks():
@@ -77,12 +78,16 @@ def read_table(job: Job) -> dict[str, Any]:
             if unit is not None:
                 missing = columns[unit.column].missing(("", *job.schema.missing_values))
                 missing_units += int(missing.sum())
+                run_on_units += holding_line_ends(columns[unit.column].text)
                 unit_keys = columns[unit.column].canonical(missing)
             writer.add(frame, unit_keys)
         problems = [problem for reader in readers for problem in reader.problems()]
         if unit is not None and missing_units:
             what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
             problems.insert(0, Problem(unit.column, missing_units, what))
+        if unit is not None and run_on_units:
+            what = f"{cells_are(run_on_units)} longer than a line: {OPEN_QUOTE}"
+            problems.insert(0, Problem(unit.column, run_on_units, what))
         refuse(problems)
         units = writer.finish()
     if units.count < 2:

@@ -26,8 +26,8 @@ class IngestLimits(BaseModel):
     unpacked_ratio: Size = 200
     """What a Parquet file may unpack to, as a multiple of its own size, once above `unpacked_floor_bytes`."""
     unpacked_floor_bytes: Size = 256 * MiB
-    memory_bytes: Size = 2 * 1024 * MiB
-    """Address space of the reading process beyond its libraries."""
+    memory_bytes: Annotated[int, Field(ge=256 * MiB)] = 2 * 1024 * MiB
+    """Address space of the reading process beyond its libraries, whose threads and buffers need about 100 MiB."""
     seconds: Size = 1_800
     """Wall-clock time; processor time may be twice that, for two threads."""
 

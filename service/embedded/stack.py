@@ -95,7 +95,7 @@ class EmbeddedStack:
             self._supervisor.launch(program)
         for program in programs:
             self._supervisor.wait_ready(program, READY_SECONDS)
-        _write_private(self.directory / "address", self.url)
+        (self.directory / "address").write_text(self.url + "\n", encoding="utf-8")
         self._exits.callback((self.directory / "address").unlink, missing_ok=True)
 
     def request_stop(self) -> None:
@@ -143,23 +143,14 @@ class EmbeddedStack:
                 ) from None
 
     def _prepare_database(self) -> None:
-        # Imported here: SQLAlchemy, Alembic and cryptography are needed only when a stack really starts.
-        from service.auth.service import create_first_owner
-        from service.crypto import Secrets
-        from service.db import migrate, transaction
+        from service.installation import (
+            install,
+        )  # SQLAlchemy, Alembic and cryptography: only when a stack really starts
 
-        migrate(self.postgres.url(DATABASE))
+        install(self.settings(), self.directory / "admin.key")
         with self.postgres.connect(DATABASE) as connection:
             # What beat in an earlier run says nothing about this one's relay and worker.
             connection.execute("DELETE FROM heartbeats")
-        settings = self.settings()
-        secrets = Secrets.load_or_create(settings.secret_key_file)
-        # The key is written before the transaction ends: a crash in between leaves a key that does not work and no
-        # tenant, and the next start makes both anew. The other way round would lose the only key.
-        with transaction(settings) as session:
-            key = create_first_owner(session, secrets)
-            if key is not None:
-                _write_private(self.directory / "admin.key", key)
 
     def _python_programs(self) -> tuple[Program, ...]:
         api = (
@@ -203,16 +194,6 @@ def _lock_or_refuse(lock: IO[str], directory: Path) -> None:
         raise AlreadyRunning(
             f"{directory} is in use by a running `imprimatur up`: use that one, stop it, or choose another --data."
         ) from None
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only we can read, whole or not at all."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    unfinished.replace(path)
 
 
 def _status(url: str) -> int:

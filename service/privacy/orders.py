@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -163,7 +164,8 @@ def parse_order(document: Any) -> Order:
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOrder(f"method: choose one of {', '.join(METHODS)}", where="method")
     try:
-        return METHODS[method].model_validate(document)
+        # Strict, and by way of JSON: "4" and true are no numbers, while a list is still a tuple.
+        return METHODS[method].model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "order"

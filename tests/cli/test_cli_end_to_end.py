@@ -178,3 +178,23 @@ def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimat
     assert pl.read_csv(tmp_path / "out.csv").shape == (12, 3)
     left_running = subprocess.run(["pgrep", "-f", str(tmp_path / "own data")], capture_output=True, check=False)
     assert left_running.stdout == b""
+
+
+def test_demo_shows_everything_and_leaves_three_files(imprimatur, small_csv, small_schema, tmp_path):
+    small_csv.with_suffix(".schema.json").write_text(json.dumps(small_schema))
+    done = imprimatur("demo", "--table", small_csv, "--steps", 3, "-o", "left", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "left").iterdir()} == {
+        "synthetic.csv",
+        "generator.zip",
+        "certificate.json",
+    }
+    assert pl.read_csv(tmp_path / "left" / "synthetic.csv").height == 200
+    for shown in (
+        "before: spent ε = 0 of 5",
+        "after: spent ε = 4 of 5",
+        "colour",
+        "signed (Ed25519)",
+        "409 budget_exhausted",
+    ):
+        assert shown in done.stdout

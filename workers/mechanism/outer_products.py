@@ -40,8 +40,8 @@ class Perceptron:
 class OuterProduct:
     """Per unit, the matrix Σ_k left_k right_kᵀ of rank at most three."""
 
-    left: Tensor  # (B, rank, out)
-    right: Tensor  # (B, rank, in)
+    left: Tensor  # (rank, B, out)
+    right: Tensor  # (rank, B, in)
 
     @cached_property
     def norms(self) -> Tensor:
@@ -50,9 +50,9 @@ class OuterProduct:
         Grams cancel where the products do: the bound adds float64's own error, and what the float32 product of
         `weighted_sum` may add when it rounds.
         """
-        left, right = self.left.double(), self.right.double()
+        left, right = self.left.transpose(0, 1).double(), self.right.transpose(0, 1).double()
         gram_left, gram_right = left @ left.mT, right @ right.mT  # (B, rank, rank)
-        squared = (gram_left * gram_right).sum(dim=(1, 2))
+        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (B,)
         largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # (B,) Σ_k ‖left_k‖‖right_k‖
         terms = self.left.shape[2] + self.right.shape[2] + 16
         error = terms * torch.finfo(torch.float64).eps * largest.square()
@@ -61,8 +61,8 @@ class OuterProduct:
 
     def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
         """Σ_i weight_i Σ_k left_ik right_ikᵀ: one product over the stacked, rescaled rows."""
-        keep = contributes.view(-1, 1, 1)
-        left = torch.where(keep, self.left * weights.to(self.left.dtype).view(-1, 1, 1), 0.0)
+        keep = contributes.unsqueeze(1)  # (B, 1)
+        left = torch.where(keep, self.left * weights.to(self.left.dtype).unsqueeze(1), 0.0)
         right = torch.where(keep, self.right, 0.0)
         return left.flatten(0, 1).T @ right.flatten(0, 1)  # (out, in)
 
@@ -77,7 +77,8 @@ class VectorGradient:
 
     @cached_property
     def norms(self) -> Tensor:
-        return self.vector.double().norm(dim=1) + ROUNDING_STEPS * torch.finfo(self.vector.dtype).eps * self.scale
+        exact: Tensor = torch.linalg.vector_norm(self.vector.double(), dim=1)
+        return exact + ROUNDING_STEPS * torch.finfo(self.vector.dtype).eps * self.scale
 
     def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
         rows = torch.where(contributes.unsqueeze(1), self.vector, 0.0)
@@ -144,7 +145,7 @@ def outer_product_gradients(critic: Perceptron, batch: CriticBatch, loss: Critic
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     for delta, right in zip(deltas, inputs[:-1], strict=True):
         left = (sign * delta)[first:]
-        parts.append(OuterProduct(left.transpose(0, 1), right[first:].transpose(0, 1)))
+        parts.append(OuterProduct(left, right[first:]))
         parts.append(_vector_sum(left[: 2 - first], delta.shape[-1:]))
     parts.append(_vector_sum((sign * inputs[-1])[first:], weights[-1].shape))
     # A slope hides what overflowed below it, so finiteness is asked of the activations themselves.

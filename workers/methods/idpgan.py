@@ -159,7 +159,9 @@ class Idpgan:
             # A critic that overflowed must not end the run: whether it did would be told by the error.
             parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
         self.generator_adam.step()
-        weight = 1.0 - self.order.optimizer.moving_average_decay
+        taken = self.plan.steps_done // self.order.critic_steps_per_generator_step
+        # A short run must not end as an average of its initial weights: the decay grows with the steps taken.
+        weight = 1.0 - min(self.order.optimizer.moving_average_decay, (1.0 + taken) / (10.0 + taken))
         for average, current in zip(self.averaged_generator.parameters(), self.generator.parameters(), strict=True):
             average.lerp_(current.detach(), weight)
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from service.datasets.ingest_child import Job, read_table
 from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit
-from service.datasets.table_schema import TableSchema, parse_table_schema
+from service.datasets.table_schema import TableSchema
 from service.errors import ImprimaturError
 
 FINGERPRINT_KEY = b"k" * 32
@@ -53,14 +53,6 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
     return Reader(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def fields() -> Callable[..., TableSchema]:
-    def build(*declared: dict[str, Any], missing: Iterable[str] = ("",)) -> TableSchema:
-        return parse_table_schema({"fields": list(declared), "missingValues": list(missing)})
-
-    return build
 
 
 @pytest.fixture(scope="session")

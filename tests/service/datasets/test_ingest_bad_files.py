@@ -201,6 +201,19 @@ def test_too_many_rows(reader, parquet):
     assert caught.value.values == {"limit_rows": 10}
 
 
+def test_rows_swallowed_by_two_open_quotes_are_noticed(reader, says_nothing):
+    """Elsewhere the cell would be an undeclared category that becomes missing, and a row would be lost unseen."""
+    document = SCHEMA.as_json()
+    del document["fields"][2]["constraints"]["required"]
+    path = reader.write(f'{GOOD}31,2,"Ulm\n32,2,{MARKER}\n33,2,"Bern\n')
+    with pytest.raises(InvalidFile, match="quoted field may not be closed") as caught:
+        reader.read(path, parse_table_schema(document))
+    says_nothing(caught.value)
+    units = reader.write('age,wage,town,who\n30,1,Ulm,a\n31,1,Ulm,"b\n32,1,Ulm,c\n33,1,Ulm,"d\n')
+    with pytest.raises(InvalidFile, match="quoted field may not be closed"):
+        reader.read(units, SCHEMA, privacy_unit=UNIT)
+
+
 UNIT = PrivacyUnit(column="who", max_rows_per_unit=2)
 
 
@@ -237,8 +250,8 @@ def test_damaged_parquet_is_refused_or_read(position, byte, cut, reader, says_no
 def test_junk_is_refused_or_read(junk, start, reader):
     try:
         reader.read(reader.write(start + junk), SCHEMA)
-    except ImprimaturError as error:
-        assert isinstance(error, InvalidFile | TooLarge)
+    except (InvalidFile, TooLarge):
+        return
 
 
 def test_nothing_is_left_in_the_work_folder(reader, tmp_path: Path):

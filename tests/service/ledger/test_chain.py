@@ -63,7 +63,7 @@ def test_any_changed_removed_or_swapped_entry_is_noticed(moves, data):
             "kind": "settle",
             "release_id": uuid.UUID(int=99),
             "created_at": dt.datetime(2027, 1, 1, tzinfo=dt.UTC),
-        }.get(change, None)
+        }.get(change)
         broken[place] = replace(lines[place], **{change: old + 1 if new is None else new})
     faults = verify_chain(broken)
     assert faults

@@ -99,7 +99,7 @@ def test_the_same_release_cannot_reserve_twice(settings, dataset_id):
         assert repository.read_balance(session, dataset_id).simple_pending == 10
 
 
-def test_no_account_no_money(settings, dataset_id):
+def test_no_account_no_money(settings):
     with transaction(settings) as session, pytest.raises(NotFound):
         ledger.reserve(session, uuid.uuid4(), uuid.uuid4(), Shares(1, 1))
 
@@ -172,7 +172,9 @@ def test_verify_names_what_was_tampered_with_behind_the_triggers(settings, datas
     assert "the balance counts 3 entries, the ledger holds 2" in faults
 
 
-@given(st.lists(st.tuples(st.sampled_from("rpvs"), st.integers(0, 5), st.integers(0, 6), st.integers(0, 6)), max_size=25))
+@given(
+    st.lists(st.tuples(st.sampled_from("rpvs"), st.integers(0, 5), st.integers(0, 6), st.integers(0, 6)), max_size=25)
+)
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_history_leaves_entries_and_balances_in_agreement(settings, dataset_id, moves):
     """An exact model beside the real thing; amounts are sixths of a budget, so refusals are common."""

@@ -1,0 +1,22 @@
+# Two images: `service` (API, relay, migrations; no torch) and `worker`. Versions are those of constraints.txt.
+FROM python:3.11-slim AS base
+RUN useradd --create-home --uid 10001 imprimatur \
+    && install -d -o imprimatur -m 0700 /objects /secrets
+WORKDIR /app
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY pyproject.toml constraints.txt README.md ./
+COPY docker/part_is_ready.py docker/
+COPY migrations migrations
+COPY service service
+COPY workers workers
+
+FROM base AS service
+RUN pip install -c constraints.txt .
+USER imprimatur
+
+# A worker without a GPU needs no CUDA: give the address of an index with CPU builds of torch,
+# `docker build --build-arg PIP_EXTRA_INDEX_URL=…`.
+FROM base AS worker
+ARG PIP_EXTRA_INDEX_URL
+RUN pip install -c constraints.txt '.[worker]'
+USER imprimatur

@@ -1,0 +1,248 @@
+"""Uploads through HTTP: what is kept, what is refused, and that a refusal keeps nothing."""
+
+import io
+import json
+import math
+import uuid
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from service.storage import Storage
+from tests.service.api.conftest import ROWS, SCHEMA, TABLE
+
+MARKER = "Zzmarker"
+
+
+def test_an_upload_gets_a_dataset_and_a_fresh_budget(api):
+    reply = api.upload()
+    assert reply.status_code == 201
+    body = reply.json()
+    assert body["units"] == 200
+    assert body["delta"] == pytest.approx(1 / (10 * 200))
+    assert body["state"] == "ready"
+    assert body["schema"]["fields"][0]["name"] == "age"
+    assert reply.headers["location"] == f"/v1/datasets/{body['id']}"
+    budget = api.http.get(f"/v1/datasets/{body['id']}/budget", headers=api.reader).json()
+    assert budget["epsilon"] == 3.0
+    assert budget["accounts"]["simple"] == {"posted": 0, "pending": 0, "remaining": 10**9}
+    assert budget["accounts"]["renyi"]["remaining"] == 10**9
+    assert budget["accounts"]["renyi"]["order"] >= 2
+    assert (budget["remaining_share"], budget["epsilon_spent"], budget["largest_next_epsilon"]) == (1.0, 0.0, 3.0)
+
+
+@pytest.mark.usefixtures("dataset_id")
+def test_rows_are_stored_encrypted(context):
+    stored = [context.storage.get(key) for key in context.storage.list("datasets")]
+    assert len(stored) == 1
+    assert b"Rome" not in stored[0]
+    assert b"PAR1" not in stored[0]
+
+
+def test_parquet_is_the_same_table(api):
+    frame = pl.read_csv(io.StringIO(TABLE), try_parse_dates=True)
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    assert api.upload(buffer.getvalue()).status_code == 201
+    again = api.upload(TABLE)
+    assert again.status_code == 409
+    assert again.json()["code"] == "duplicate_rows"
+
+
+def test_the_same_rows_keep_their_budget_even_after_erasure(api, dataset_id):
+    shuffled = "age,income,city,smoker,born\n" + "\n".join(reversed(ROWS)) + "\n"
+    reply = api.upload(shuffled, name="another name")
+    assert (reply.status_code, reply.json()["dataset_id"]) == (409, dataset_id)
+    assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
+    assert api.upload(shuffled).json()["dataset_id"] == dataset_id
+    foreign = api.upload(shuffled, key=api.stranger)
+    assert foreign.status_code == 409
+    assert "dataset_id" not in foreign.json()
+
+
+def test_erasure_destroys_rows_and_key_and_leaves_the_ledger(api, context, dataset_id):
+    assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
+    assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
+    assert list(context.storage.list("datasets")) == []
+    assert api.http.get(f"/v1/datasets/{dataset_id}", headers=api.reader).json()["state"] == "erased"
+    assert api.http.get(f"/v1/datasets/{dataset_id}/ledger", headers=api.reader).json()["verified"] is True
+    reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1})
+    assert (reply.status_code, reply.json()["code"]) == (410, "erased")
+
+
+def test_a_privacy_unit_counts_units_not_rows(api):
+    table = "who,age\n" + "\n".join(f"person{i % 40},{20 + i % 60}" for i in range(200))
+    schema = {"fields": [SCHEMA["fields"][0]]}
+    unit = json.dumps({"column": "who", "max_rows_per_unit": 3})
+    reply = api.upload(table, schema=json.dumps(schema), privacy_unit=unit)
+    assert reply.status_code == 201, reply.text
+    assert reply.json()["units"] == 40
+    assert "200" not in reply.text.replace(reply.json()["id"], "")
+
+
+def _rows(*replacements):
+    return "age,income,city,smoker,born\n" + "\n".join([*replacements, *ROWS])
+
+
+BAD_FILES = {
+    "empty": b"",
+    "header only": b"age,income,city,smoker,born\n",
+    "one row": "\n".join(TABLE.splitlines()[:2]).encode(),
+    "other header": TABLE.replace("income", "salary", 1).encode(),
+    "missing column": b"age,city\n" + b"\n".join([b"30,Rome"] * 5),
+    "undeclared column": b"age,income,city,smoker,born,zodiac\n" + b"\n".join([b"30,1,Rome,true,1990-01-01,lion"] * 5),
+    "duplicate column": b"age,age,income,city,smoker,born\n" + b"\n".join([b"30,31,1,Rome,true,1990-01-01"] * 5),
+    "wrong type": _rows(f"{MARKER},1,Rome,true,1990-01-01").encode(),
+    "wrong date": _rows(f"30,1,Rome,true,{MARKER}").encode(),
+    "not UTF-8": _rows("30,1,Rome,true,1990-01-01").encode() + "31,1,Zürich,true,1990-01-01\n".encode("latin-1"),
+    "NUL": _rows("30,1,Ro\x00me,true,1990-01-01").encode(),
+    "NaN": _rows("30,nan,Rome,true,1990-01-01").encode(),
+    "infinity": _rows("30,inf,Rome,true,1990-01-01").encode(),
+    "ragged": _rows("30,1,Rome").encode(),
+    "required is missing": _rows(",1,Rome,true,1990-01-01").encode(),
+    "undeclared category in a required column": _rows(f"30,1,{MARKER},true,1990-01-01").encode(),
+    "neither CSV nor Parquet": bytes(range(256)) * 40,
+    "broken Parquet": b"PAR1" + bytes(1000) + b"PAR1",
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_refused_clearly_and_nothing_is_kept(api, context, name):
+    reply = api.upload(BAD_FILES[name])
+    _assert_problem(reply, 422, "invalid_file")
+    _assert_nothing_kept(api, context)
+
+
+BAD_FIELDS = {
+    "no schema": {"schema": None},
+    "schema is no JSON": {"schema": "{"},
+    "schema leaves a domain open": {"schema": json.dumps({"fields": [{"name": "age", "type": "integer"}]})},
+    "schema of a wrong type": {"schema": json.dumps({"fields": [{"name": "age", "type": "complex"}]})},
+    "no budget": {"budget": None},
+    "epsilon zero": {"budget": '{"epsilon": 0}'},
+    "epsilon negative": {"budget": '{"epsilon": -1}'},
+    "epsilon NaN": {"budget": '{"epsilon": NaN}'},
+    "epsilon infinite": {"budget": '{"epsilon": Infinity}'},
+    "epsilon 1e308": {"budget": '{"epsilon": 1e308}'},
+    "epsilon text": {"budget": '{"epsilon": "many"}'},
+    "epsilon tiny": {"budget": '{"epsilon": 1e-9, "delta": 1e-15}'},
+    "delta one": {"budget": '{"epsilon": 1, "delta": 1}'},
+    "delta above one": {"budget": '{"epsilon": 1, "delta": 1.5}'},
+    "delta zero": {"budget": '{"epsilon": 1, "delta": 0}'},
+    "delta NaN": {"budget": '{"epsilon": 1, "delta": NaN}'},
+    "unknown budget field": {"budget": '{"epsilon": 1, "gamma": 1}'},
+    "budget is a list": {"budget": "[]"},
+    "deep JSON": {"budget": "[" * 100_000},
+    "unknown field": {"colour": "red"},
+    "privacy unit without a column": {"privacy_unit": "{}"},
+    "privacy unit not in the file": {"privacy_unit": '{"column": "who", "max_rows_per_unit": 2}'},
+    "name unprintable": {"name": "a\x07b"},
+}
+
+
+@pytest.mark.parametrize("name", BAD_FIELDS)
+def test_a_bad_field_is_refused_clearly_and_nothing_is_kept(api, context, name):
+    reply = api.upload(**BAD_FIELDS[name])
+    _assert_problem(reply, 422, "invalid_input", "invalid_schema", "invalid_file")
+    _assert_nothing_kept(api, context)
+
+
+def test_a_missing_file_and_a_plain_body_are_refused(api, context):
+    fields = {"schema": json.dumps(SCHEMA), "budget": '{"epsilon": 1}'}
+    _assert_problem(api.http.post("/v1/datasets", data=fields, headers=api.owner), 422, "invalid_input")
+    _assert_problem(api.http.post("/v1/datasets", json={}, headers=api.owner), 422, "invalid_input")
+    truncated = api.http.post(
+        "/v1/datasets",
+        content=b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nage',
+        headers={**api.owner, "Content-Type": "multipart/form-data; boundary=x"},
+    )
+    _assert_problem(truncated, 422, "invalid_input")
+    _assert_nothing_kept(api, context)
+
+
+def test_the_size_limit_holds_while_the_body_streams(api, context):
+    from fastapi.testclient import TestClient
+
+    from service.app import create_app
+
+    small = context.settings.model_copy(update={"upload_limit_bytes": 10_000})
+    sent = 0
+
+    def body():
+        nonlocal sent
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+        for _ in range(1_000):
+            sent += 1
+            yield b"1,2,3\n" * 1_000
+
+    headers = {**api.owner, "Content-Type": "multipart/form-data; boundary=x"}
+    with TestClient(create_app(small)) as http:
+        declared = http.post("/v1/datasets", content=b"x" * 20_000, headers=headers)
+        streamed = http.post("/v1/datasets", content=body(), headers=headers)
+    for reply in (declared, streamed):
+        _assert_problem(reply, 413, "too_large")
+        assert reply.json()["limit_bytes"] == 10_000
+    _assert_nothing_kept(api, context)
+
+
+def test_a_parquet_bomb_is_refused(api, context):
+    rows = 20_000_000
+    column = pa.array(np.ones(rows, dtype=np.int64))
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"age": column, "size": column}), buffer, row_group_size=rows)
+    assert len(buffer.getvalue()) < 200_000
+    age = SCHEMA["fields"][0]
+    schema = json.dumps({"fields": [age, {**age, "name": "size"}]})
+    _assert_problem(api.upload(buffer.getvalue(), schema=schema), 413, "too_large")
+    _assert_nothing_kept(api, context)
+
+
+def test_notices_count_what_is_outside_the_declared_domain_for_the_owner_alone(api):
+    table = _rows("130,1,Rome,true,1990-01-01", "131,1,Rome,true,1990-01-01")
+    made = api.upload(table).json()
+    assert any("age" in notice and "2" in notice for notice in made["notices"])
+    assert "notices" not in api.http.get(f"/v1/datasets/{made['id']}", headers=api.reader).json()
+
+
+@pytest.mark.parametrize("scope", ["analyst", "reader"])
+def test_only_an_owner_uploads_or_erases(api, dataset_id, scope):
+    key = getattr(api, scope)
+    _assert_problem(api.upload(TABLE.replace("Rome", "Oslo", 1), key=key), 403, "forbidden")
+    _assert_problem(api.http.delete(f"/v1/datasets/{dataset_id}", headers=key), 403, "forbidden")
+
+
+@pytest.mark.parametrize("header", [None, "Bearer", "Bearer nonsense", "Basic abc", "Bearer imp_" + "x" * 43])
+def test_no_key_or_a_wrong_one_is_not_let_in(api, header):
+    headers = {} if header is None else {"Authorization": header}
+    reply = api.http.get("/v1/datasets", headers=headers)
+    _assert_problem(reply, 401, "unauthenticated")
+    assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_revoked_key_stops_at_once(api):
+    keys = api.http.get("/v1/keys", headers=api.owner).json()["items"]
+    reader = next(key for key in keys if key["scope"] == "reader")
+    assert api.http.delete(f"/v1/keys/{reader['id']}", headers=api.owner).status_code == 204
+    _assert_problem(api.http.get("/v1/datasets", headers=api.reader), 401, "unauthenticated")
+    _assert_problem(api.http.delete(f"/v1/keys/{uuid.uuid4()}", headers=api.owner), 404, "not_found")
+
+
+def _assert_problem(reply, status, *codes):
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    body = reply.json()
+    assert body["code"] in codes, body
+    assert body["status"] == status
+    assert len(body["detail"]) > 10
+    assert MARKER not in reply.text
+    assert not any(isinstance(value, float) and math.isnan(value) for value in body.values())
+
+
+def _assert_nothing_kept(api, context: object):
+    storage: Storage = context.storage
+    assert list(storage.list()) == []
+    assert list(context.settings.scratch_dir.iterdir()) == []
+    assert api.http.get("/v1/datasets", headers=api.owner).json() == {"items": []}

@@ -1,0 +1,89 @@
+"""docker-compose.yml, without Docker: everything it names exists, and no password is checked in."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from service.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if "build" in service]
+
+
+def test_has_every_part():
+    assert set(SERVICES) == {"postgres", "redis", "migrate", "api", "relay", "worker-cpu", "worker-gpu"}
+    assert SERVICES["worker-gpu"]["profiles"] == ["gpu"]
+    assert SERVICES["worker-gpu"]["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_commands_name_modules_and_objects_that_exist(name):
+    python, flag, module, *arguments = shlex.split(SERVICES[name]["command"])
+    assert (python, flag) == ("python", "-m")
+    assert find_spec(module) is not None
+    for argument in arguments:
+        if re.fullmatch(r"[a-z_.]+:[a-z_]+", argument):
+            path, _, attribute = argument.partition(":")
+            assert f"{attribute} = " in _source(path) or f"def {attribute}(" in _source(path)
+
+
+@pytest.mark.parametrize("name", ["migrate", "api", "worker-cpu"])
+def test_options_of_commands_are_known(name):
+    """`--help` of the very program lists every option that is given."""
+    _, _, module, *arguments = shlex.split(SERVICES[name]["command"])
+    command = [module, "worker", "--help"] if module == "celery" else [module, "--help"]
+    shown = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=True, timeout=60)
+    for option in (word.partition("=")[0] for word in arguments if word.startswith("--")):
+        assert option in shown.stdout
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_environment_variables_are_settings(name):
+    for variable in SERVICES[name]["environment"]:
+        assert variable.removeprefix("IMPRIMATUR_").lower() in Settings.model_fields
+
+
+def test_files_images_and_volumes_exist():
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    stages = set(re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE))
+    for service in SERVICES.values():
+        assert "build" not in service or service["build"]["target"] in stages
+        assert set(service.get("depends_on", {})) <= set(SERVICES)
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert (ROOT / source).exists() if source.startswith("./") else source in COMPOSE["volumes"]
+        test = service.get("healthcheck", {}).get("test", [])
+        assert not test or test[1] != "python" or (ROOT / test[2].removeprefix("/app/")).exists()
+    for copied in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE):
+        for source in copied.split():
+            assert (ROOT / source).exists(), source
+
+
+def test_long_running_services_have_health_checks():
+    for name, service in SERVICES.items():
+        assert "healthcheck" in service or service["restart"] == "no", name
+
+
+def test_no_password_is_checked_in():
+    assert not (ROOT / ".env").exists() or ".env" in (ROOT / ".gitignore").read_text().splitlines()
+    text = (ROOT / "docker-compose.yml").read_text()
+    for line in text.splitlines():
+        for match in re.findall(r"PASSWORD[^$]*[:=] *(.*)$", line.partition("#")[0]):
+            assert match.startswith("${") or "${" in line, line
+    example = (ROOT / "docker" / "example.env").read_text()
+    names = set(re.findall(r"\$\{(\w+):\?", text))
+    assert names == set(re.findall(r"^(\w+)=$", example, re.MULTILINE))
+
+
+def _source(module: str) -> str:
+    return (ROOT / (module.replace(".", "/") + ".py")).read_text()

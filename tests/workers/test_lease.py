@@ -1,0 +1,176 @@
+"""Claims on real Postgres: one holder at a time, fenced writes, bounded attempts, money moved exactly once."""
+
+import json
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import insert, text
+
+from service.auth.models import Tenant
+from service.datasets.models import Dataset
+from service.db import transaction
+from service.ledger import repository as ledger_repository
+from service.ledger import service as ledger
+from service.outbox import requeue_stale
+from service.privacy.filters import Shares
+from service.releases.models import Release
+from workers import lease as leases
+from workers.lease import LeaseLost
+
+COST = Shares(1_000, 2_000)
+
+
+@pytest.fixture
+def release_id(settings):
+    tenant, dataset, release = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
+    with transaction(settings) as session:
+        session.execute(insert(Tenant).values(id=tenant, name="t"))
+        session.execute(
+            insert(Dataset).values(
+                id=dataset,
+                tenant_id=tenant,
+                name="d",
+                schema={},
+                units=100,
+                epsilon=1.0,
+                delta=1e-6,
+                renyi_order=8,
+                renyi_capacity=0.5,
+                fingerprint=dataset.bytes,
+                storage_key="k",
+                wrapped_data_key=b"w",
+            )
+        )
+        ledger_repository.open_account(session, dataset)
+        session.execute(
+            insert(Release).values(
+                id=release,
+                tenant_id=tenant,
+                dataset_id=dataset,
+                order_={},
+                price={},
+                simple_cost=COST.simple,
+                renyi_cost=COST.renyi,
+                body_digest=b"",
+                steps=10,
+            )
+        )
+        ledger.reserve(session, dataset, release, COST)
+    return release
+
+
+def claim(settings, release_id, *, lease_seconds=60.0, max_attempts=3):
+    with transaction(settings) as session:
+        return leases.claim(session, release_id, lease_seconds=lease_seconds, max_attempts=max_attempts)
+
+
+def read(settings, release_id):
+    with transaction(settings) as session:
+        release = session.get_one(Release, release_id)
+        balance = ledger_repository.read_balance(session, release.dataset_id)
+        kinds = set(ledger_repository.entries_of_release(session, release_id))
+    return release, balance, kinds
+
+
+def lapse(settings, release_id):
+    with transaction(settings) as session:
+        session.execute(
+            text("UPDATE releases SET lease_expires_at = now() - interval '1 second' WHERE id = :id"),
+            {"id": release_id},
+        )
+
+
+def test_of_many_deliveries_one_claims(settings, release_id):
+    start = threading.Barrier(8)
+
+    def deliver(_):
+        start.wait()
+        return claim(settings, release_id)
+
+    with ThreadPoolExecutor(8) as pool:
+        claims = list(pool.map(deliver, range(8)))
+    assert len([c for c in claims if c is not None]) == 1
+    assert read(settings, release_id)[0].attempts == 1
+
+
+def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
+    frozen = claim(settings, release_id)
+    lapse(settings, release_id)
+    fresh = claim(settings, release_id)
+    assert fresh.token == frozen.token + 1
+    for write in (
+        lambda s: leases.renew(s, frozen, lease_seconds=60),
+        lambda s: leases.report(s, frozen, step=1, phase="training"),
+        lambda s: leases.charge(s, frozen),
+        lambda s: leases.publish(s, frozen, bundle_key="b", certificate_json="{}"),
+        lambda s: leases.end_without_publishing(s, frozen, failure="diverged"),
+        lambda s: leases.give_back(s, frozen),
+    ):
+        with pytest.raises(LeaseLost), transaction(settings) as session:
+            write(session)
+    release, balance, kinds = read(settings, release_id)
+    assert (release.state, balance.simple_pending, kinds) == ("reserved", COST.simple, {"reserve"})
+
+
+def test_charge_and_publish_happen_once_and_only_in_this_order(settings, release_id):
+    lease = claim(settings, release_id)
+    for _ in range(2):
+        with transaction(settings) as session:
+            leases.charge(session, lease)
+    with transaction(settings) as session:
+        leases.publish(session, lease, bundle_key="b", certificate_json=json.dumps({"format": 1}))
+    release, balance, kinds = read(settings, release_id)
+    assert (release.state, release.step, release.certificate) == ("published", 10, {"format": 1})
+    assert (balance.simple_pending, balance.simple_posted, balance.renyi_posted) == (0, COST.simple, COST.renyi)
+    assert kinds == {"reserve", "post"}
+    assert claim(settings, release_id) is None
+
+
+def test_after_the_last_attempt_the_charge_stands(settings, release_id):
+    for _ in range(3):
+        lease = claim(settings, release_id)
+        with transaction(settings) as session:
+            leases.charge(session, lease)
+            leases.give_back(session, lease)
+    assert claim(settings, release_id) is None
+    release, balance, kinds = read(settings, release_id)
+    assert (release.state, release.failure, kinds) == ("failed", "worker_lost", {"reserve", "post"})
+    assert balance.simple_posted == COST.simple
+
+
+def test_attempts_that_never_reached_the_charge_cost_nothing(settings, release_id):
+    for _ in range(3):
+        claim(settings, release_id)
+        lapse(settings, release_id)
+    assert claim(settings, release_id) is None
+    release, balance, kinds = read(settings, release_id)
+    assert (release.state, kinds) == ("voided", {"reserve", "void"})
+    assert (balance.simple_pending, balance.simple_posted) == (0, 0)
+
+
+def test_an_early_stop_keeps_the_simple_share_and_settles_the_renyi_one(settings, release_id):
+    lease = claim(settings, release_id)
+    with transaction(settings) as session:
+        leases.charge(session, lease)
+        leases.end_without_publishing(session, lease, failure="cancelled", settled_renyi=500)
+    release, balance, _ = read(settings, release_id)
+    assert (release.state, release.failure) == ("failed", "cancelled")
+    assert (balance.simple_posted, balance.renyi_posted) == (COST.simple, 500)
+
+
+def test_the_relay_sends_again_what_nobody_holds(settings, release_id):
+    def stale(**arguments):
+        with transaction(settings) as session:
+            return requeue_stale(session, **{"lease_seconds": 60.0, **arguments})
+
+    assert stale() == 0
+    assert stale(everything=True) == 1  # the broker forgot everything
+    assert stale(lease_seconds=0.0) == 1  # nobody claimed it in time
+    lease = claim(settings, release_id)
+    assert stale(everything=True) == 0
+    with transaction(settings) as session:
+        leases.give_back(session, lease)
+    assert stale() == 1
+    assert read(settings, release_id)[0].lease_expires_at is None
