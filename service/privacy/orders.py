@@ -75,8 +75,12 @@ class Networks(_Knobs):
     """Sizes of the two multi-layer perceptrons."""
 
     noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 32
-    generator_hidden: Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)] = (128, 128)
-    critic_hidden: Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)] = (128, 128)
+    generator_hidden: Annotated[
+        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the generator's hidden layers.")
+    ] = (128, 128)
+    critic_hidden: Annotated[
+        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the critic's hidden layers.")
+    ] = (128, 128)
     softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 0.5
     numeric_bins: Annotated[
         int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
@@ -112,7 +116,9 @@ class IdpganOrder(_Knobs):
         Probability | None,
         Field(description="Poisson rate q of every unit at every step; default 1024/n, at most 0.25."),
     ] = None
-    critic_steps_per_generator_step: Annotated[int, Field(ge=1, le=1_000)] = 2
+    critic_steps_per_generator_step: Annotated[
+        int, Field(ge=1, le=1_000, description="Generator steps read no row and cost nothing.")
+    ] = 2
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
     thresholds: Annotated[
         AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
@@ -132,8 +138,8 @@ class IdpganOrder(_Knobs):
         float,
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),
     ] = 0.02
-    networks: Networks = Networks()
-    optimizer: Optimizer = Optimizer()
+    networks: Annotated[Networks, Field(description="Sizes of both perceptrons.")] = Networks()
+    optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
         "auto"
     )
