@@ -16,7 +16,7 @@ import uuid
 import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
-from sqlalchemy import BigInteger, DateTime, Identity, Text, func, insert, select, text, update
+from sqlalchemy import BigInteger, DateTime, Identity, Text, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
@@ -34,6 +34,9 @@ BEAT_SECONDS = 1.0
 BROKER_MARKER = "imprimatur:relay"
 """Set once in the broker; when it is gone, so is everything the broker held."""
 BATCH = 100
+TIDY_SECONDS = 600.0
+KEEP_SENT = dt.timedelta(days=1)
+"""Sent messages are kept this long for whoever wants to know what happened."""
 
 
 class OutboxRow(Base):
@@ -144,7 +147,7 @@ class Relay:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
         self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
-        self.next_beat = self.next_ping = 0.0
+        self.next_beat = self.next_ping = self.next_tidying = 0.0
 
     def round(self) -> None:
         """Requeue, relay, beat. Raises what the broker or the database raise."""
@@ -157,6 +160,10 @@ class Relay:
         if time.monotonic() >= self.next_beat:
             self._beat()
             self.next_beat = time.monotonic() + BEAT_SECONDS
+        if time.monotonic() >= self.next_tidying:
+            with transaction(self.settings) as session:
+                session.execute(delete(OutboxRow).where(OutboxRow.sent_at < func.now() - KEEP_SENT))
+            self.next_tidying = time.monotonic() + TIDY_SECONDS
 
     def _beat(self) -> None:
         with transaction(self.settings) as session:

@@ -11,7 +11,7 @@ from service.errors import InvalidOrder
 from service.privacy.schedules import ExponentialDecay, NoiseDecay
 
 MAX_EPSILON = 1_000.0
-DEFAULT_EXPECTED_BATCH = 1_024
+DEFAULT_EXPECTED_BATCH = 512
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
 
@@ -81,7 +81,7 @@ class Networks(_Knobs):
     critic_hidden: Annotated[
         tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the critic's hidden layers.")
     ] = (128, 128)
-    softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 0.5
+    softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 1.0
     numeric_bins: Annotated[
         int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
     ] = 32
@@ -94,7 +94,7 @@ class Optimizer(_Knobs):
     generator_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 5e-4
     beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     beta2: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9
-    moving_average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the generator's weights.")] = 0.99
+    moving_average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the generator's weights.")] = 0.995
 
 
 class IdpganOrder(_Knobs):
@@ -111,10 +111,10 @@ class IdpganOrder(_Knobs):
     condition_on: Annotated[
         str | None, Field(max_length=200, description="A categorical field whose values are bought and conditioned on.")
     ] = None
-    steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 1_000
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 3_000
     sampling_probability: Annotated[
         Probability | None,
-        Field(description="Poisson rate q of every unit at every step; default 1024/n, at most 0.25."),
+        Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
     ] = None
     critic_steps_per_generator_step: Annotated[
         int, Field(ge=1, le=1_000, description="Generator steps read no row and cost nothing.")
@@ -158,7 +158,7 @@ METHODS: dict[str, type[Order]] = {"idpgan": IdpganOrder}
 
 
 def default_sampling_probability(units: int) -> float:
-    """The q of an order that names none: 1,024 expected units a step, at most a quarter of them."""
+    """The q of an order that names none: 512 expected units a step, at most a quarter of them."""
     return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
 
 

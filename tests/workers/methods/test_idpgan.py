@@ -155,6 +155,12 @@ def test_an_empty_draw_is_noise_alone_and_noise_follows_the_schedule() -> None:
         assert float(noise.std()) == pytest.approx(std, rel=0.02)
 
 
+def test_an_empty_draw_reads_nobody() -> None:
+    method = make_method(make_table(), sampling_probability=1e-12, **FIXED)
+    method.critic_step()
+    assert max(float(total.abs().max()) for total in released(method)) < 1e-6
+
+
 def test_noise_of_every_group_follows_the_thresholds_in_force() -> None:
     big = {"networks": {"noise_dimension": 4, "generator_hidden": [16], "critic_hidden": [300, 200]}}
     method = make_method(make_table(), gradient_noise=2.0, sampling_probability=1e-12, **big)

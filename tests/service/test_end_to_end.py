@@ -1,0 +1,232 @@
+"""The whole path on the real thing: HTTP, Postgres, relay, Redis, Celery worker, training process, storage."""
+
+import csv
+import io
+import json
+import time
+import zipfile
+
+import httpx
+import polars as pl
+import psutil
+import pytest
+
+from service.client import ApiError
+from service.crypto import verify_signature
+from service.datasets.table_schema import parse_table_schema
+from service.storage import Storage
+
+
+def slow_order(small_order, steps=4_000):
+    return {**small_order, "steps": steps}
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.05)
+    return found
+
+
+def training_process(release_id):
+    """The process that trains this release, if there is one."""
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if "workers.run" in command and str(release_id) in command:
+            return process
+    return None
+
+
+def post_publish(stack, api_key, table, schema, order, *, wait, **fields):
+    return httpx.post(
+        f"{stack.url}/v1/publish",
+        headers={"Authorization": f"Bearer {api_key}", "Prefer": f"wait={wait}"},
+        files={"file": table.open("rb")},
+        data={
+            "schema": json.dumps(schema),
+            "budget": '{"epsilon": 5}',
+            "order": json.dumps(order),
+            **fields,
+        },
+        timeout=120,
+    )
+
+
+def test_one_call_turns_a_table_into_a_sample(stack, api_key, client, small_csv, small_schema, small_order):
+    reply = post_publish(stack, api_key, small_csv, small_schema, small_order, wait=90, rows="25")
+    assert reply.status_code == 200, reply.text
+    rows = list(csv.DictReader(io.StringIO(reply.text)))
+    assert len(rows) == 25
+    assert list(rows[0]) == ["colour", "size", "weight"]
+    assert all(row["colour"] in {"red", "green", "blue"} and 0 <= int(row["size"]) <= 1000 for row in rows)
+    assert all(row["weight"] == "" or 0 <= float(row["weight"]) <= 10 for row in rows)
+    budget = client.budget(reply.headers["x-dataset-id"])
+    assert budget["accounts"]["simple"] == {"posted": 400_000_000, "pending": 0, "remaining": 600_000_000}
+    assert client.release(reply.headers["x-release-id"])["state"] == "published"
+
+
+def test_without_patience_the_release_comes_back(stack, api_key, client, small_csv, small_schema, small_order):
+    reply = post_publish(stack, api_key, small_csv, small_schema, small_order, wait=0)
+    assert reply.status_code == 202
+    assert reply.headers["location"] == f"/v1/releases/{reply.json()['id']}"
+    assert client.wait(reply.json()["id"], timeout=90)["state"] == "published"
+
+
+def test_a_publish_that_does_not_fit_names_the_dataset_it_left(stack, api_key, small_csv, small_schema, small_order):
+    reply = post_publish(stack, api_key, small_csv, small_schema, {**small_order, "epsilon": 5.5}, wait=0)
+    assert reply.status_code == 409
+    assert reply.json()["code"] == "budget_exhausted"
+    assert reply.json()["dataset_id"]
+
+
+def test_the_certificate_is_signed_complete_and_in_the_ledger(stack, published):
+    headers = {"Authorization": f"Bearer {published.api_key}"}
+    with httpx.Client(base_url=stack.url, headers=headers) as http:
+        certificate = http.get(f"/v1/releases/{published.release_id}/certificate").json()
+        ledger = http.get(f"/v1/datasets/{published.dataset_id}/ledger").json()
+        bundle = http.get(f"/v1/releases/{published.release_id}/generator").content
+        release = http.get(f"/v1/releases/{published.release_id}").json()
+    signature, public_key = certificate["signature"], certificate["public_key"]
+    document = {k: v for k, v in certificate.items() if k not in {"signature", "public_key"}}
+    assert verify_signature(document, signature, public_key)
+    assert not verify_signature({**document, "epsilon": 0.1}, signature, public_key)
+    assert certificate["unit"] == "one row"
+    assert certificate["adjacency"].startswith("zero-out")
+    assert certificate["epsilon"] == release["price"]["epsilon"] == 2.0
+    assert 0.99 * 2.0 <= certificate["pld"]["epsilon"] <= 2.0
+    assert sum(event["count"] for event in certificate["events"] if event["kind"] == "sampled_step") == 4
+    posted = next(entry for entry in ledger["items"] if entry["kind"] == "post")
+    assert certificate["ledger_entry"]["hash"] == posted["hash"]
+    assert ledger["verified"] is True
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        assert json.loads(archive.read("certificate.json")) == certificate
+        assert not [name for name in archive.namelist() if name.endswith((".pkl", ".pt", ".pth"))]
+
+
+@pytest.mark.parametrize("sample_format", ["csv", "jsonl", "parquet", "arrow"])
+def test_every_format_gives_the_same_rows_for_a_seed(stack, published, sample_format):
+    def sample(**query):
+        reply = httpx.get(
+            f"{stack.url}/v1/releases/{published.release_id}/sample",
+            params={"rows": 500, **query},
+            headers={"Authorization": f"Bearer {published.api_key}"},
+            timeout=60,
+        )
+        assert reply.status_code == 200, reply.text
+        return reply.content
+
+    readers = {
+        "csv": pl.read_csv,
+        "jsonl": pl.read_ndjson,
+        "parquet": pl.read_parquet,
+        "arrow": pl.read_ipc_stream,
+    }
+    frame = readers[sample_format](sample(format=sample_format, seed=11))
+    reference = readers["parquet"](sample(format="parquet", seed=11))
+    assert frame.height == 500
+    assert frame.columns == ["colour", "size", "weight"] == list(parse_table_schema(published.schema).names)
+    assert frame["size"].to_list() == reference["size"].to_list()
+    assert frame["weight"].to_list() == reference["weight"].to_list()
+    assert sample(format=sample_format, seed=12) != sample(format=sample_format, seed=11)
+    red = readers[sample_format](sample(format=sample_format, where="colour:red"))
+    assert set(red["colour"]) == {"red"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"rows": -1},
+        {"rows": "many"},
+        {"rows": 10**12},
+        {"format": "xlsx"},
+        {"where": "colour"},
+        {"where": "colour:mauve"},
+        {"where": "shape:round"},
+        {"seed": -1},
+        {"seed": 2**63},
+    ],
+    ids=str,
+)
+def test_a_wrong_sample_request_is_refused_before_the_first_byte(stack, published, query):
+    reply = httpx.get(
+        f"{stack.url}/v1/releases/{published.release_id}/sample",
+        params=query,
+        headers={"Authorization": f"Bearer {published.api_key}"},
+    )
+    assert reply.status_code == 422
+    assert reply.json()["code"] == "invalid_input"
+
+
+def test_progress_is_streamed_until_the_release_ends(client, stack, api_key, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    release = client.create_release(dataset["id"], slow_order(small_order, steps=400))
+    with httpx.stream(
+        "GET",
+        f"{stack.url}/v1/releases/{release['id']}/events",
+        headers={"Authorization": f"Bearer {api_key}"},
+        timeout=120,
+    ) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = [line for line in stream.iter_lines() if line.startswith("data:")]
+    seen = [json.loads(line.removeprefix("data:")) for line in lines]
+    assert seen[-1]["state"] == "published"
+    assert seen[-1]["progress"]["step"] == 400
+    steps = [reply["progress"]["step"] for reply in seen]
+    assert steps == sorted(steps)
+    assert seen[0]["state"] == "reserved"
+
+
+def test_a_killed_training_process_is_replaced_and_charged_once(client, stack, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    release = client.create_release(dataset["id"], slow_order(small_order))
+    wait_for(lambda: client.release(release["id"])["progress"]["step"] > 150)
+    training_process(release["id"]).kill()
+    ended = client.wait(release["id"], timeout=120)
+    assert ended["state"] == "published"
+    entries = client.ledger(dataset["id"])["items"]
+    assert [entry["kind"] for entry in entries] == ["reserve", "post"]
+    storage = Storage.from_url(stack.settings.storage_url)
+    assert release["id"] not in " ".join(storage.list("checkpoints"))
+
+
+def test_a_cancel_after_the_charge_settles_only_the_renyi_account(client, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    release = client.create_release(dataset["id"], slow_order(small_order, steps=50_000))
+    wait_for(lambda: client.release(release["id"])["progress"]["step"] > 5)
+    client.cancel(release["id"])
+    ended = client.wait(release["id"], timeout=60)
+    assert (ended["state"], ended["failure"]) == ("failed", "cancelled")
+    assert 0 < ended["progress"]["step"] < 50_000
+    price, accounts = release["price"]["shares"], client.budget(dataset["id"])["accounts"]
+    assert accounts["simple"]["posted"] == price["simple"]
+    assert 0 < accounts["renyi"]["posted"] < price["renyi"]
+    ledger = client.ledger(dataset["id"])
+    assert [entry["kind"] for entry in ledger["items"]] == ["reserve", "post", "settle"]
+    assert ledger["verified"] is True
+    wait_for(lambda: training_process(release["id"]) is None)
+
+
+def test_rows_erased_before_the_training_cost_nothing(client, stack, api_key, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    httpx.delete(f"{stack.url}/v1/datasets/{dataset['id']}", headers={"Authorization": f"Bearer {api_key}"})
+    with pytest.raises(ApiError) as refused:
+        client.create_release(dataset["id"], small_order)
+    assert (refused.value.status, refused.value.code) == (410, "erased")
+    assert client.budget(dataset["id"])["accounts"]["simple"]["posted"] == 0
+
+
+def test_a_privacy_unit_is_trained_and_certified_as_such(client, tmp_path, small_order):
+    table = tmp_path / "visits.csv"
+    stamp = time.time_ns()
+    table.write_text(
+        "who,colour\n" + "\n".join(f"p{stamp}-{i % 30},{('red', 'green')[i % 2]}" for i in range(120)), encoding="utf-8"
+    )
+    schema = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]}
+    dataset = client.create_dataset(table, schema, epsilon=5.0, privacy_unit={"column": "who", "max_rows_per_unit": 3})
+    assert dataset["units"] == 30
+    ended = client.wait(client.create_release(dataset["id"], small_order)["id"], timeout=90)
+    assert ended["state"] == "published"
+    assert ended["certificate"]["unit"].startswith("all rows of one value of 'who', of which at most 3")
+    assert ended["certificate"]["gradients"] == "vmap"
+    assert ended["certificate"]["schema_source"] == "declared by the owner"
