@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
@@ -14,6 +13,7 @@ from dp_accounting.pld import PLDAccountant
 
 from service.errors import InvalidOrder, Unpriceable
 from service.privacy.accounting import pld_of, renyi_divergence
+from service.privacy.caching import computed_once
 from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
 from service.privacy.orders import AdaptiveThresholds, IdpganOrder, Order, default_sampling_probability
@@ -125,7 +125,7 @@ def _requested_share(order: Order, budget: Budget) -> Fraction:
     return share
 
 
-@lru_cache(maxsize=4_096)
+@computed_once(capacity=4_096)
 def _calibrate(order: IdpganOrder, epsilon: float, delta: float) -> tuple[Events, float]:
     """Least σ_0 with PLD ε in [(1 - TOLERANCE)·ε, ε]; returns the list and its PLD ε. Cached: prices never change."""
     label_noise = _label_noise(order, epsilon, delta)
@@ -194,7 +194,7 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     return float(get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
-@lru_cache(maxsize=4_096)
+@computed_once(capacity=4_096)
 def _largest_epsilon_by_renyi(order: IdpganOrder, budget: Budget, renyi_left: int) -> float:
     """The ε of the release whose ρ(α*) just fits, less 1 % so that its own calibration surely fits too."""
     room = renyi_left / NANO * budget.renyi_capacity * (1.0 - TOLERANCE / 10.0)

@@ -177,6 +177,19 @@ def test_rows_of_a_unit_are_summed_before_clipping() -> None:
     assert units.contributes.tolist() == [True, True, False, True]
 
 
+def test_a_null_row_adds_nothing_to_its_unit() -> None:
+    critic = make_critic(torch.float64)
+    batch = make_batch(6, torch.float64)
+    owner = torch.tensor([0, 0, 0, 1, 1, 1])
+    present = torch.tensor([True, True, False, False, False, False])
+    units = vmap_gradients(critic, CriticBatch(batch.real, batch.fake, batch.mix, present, owner, 2), LOSSES[0])
+    rows = vmap_gradients(critic, batch, LOSSES[0])
+    for row, unit in zip(rows.gradients, units.gradients, strict=True):
+        torch.testing.assert_close(unit[0], row[:2].sum(0))
+        assert not unit[1].any()
+    assert units.contributes.tolist() == [True, False]
+
+
 def test_one_bad_row_silences_its_unit_only() -> None:
     critic = make_critic(torch.float64)
     batch = make_batch(6, torch.float64)
