@@ -6,6 +6,7 @@ nothing (the local backend writes beside the target and renames; tested).
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -110,6 +111,15 @@ class Storage:
             for batch in obstore.list(self._store, prefix.rstrip("/") or None):
                 for found in batch:
                     yield found["path"]
+
+    def list_older(self, min_age_seconds: float) -> Iterator[str]:
+        """Keys of all objects last written at least that long ago, by the store's clock."""
+        limit = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=min_age_seconds)
+        with _translated("list"):
+            for batch in obstore.list(self._store):
+                for found in batch:
+                    if found["last_modified"] <= limit:
+                        yield found["path"]
 
 
 def _pieces(found: obstore.GetResult, chunk_bytes: int) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
 import sys
 import urllib.error
@@ -115,6 +116,7 @@ class EmbeddedStack:
             "IMPRIMATUR_REDIS_URL": self.redis.url,
             "IMPRIMATUR_STORAGE_URL": (self.directory / "objects").as_uri(),
             "IMPRIMATUR_SECRET_KEY_FILE": str(self.directory / "secret.key"),
+            "IMPRIMATUR_SCRATCH_DIR": str(self.directory / "scratch"),
         } | self._extra_environment
 
     def settings(self) -> Settings:
@@ -131,6 +133,9 @@ class EmbeddedStack:
         _lock_or_refuse(lock, self.directory)
         for name in stop_leftovers(self._supervisor.pids_file):
             self._on_part(f"stopped a {name} that an earlier run had left behind")
+        # An API that was killed may have left an upload there, in the clear.
+        shutil.rmtree(self.directory / "scratch", ignore_errors=True)
+        (self.directory / "scratch").mkdir(mode=0o700)
 
     def _check_port(self) -> None:
         with socket.socket() as probe:
@@ -163,7 +168,7 @@ class EmbeddedStack:
         )
         return (
             self._python("api", api, self._api_answers),
-            self._python("relay", ("-m", "service.outbox"), _always),
+            self._python("relay", ("-m", "service.relay"), _always),
             self._python("worker", worker, self._everything_ready, stop_seconds=WORKER_STOP_SECONDS),
         )
 

@@ -24,6 +24,13 @@ Whole numbers only: there the divergence of the sampled Gaussian is a finite sum
 fractional orders does not converge at large q and small σ.
 """
 
+FLOAT_SLACK = 4e-15
+"""Added to ρ(α) for every composition, so that rounding in doubles never lowers a cost.
+
+dp_accounting's sums of doubles were up to 2e-16 a step below the true divergence (against 60 digits, α to 4096): over a
+million steps that is a nano-share.
+"""
+
 
 def pld_of(events: Events, *, epsilon_scale: float = 1.0) -> pld.PLDAccountant:
     """The composed privacy-loss distribution of a list.
@@ -56,7 +63,9 @@ def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[fl
         accountant.compose(to_dp_event(events))
     except (OverflowError, ValueError, ArithmeticError) as error:
         raise Unpriceable("the Rényi divergence of this order cannot be computed") from error
-    return [_checked(float(value), "Rényi divergence") for value in accountant.rdp]
+    slack = FLOAT_SLACK * sum(event.count for event in events)
+    # Checked before the slack is added: a negative divergence must not hide under it.
+    return [_checked(float(value), "Rényi divergence") + slack for value in accountant.rdp]
 
 
 def renyi_divergence(events: Sequence[Event], order: int) -> float:

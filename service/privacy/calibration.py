@@ -67,7 +67,9 @@ def price_order(order: Order, *, units: int, budget: Budget) -> Price:
     epsilon = float(share * exact(budget.epsilon))
     delta = float(share * exact(budget.delta) / 2)
     resolved = resolve_order(order, units=units)
-    events, pld_epsilon = _calibrate(resolved.model_copy(update={"epsilon": None, "share": None}), epsilon, delta)
+    # One double below: the nearest double to the exact share of the budget may lie above it.
+    below = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
+    events, pld_epsilon = _calibrate(resolved.model_copy(update={"epsilon": None, "share": None}), *below)
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
     return Price(epsilon, delta, shares, events, pld_epsilon, divergence)

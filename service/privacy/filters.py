@@ -47,8 +47,8 @@ class Shares:
 
     def __post_init__(self) -> None:
         for cost in (self.simple, self.renyi):
-            if not 0 <= cost <= LARGEST_COST:
-                raise Unpriceable("a cost must be a finite, non-negative number of nano-shares")
+            if type(cost) is not int or not 0 <= cost <= LARGEST_COST:
+                raise Unpriceable("a cost must be a finite, non-negative whole number of nano-shares")
 
 
 def open_budget(epsilon: float, delta: float) -> Budget:

@@ -1,0 +1,51 @@
+"""Removes what a crash left behind in the object store: objects that no row of the database names, and scratch.
+
+Bundles and rows are written before the transaction that names them, so a young object may simply not be named yet.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.context import Context
+from service.datasets.models import Dataset
+from service.releases.models import ACTIVE, Release
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 3_600.0
+MIN_AGE_SECONDS = 86_400.0
+"""Far longer than any upload or publication takes between writing an object and naming it."""
+
+
+def sweep(context: Context, *, min_age_seconds: float = MIN_AGE_SECONDS) -> int:
+    """Delete every orphan older than `min_age_seconds`; returns how many."""
+    # Listed first: what is named after the listing was either listed and is named now, or is too young.
+    old = list(context.storage.list_older(min_age_seconds))
+    with context.transaction() as session:
+        orphans = list(_orphans(session, old))
+    for key in orphans:
+        context.storage.delete(key)
+    if orphans:
+        logger.info("swept %d orphaned objects", len(orphans))
+    return len(orphans)
+
+
+def _orphans(session: Session, keys: list[str]) -> Iterator[str]:
+    for key in keys:
+        prefix, _, rest = key.partition("/")
+        if prefix == "datasets":
+            named = select(Dataset.id).where(Dataset.storage_key == key)
+        elif prefix == "bundles":
+            named = select(Release.id).where(Release.bundle_key == key)
+        elif prefix == "checkpoints":
+            named = select(Release.id).where(Release.id == uuid.UUID(rest), Release.state.in_(ACTIVE))
+        else:
+            continue  # not ours
+        if session.scalars(named.limit(1)).first() is None:
+            yield key

@@ -1,0 +1,27 @@
+"""The sweep deletes what no row names, and nothing else."""
+
+import json
+import uuid
+
+from service.context import open_context
+from service.sweep import sweep
+from tests.service.api.conftest import api, context, dataset_id  # noqa: F401 - fixtures
+
+
+def test_orphans_go_and_everything_named_stays(api, context, dataset_id):  # noqa: F811 - the fixtures themselves
+    order = {"method": "idpgan", "epsilon": 1, "steps": 5}
+    running = api.order(dataset_id, order).json()["id"]
+    ended = api.order(dataset_id, order).json()["id"]
+    api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
+    storage = context.storage
+    kept = {f"datasets/{dataset_id}/rows", f"checkpoints/{running}", "elsewhere/file"}
+    for key in (f"checkpoints/{running}", "elsewhere/file"):
+        storage.put(key, b"x")
+    orphans = {f"datasets/{uuid.uuid4()}/rows", f"checkpoints/{ended}", f"checkpoints/{uuid.uuid4()}"}
+    orphans.add(storage.put_content("bundles", json.dumps({"of": "a crash"}).encode()))
+    for key in orphans:
+        storage.put(key, b"x")
+    assert sweep(context, min_age_seconds=3_600) == 0
+    assert sweep(context, min_age_seconds=0) == len(orphans)
+    assert set(storage.list()) == kept
+    assert sweep(open_context(context.settings), min_age_seconds=0) == 0
