@@ -49,7 +49,7 @@ constraints: .venv/installed
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
 		--constraint .venv/pinned.txt --output-file .venv/constraints.txt pyproject.toml
 	{ echo '# Exact versions, generated from pyproject.toml by `make constraints`; do not edit.'; \
-	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v '^#' | grep -v '^-'; } > constraints.txt
+	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v -e '^#' -e '^-' -e '^$$'; } > constraints.txt
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output

@@ -24,7 +24,9 @@ import sys
 import time
 import venv
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ORACLES = HERE.parent / "tests" / "privacy" / "oracles"
@@ -82,7 +84,11 @@ SCHEDULES = (
     ("polynomial", {"steps": 900, "noise_decay": {"kind": "polynomial", "end_ratio": 0.4, "power": 2.0}}, 4.0),
     ("warm-up", {"steps": 800, "noise_decay": {"kind": "exponential", "rate": 0.1, "warm_up_epochs": 4}}, 2.0),
     ("constant", {"steps": 1_000, "noise_decay": {"kind": "constant"}, "thresholds": {"kind": "fixed"}}, 1.5),
-    ("sparse histograms", {"steps": 600, "thresholds": {"kind": "adaptive", "every_steps": 7, "noise_ratio": 2.0}}, 2.0),
+    (
+        "sparse histograms",
+        {"steps": 600, "thresholds": {"kind": "adaptive", "every_steps": 7, "noise_ratio": 2.0}},
+        2.0,
+    ),
     ("labels", {"steps": 500, "condition_on": "label"}, 3.0),
     ("full batch", {"steps": 20, "sampling_probability": 1.0}, 12.0),
 )
@@ -105,9 +111,7 @@ def make_settings() -> dict:
     schedules = []
     for name, knobs, noise_multiplier in SCHEDULES:
         order = IdpganOrder.model_validate({"method": "idpgan", "epsilon": 1.0, "sampling_probability": 0.02, **knobs})
-        events = idpgan_events(
-            order, noise_multiplier=noise_multiplier, label_noise_multiplier=LABEL_NOISE_MULTIPLIER
-        )
+        events = idpgan_events(order, noise_multiplier=noise_multiplier, label_noise_multiplier=LABEL_NOISE_MULTIPLIER)
         schedules.append(
             {
                 "name": name,
@@ -163,14 +167,21 @@ def answer(tool: str) -> None:
         "numpy": importlib.metadata.version("numpy"),
         "scipy": importlib.metadata.version("scipy"),
         "made_on": dt.datetime.now(dt.UTC).date().isoformat(),
-        "settings": [_or_error(one, *setting, asked["orders"]) for setting in asked["settings"]],
+        "settings": [_or_error(one, *setting, asked["orders"]) for setting in progress(asked["settings"])],
     }
     if many is not None:
         answers["schedules"] = [_or_error(many, s["events"], s["delta"]) for s in asked["schedules"]]
     write(tool, answers)
 
 
-def _or_error(compute, *arguments: object) -> dict:
+def progress(items: list) -> Iterator:
+    for number, item in enumerate(items):
+        if number % 50 == 0:
+            print(f"  {number} of {len(items)}", flush=True)
+        yield item
+
+
+def _or_error(compute: Callable[..., dict], *arguments: object) -> dict:
     try:
         return compute(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
@@ -179,7 +190,8 @@ def _or_error(compute, *arguments: object) -> dict:
 
 PRV_RELATIVE_ERROR = 0.01
 PRV_SMALLEST_ERROR = 1e-4
-PRV_LARGEST_GRID = 2**24
+PRV_LARGEST_GRID = 2**20
+"""Points; where this is too few for 1 % the sandwich is as wide as it must be."""
 
 
 def prv_setting(q: float, noise_multiplier: float, steps: int, delta: float, _orders: list[int]) -> dict:
@@ -200,17 +212,17 @@ def prv_events(events: list[list[float]], delta: float) -> dict:
     ]
     counts = list(pooled.values())
     delta_error = delta / 100.0
+    root = math.sqrt(sum(counts) / 2.0 * math.log(12.0 / delta_error))
     epsilon_error, found = 0.1, (math.nan,) * 3
-    for last in (False, True):
+    for _ in range(2):
         domain = compute_safe_domain_size(variables, counts, epsilon_error, delta_error)
-        mesh = epsilon_error / math.sqrt(sum(counts) / 2.0 * math.log(12.0 / delta_error))
-        if 2.0 * domain / mesh > PRV_LARGEST_GRID:
-            if last:
-                break
-            raise MemoryError(f"a grid of {2.0 * domain / mesh:.3g} points")
+        epsilon_error = max(epsilon_error, 2.0 * domain * root / PRV_LARGEST_GRID)
         accountant = PRVAccountant(variables, epsilon_error, delta_error, max_self_compositions=counts)
         found = accountant.compute_epsilon(delta, counts)
-        epsilon_error = max(PRV_SMALLEST_ERROR, PRV_RELATIVE_ERROR * found[1])
+        wanted = max(PRV_SMALLEST_ERROR, PRV_RELATIVE_ERROR * found[1])
+        if wanted >= epsilon_error:
+            break
+        epsilon_error = wanted
     lower, estimate, upper = found
     return {"lower": lower, "estimate": estimate, "upper": upper}
 
@@ -242,10 +254,15 @@ def opacus_setting(q: float, noise_multiplier: float, steps: int, delta: float, 
     from opacus.accountants.analysis import rdp
 
     divergences = rdp.compute_rdp(q=q, noise_multiplier=noise_multiplier, steps=steps, orders=orders)
-    return {"renyi": [float(value) for value in divergences], **_or_error(_opacus_prv, PRVAccountant, q, noise_multiplier, steps, delta)}
+    return {
+        "renyi": [float(value) for value in divergences],
+        **_or_error(_opacus_prv, PRVAccountant, q, noise_multiplier, steps, delta),
+    }
 
 
-def _opacus_prv(accountant_class, q: float, noise_multiplier: float, steps: int, delta: float) -> dict:
+def _opacus_prv(
+    accountant_class: Callable[[], Any], q: float, noise_multiplier: float, steps: int, delta: float
+) -> dict:
     if steps > 100_000 or q == 1.0:
         return {"error": "not asked: the grid would be too large, or there is no sampling"}
     accountant = accountant_class()

@@ -6,6 +6,7 @@ It also stops when the pytest that wanted it is gone, however it went.
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import threading
@@ -31,6 +32,7 @@ def postgres(folder: Path) -> Iterator[dict[str, Any]]:
         server.create_database("template_imprimatur")
         migrate(server.url("template_imprimatur"))
         yield {}
+    server.forget_socket_directory()
 
 
 @contextmanager
@@ -58,6 +60,8 @@ def main() -> None:
         unfinished.rename(folder / "ready.json")
         while not stop.wait(1.0) and wanted_by.is_running():
             pass
+    if not wanted_by.is_running():
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def train(
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = Idpgan(order, plan, table, domain, randomness, device)
     if method.engine == "vmap":
-        logger.info("per-unit gradients by vmap: a unit has several rows, which the fast engine does not know")
+        logger.info("per-unit gradients by vmap: max_rows_per_unit is above what the fast engine is made for")
 
     saved = checkpoints.get() if checkpoints is not None else None
     if saved is None:

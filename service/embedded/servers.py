@@ -120,15 +120,21 @@ class Postgres:
             stop_seconds=20.0,
         )
 
+    def forget_socket_directory(self) -> None:
+        """Remove the temporary directory of a server that has stopped."""
+        note = self.directory / "socket-directory"
+        if note.exists():
+            shutil.rmtree(note.read_text(encoding="utf-8"), ignore_errors=True)
+            note.unlink()
+
     def _make_socket_directory(self, account: Account | None) -> None:
         beside = self.directory / "socket"
         if len(os.fsencode(beside / SOCKET_NAME)) <= LONGEST_SOCKET_PATH:
             beside.mkdir(exist_ok=True, mode=0o700)
         else:
-            note = self.directory / "socket-directory"
-            if note.exists():  # of an earlier server; a new private directory is safer than trusting the old name
-                shutil.rmtree(note.read_text(encoding="utf-8"), ignore_errors=True)
-            note.write_text(tempfile.mkdtemp(prefix="imprimatur-", dir=_short_temporary_directory()), encoding="utf-8")
+            self.forget_socket_directory()  # a new private directory is safer than trusting the name of an old one
+            made = tempfile.mkdtemp(prefix="imprimatur-", dir=_short_temporary_directory())
+            (self.directory / "socket-directory").write_text(made, encoding="utf-8")
         if account is not None:
             os.chown(self.socket_directory, account.uid, account.gid)
 

@@ -84,6 +84,7 @@ class EmbeddedStack:
         self._own_directory()
         self._check_port()
         self._on_part("Postgres")
+        self._exits.callback(self.postgres.forget_socket_directory)
         self._supervisor.start(self.postgres.program())
         self.postgres.create_database(DATABASE)
         self._on_part("Redis")

@@ -34,6 +34,8 @@ SETTINGS = [tuple(setting) for setting in read("settings")["settings"]]
 SCHEDULES = read("settings")["schedules"]
 TIGHT_FROM = 0.005
 """Below this ε prices are only asked to be on the safe side: the grid of the loss distribution has a least width."""
+LEAST_WIDTH = 1e-5
+"""That width. A step whose whole loss (about q/σ) is below it is overstated, by a fifth over a million such steps."""
 
 
 def name_of(setting):
@@ -106,8 +108,8 @@ def test_a_setting_costs_what_every_accountant_says(index):
     if "prv_upper" in opacus:
         assert opacus["prv_upper"] - 0.05 <= epsilon
         if epsilon >= TIGHT_FROM:
-            assert epsilon <= opacus["prv_upper"] + 1e-9
-    if epsilon >= TIGHT_FROM:
+            assert epsilon <= opacus["prv_upper"] * 1.002
+    if epsilon >= TIGHT_FROM and q / noise_multiplier >= LEAST_WIDTH:
         # Rényi bounds are upper bounds: the tighter accountant may not exceed them by more than its grid.
         assert epsilon <= autodp["renyi_epsilon"] * 1.002
         assert epsilon <= min(map(renyi_epsilon, divergences, [delta] * len(ORDERS), ORDERS)) * 1.002

@@ -35,11 +35,25 @@ if TYPE_CHECKING:
 FOLDERS = {"plain": "data", "spaces": "my data, here", "deep": "/".join(["a-long-name-of-a-folder"] * 8)}
 
 
+@pytest.fixture
+def postgres_in() -> Iterator[Callable[[Path], Postgres]]:
+    """Makes throw-away clusters."""
+    made: list[Postgres] = []
+
+    def make(folder: Path) -> Postgres:
+        made.append(Postgres(folder / "postgres", folder, TEST_SETTINGS))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.forget_socket_directory()
+
+
 @pytest.mark.parametrize("folder", FOLDERS.values(), ids=FOLDERS)
-def test_postgres_serves_from_any_folder_and_keeps_what_it_was_given(tmp_path, folder):
+def test_postgres_serves_from_any_folder_and_keeps_what_it_was_given(postgres_in, tmp_path, folder):
     home = tmp_path / folder
     home.mkdir(parents=True)
-    server = Postgres(home / "postgres", home, TEST_SETTINGS)
+    server = postgres_in(home)
     for expected in (0, 1):
         with Supervisor(home / "pids.json") as supervisor:
             supervisor.start(server.program())
@@ -49,11 +63,10 @@ def test_postgres_serves_from_any_folder_and_keeps_what_it_was_given(tmp_path, f
                 assert connection.execute("SELECT count(*) FROM notes").fetchone() == (expected,)
                 connection.execute("INSERT INTO notes VALUES ('x')")
             assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
-    shutil.rmtree(server.socket_directory, ignore_errors=True)
 
 
-def test_postgres_survives_a_kill_and_a_pid_file_that_names_a_stranger(tmp_path):
-    server = Postgres(tmp_path / "postgres", tmp_path, TEST_SETTINGS)
+def test_postgres_survives_a_kill_and_a_pid_file_that_names_a_stranger(postgres_in, tmp_path):
+    server = postgres_in(tmp_path)
     with Supervisor(tmp_path / "pids.json") as supervisor:
         supervisor.start(server.program())
     stale = [str(os.getpid()), str(server.data), "1", "5432", str(server.socket_directory), "", "1 1", "ready"]
@@ -202,11 +215,11 @@ def _stops_without_a_trace(running: Up, home: Path) -> None:
     assert not running.answers()
 
 
-def test_a_folder_that_others_may_not_enter_stays_closed(tmp_path):
+def test_a_folder_that_others_may_not_enter_stays_closed(postgres_in, tmp_path):
     """Run as root below a 0700 folder: Postgres gets in, the folder's mode does not change."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    server = Postgres(closed / "postgres", tmp_path, TEST_SETTINGS)
+    server = postgres_in(closed)
     with Supervisor(tmp_path / "pids.json") as supervisor:
         supervisor.start(server.program())
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700

@@ -228,5 +228,5 @@ def test_a_privacy_unit_is_trained_and_certified_as_such(client, tmp_path, small
     ended = client.wait(client.create_release(dataset["id"], small_order)["id"], timeout=90)
     assert ended["state"] == "published"
     assert ended["certificate"]["unit"].startswith("all rows of one value of 'who', of which at most 3")
-    assert ended["certificate"]["gradients"] == "vmap"
+    assert ended["certificate"]["gradients"] == "outer_products"
     assert ended["certificate"]["schema_source"] == "declared by the owner"

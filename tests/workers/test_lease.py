@@ -13,8 +13,8 @@ from service.datasets.models import Dataset
 from service.db import transaction
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
-from service.relay import requeue_stale
 from service.privacy.filters import Shares
+from service.relay import requeue_stale
 from service.releases.models import Release
 from workers import lease as leases
 from workers.lease import LeaseLost

@@ -12,6 +12,15 @@ from typing import Protocol
 
 from torch import Tensor
 
+LARGEST_CANCELLATION = 64.0
+"""The norms of the products a unit's gradient is added up from are at most this many times its `tensor_norms`.
+
+What the terms of *other* units may leave behind by rounding is then bounded by their clip norms.
+"""
+
+LARGEST_NORM = 1e15
+"""A unit whose gradient is beyond this in any tensor counts as not finite: clipping it would leave rounding only."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateSum:
@@ -24,6 +33,15 @@ class PrivateSum:
     values: tuple[Tensor, ...]
     groups: tuple[tuple[int, ...], ...]
     sensitivities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawBounds:
+    """How large a draw and its blocks can be; public, so that rounding can be bounded before a row is read."""
+
+    most_units: int
+    units_per_block: int
+    rows_per_unit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +65,24 @@ class CriticLoss:
 
 
 class PerUnitGradients(Protocol):
-    """Gradients of a block of units with respect to M critic tensors, however they are held."""
+    """Gradients of a block of units with respect to M critic tensors, however they are held.
+
+    A unit's part is a function of its own rows, coins and place alone, to the last bit: null units keep their place.
+    """
 
     @property
     def tensor_norms(self) -> Tensor:
-        """(U, M) float64: an upper bound, tight to rounding, on the norm that `weighted_sum` adds at weight 1."""
+        """(U, M) float64: an upper bound on the norm that `weighted_sum` adds at weight 1.
+
+        Tight to float64 rounding, except where the gradient's terms cancel by more than `LARGEST_CANCELLATION`.
+        """
 
     @property
     def contributes(self) -> Tensor:
         """(U,) bool: False for null units and for units whose gradient is not finite."""
 
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
-        """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0."""
+        """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0.
+
+        Accumulated in float64, with at most three products for every row of a unit in an entry.
+        """

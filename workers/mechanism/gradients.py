@@ -9,13 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from workers.mechanism import CriticBatch, CriticLoss
-
-LARGEST_NORM = 1e15
-"""A unit whose gradient is beyond this in any tensor counts as not finite: clipping it would leave rounding only."""
-
-ROUNDING_STEPS = 2.0
-"""Roundings of one scaled entry: factor, product, addition, each eps/2, with room."""
+from workers.mechanism import LARGEST_NORM, CriticBatch, CriticLoss
 
 
 @dataclass(frozen=True)
@@ -27,8 +21,7 @@ class MaterialisedGradients:
 
     @cached_property
     def tensor_norms(self) -> Tensor:
-        exact = torch.stack([g.flatten(1).double().norm(dim=1) for g in self.gradients], dim=1)
-        return exact * (1.0 + ROUNDING_STEPS * torch.finfo(self.gradients[0].dtype).eps)
+        return torch.stack([g.flatten(1).double().norm(dim=1) for g in self.gradients], dim=1)
 
     @cached_property
     def contributes(self) -> Tensor:
@@ -39,7 +32,7 @@ class MaterialisedGradients:
         sums = []
         for index, gradient in enumerate(self.gradients):
             rows = torch.where(self.contributes.unsqueeze(1), gradient.flatten(1), 0.0)  # (U, d_m)
-            total = weights[:, index].to(rows.dtype) @ rows
+            total = weights[:, index] @ rows.double()
             sums.append(total.reshape(gradient.shape[1:]))
         return tuple(sums)
 

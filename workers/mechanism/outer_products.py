@@ -5,7 +5,7 @@ The formulas, in the order of the code (SPEED note, layers a_l = W_l h_{l-1} + b
   g = W_1ᵀ u_1(x̂),  r = 2λ(‖g‖ - 1)/‖g‖·g   the penalty's pull on the input gradient
   q_0 = r, q_l = m_l(x̂) ⊙ W_l q_{l-1}        tangent pass at x̂
   ∂W_l = u_l(Gz) h_{l-1}(Gz)ᵀ - u_l(x) h_{l-1}(x)ᵀ + u_l(x̂) q_{l-1}ᵀ,   ∂b_l = u_l(Gz) - u_l(x)
-Applies where a unit is one row. `gradients.vmap_gradients` is the oracle.
+A unit of several rows is the sum of its rows' products, of rank 3R. `gradients.vmap_gradients` is the oracle.
 """
 
 from __future__ import annotations
@@ -18,13 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss
-
-LARGEST_NORM = 1e15
-"""A unit whose gradient is beyond this in any tensor counts as not finite: clipping it would leave rounding only."""
-
-ROUNDING_STEPS = 4.0
-"""Roundings of one entry of the rescaled sum of three products: factor, scaling, product, two additions, each eps/2."""
+from workers.mechanism import LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +32,32 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class OuterProduct:
-    """Per unit, the matrix Σ_k left_k right_kᵀ of rank at most three."""
+    """Per unit, the matrix Σ_k left_k right_kᵀ; rank is at most three for every row of a unit."""
 
-    left: Tensor  # (rank, B, out)
-    right: Tensor  # (rank, B, in)
+    left: Tensor  # (rank, U, out)
+    right: Tensor  # (rank, U, in)
 
     @cached_property
     def norms(self) -> Tensor:
-        """(B,) float64 upper bound on the Frobenius norm, from Gram matrices in float64.
+        """(U,) float64 upper bound on the Frobenius norm, from Gram matrices in float64.
 
-        Grams cancel where the products do: the bound adds float64's own error, and what the float32 product of
-        `weighted_sum` may add when it rounds.
+        Grams cancel where the products do: the bound adds float64's own error. And what cancels still rounds: where
+        the products are far longer than their sum, they set the norm (`LARGEST_CANCELLATION`).
         """
         left, right = self.left.transpose(0, 1).double(), self.right.transpose(0, 1).double()
-        gram_left, gram_right = left @ left.mT, right @ right.mT  # (B, rank, rank)
-        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (B,)
-        largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # (B,) Σ_k ‖left_k‖‖right_k‖
-        terms = self.left.shape[2] + self.right.shape[2] + 16
+        gram_left, gram_right = left @ left.mT, right @ right.mT  # (U, rank, rank)
+        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (U,)
+        largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # (U,) Σ_k ‖left_k‖‖right_k‖
+        rank = len(self.left)
+        terms = self.left.shape[2] + self.right.shape[2] + rank**2 + 16
         error = terms * torch.finfo(torch.float64).eps * largest.square()
-        rounding = ROUNDING_STEPS * torch.finfo(self.left.dtype).eps * largest
-        return (squared.clamp(min=0.0) + error).sqrt() + rounding
+        return torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)
 
     def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
         """Σ_i weight_i Σ_k left_ik right_ikᵀ: one product over the stacked, rescaled rows."""
-        keep = contributes.unsqueeze(1)  # (B, 1)
-        left = torch.where(keep, self.left * weights.to(self.left.dtype).unsqueeze(1), 0.0)
-        right = torch.where(keep, self.right, 0.0)
+        keep = contributes.unsqueeze(1)  # (U, 1)
+        left = torch.where(keep, self.left, 0.0).double().mul_(weights.unsqueeze(1))
+        right = torch.where(keep, self.right, 0.0).double()
         return left.flatten(0, 1).T @ right.flatten(0, 1)  # (out, in)
 
 
@@ -71,26 +65,25 @@ class OuterProduct:
 class VectorGradient:
     """Per unit, a gradient small enough to hold: biases and the one-row last layer."""
 
-    vector: Tensor  # (B, d)
-    scale: Tensor  # (B,) sum of the norms of the parts it was added up from
+    vector: Tensor  # (U, d)
     shape: torch.Size
 
     @cached_property
     def norms(self) -> Tensor:
         exact: Tensor = torch.linalg.vector_norm(self.vector.double(), dim=1)
-        return exact + ROUNDING_STEPS * torch.finfo(self.vector.dtype).eps * self.scale
+        return exact
 
     def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
         rows = torch.where(contributes.unsqueeze(1), self.vector, 0.0)
-        return (weights.to(rows.dtype) @ rows).reshape(self.shape)
+        return (weights @ rows.double()).reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class OuterProductGradients:
-    """Gradients of B one-row units, one part per critic tensor."""
+    """Gradients of U units, one part per critic tensor."""
 
     parts: tuple[OuterProduct | VectorGradient, ...]
-    usable: Tensor  # (B,) bool: present, with finite activations at x, G(z) and x̂
+    usable: Tensor  # (U,) bool: some row is present, and those have finite activations at x, G(z) and x̂
 
     @cached_property
     def tensor_norms(self) -> Tensor:
@@ -106,13 +99,13 @@ class OuterProductGradients:
 
 
 def outer_product_gradients(critic: Perceptron, batch: CriticBatch, loss: CriticLoss) -> OuterProductGradients:
-    """Gradient of every unit's loss, the gradient penalty inside, as sums of at most three outer products.
+    """Gradient of every unit's loss, the sum of its rows' losses, with the gradient penalty inside.
 
     Adjacency:   zero-out one unit.
     Sensitivity: unbounded; nothing may be released before clipping.
-    Shapes:      batch of B one-row units; gives M tensors in the order W_1, b_1, …, b_{L-1}, W_L.
+    Shapes:      batch of R rows, those of a unit side by side; gives M tensors in the order W_1, b_1, …, W_L.
     Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015; PRIVACY.md §3.
-    Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; a null row is left out by `contributes`.
+    Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; null rows add nothing to their unit.
     """
     weights, biases = critic.weights, critic.biases
     # Forward. The first layer is affine, so a_1(x̂) = e·a_1(x) + (1 - e)·a_1(Gz) needs no third product.
@@ -138,24 +131,64 @@ def outer_product_gradients(critic: Perceptron, batch: CriticBatch, loss: Critic
     for weight, slope in zip(weights[:-1], slopes, strict=True):
         tangents.append(slope[2] * F.linear(tangents[-1], weight))
 
-    parts: list[OuterProduct | VectorGradient] = []
-    inputs = [torch.stack((batch.fake, batch.real, tangents[0]))]  # right factors of W_1 (3, B, d_0)
+    # A slope hides what overflowed below it, so finiteness is asked of the activations themselves.
+    finite = torch.stack([a.sum(dim=2) for a in before]).isfinite().all(dim=0).all(dim=0)  # (R,)
+    units = _Units.of(batch, finite)
+    inputs = [torch.stack((batch.fake, batch.real, tangents[0]))]  # right factors of W_1 (3, R, d_0)
     inputs += [torch.stack((h[0], h[1], q)) for h, q in zip(after, tangents[1:], strict=True)]
     sign = batch.real.new_tensor([1.0 if loss.paired else 0.0, -1.0, 1.0]).view(3, 1, 1)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
+    parts: list[OuterProduct | VectorGradient] = []
     for delta, right in zip(deltas, inputs[:-1], strict=True):
         left = (sign * delta)[first:]
-        parts.append(OuterProduct(left, right[first:]))
-        parts.append(_vector_sum(left[: 2 - first], delta.shape[-1:]))
-    parts.append(_vector_sum((sign * inputs[-1])[first:], weights[-1].shape))
-    # A slope hides what overflowed below it, so finiteness is asked of the activations themselves.
-    finite = torch.stack([a.sum(dim=2) for a in before]).isfinite().all(dim=0).all(dim=0)  # (B,)
-    return OuterProductGradients(tuple(parts), batch.present & finite)
+        parts.append(OuterProduct(units.stack(left), units.stack(right[first:])))
+        parts.append(units.add(left[: 2 - first], delta.shape[-1:]))
+    parts.append(units.add((sign * inputs[-1])[first:], weights[-1].shape))
+    return OuterProductGradients(tuple(parts), units.usable)
 
 
-def _vector_sum(terms: Tensor, shape: torch.Size) -> VectorGradient:
-    """Σ over the first axis of (rank, B, d)."""
-    return VectorGradient(terms.sum(dim=0), terms.double().norm(dim=2).sum(dim=0), shape)
+@dataclass(frozen=True)
+class _Units:
+    """Which rows are whose: unit u has its rows at places u·rows_per_unit, u·rows_per_unit + 1, … of a grid."""
+
+    units: int
+    rows_per_unit: int
+    one_row_each: bool
+    unit_of_row: Tensor  # (R,)
+    place: Tensor  # (R,)
+    present: Tensor  # (R,) bool
+    usable: Tensor  # (U,) bool
+
+    @classmethod
+    def of(cls, batch: CriticBatch, finite: Tensor) -> _Units:
+        owner = batch.unit_of_row
+        usable = torch.zeros(batch.units, dtype=torch.bool, device=owner.device)
+        usable[owner[batch.present]] = True
+        usable[owner[batch.present & ~finite]] = False
+        counts = torch.bincount(owner, minlength=batch.units)
+        rows_per_unit = int(counts.max()) if len(owner) else 1
+        place_in_unit = torch.arange(len(owner), device=owner.device) - (counts.cumsum(0) - counts)[owner]
+        one_row_each = rows_per_unit == 1 and len(owner) == batch.units
+        place = owner * rows_per_unit + place_in_unit
+        return cls(batch.units, rows_per_unit, one_row_each, owner, place, batch.present, usable)
+
+    def stack(self, factors: Tensor) -> Tensor:
+        """Row factors (rank, R, d) -> unit factors (rank·rows_per_unit, U, d), zero for null rows and empty places."""
+        if self.one_row_each:
+            return factors
+        rank, _, size = factors.shape
+        grid = factors.new_zeros(rank, self.units * self.rows_per_unit, size)
+        grid[:, self.place] = torch.where(self.present.unsqueeze(1), factors, 0.0)
+        by_unit = grid.view(rank, self.units, self.rows_per_unit, size).transpose(1, 2)
+        return by_unit.reshape(rank * self.rows_per_unit, self.units, size)
+
+    def add(self, terms: Tensor, shape: torch.Size) -> VectorGradient:
+        """Sum over the terms (rank, R, d) of every unit."""
+        vector = terms.sum(dim=0)  # (R, d)
+        if not self.one_row_each:
+            empty = vector.new_zeros(self.units, vector.shape[1])
+            vector = empty.index_add_(0, self.unit_of_row[self.present], vector[self.present])
+        return VectorGradient(vector, shape)
 
 
 def _diagonal(matrices: Tensor) -> Tensor:

@@ -30,7 +30,8 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
     cell = torch.bucketize(tensor_norms, edges.to(tensor_norms.device))  # (U, M) in [0, cells)
     flat = cell + cells * torch.arange(tensors, device=cell.device)
     counts = torch.bincount(flat.flatten(), minlength=tensors * cells).double().reshape(tensors, cells)
-    return PrivateSum((counts,), ((0,),), (math.sqrt(tensors),))
+    # The next float up: a rounded root may fall short.
+    return PrivateSum((counts,), ((0,),), (math.nextafter(math.sqrt(tensors), math.inf),))
 
 
 def thresholds_from(

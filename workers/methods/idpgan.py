@@ -21,7 +21,8 @@ from torch import Tensor
 from service.errors import InvalidOrder
 from service.privacy.orders import AdaptiveThresholds, DbscanClusters, IdpganOrder
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
-from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.encoding.table import ABSENT
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
 from workers.mechanism.gradients import vmap_gradients
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from workers.mechanism.secure_random import SecureRandom
 
 LABEL_COUNTS = "label_counts"
+MOST_ROWS_FOR_OUTER_PRODUCTS = 64
+"""Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
+
 BLOCK_ROWS = {"outer_products": 8_192, "vmap": 256}
 """Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
 GENERATOR_BATCH = (64, 4_096)
@@ -65,7 +69,13 @@ class Idpgan:
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * table.units
         self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
-        self.engine = "outer_products" if table.unit_starts is None else "vmap"
+        self.engine = "outer_products" if table.max_rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS else "vmap"
+        self.bounds = DrawBounds(
+            # A larger draw has probability below 1e-90 (Bernstein) and is cut, so that the bound always holds.
+            most_units=min(table.units, math.ceil(2.0 * self.expected_units) + 200),
+            units_per_block=max(1, BLOCK_ROWS[self.engine] // table.max_rows_per_unit),
+            rows_per_unit=table.max_rows_per_unit,
+        )
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
         self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
@@ -119,12 +129,13 @@ class Idpgan:
         # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
         drawn = poisson_sample(
             units=self.table.units, sampling_probability=self.sampling_probability, randomness=self.randomness
-        )
+        )[: self.bounds.most_units]
         clipped = clip_and_sum(
             self._per_unit_gradients(drawn),
             groups=self.clip_groups.groups,
             clip_norms=self.clip_groups.clip_norms,
             shapes=[tensor.shape for tensor in self.tensors],
+            bounds=self.bounds,
             device=self.device,
         )
         # Noise once, on the sum; the groups together have multiplier σ_t whatever K is (§3).
@@ -167,9 +178,8 @@ class Idpgan:
 
     def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
         """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
-        units_per_block = max(1, BLOCK_ROWS[self.engine] // self.table.max_rows_per_unit)
-        for start in range(0, len(drawn), units_per_block):
-            batch = self._critic_batch(drawn[start : start + units_per_block])
+        for start in range(0, len(drawn), self.bounds.units_per_block):
+            batch = self._critic_batch(drawn[start : start + self.bounds.units_per_block])
             if self.engine == "outer_products":
                 tensors = [tensor.detach() for tensor in self.tensors]
                 critic = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
@@ -180,30 +190,35 @@ class Idpgan:
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
         """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
-        rows, unit_of_row = self._rows_of(units)
-        codes = torch.from_numpy(self.table.codes[rows].astype(np.int64)).to(self.device)  # (R, columns)
+        codes = torch.from_numpy(self._codes_of(units).astype(np.int64)).to(self.device)  # (R, columns)
         real, present = one_hot_records(codes, self.domain.widths)
         conditions = None
         if self.condition_index is not None:
             conditions = torch.where(present, codes[:, self.condition_index], 0)
         return CriticBatch(
             real=real,
-            fake=self._fakes(self.generator, conditions, len(rows)),
-            mix=self.randomness.uniforms(len(rows), 1, dtype=torch.float32).to(self.device),
+            fake=self._fakes(self.generator, conditions, len(codes)),
+            mix=self.randomness.uniforms(len(codes), 1, dtype=torch.float32).to(self.device),
             present=present,
-            unit_of_row=torch.from_numpy(unit_of_row).to(self.device),
+            unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.table.max_rows_per_unit),
             units=len(units),
         )
 
-    def _rows_of(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers of these units, at most max_rows_per_unit each, and the unit's place for each row."""
-        starts = self.table.unit_starts
+    def _codes_of(self, units: np.ndarray) -> np.ndarray:
+        """Codes of these units' rows, max_rows_per_unit places each; empty places hold null records.
+
+        However many rows a unit has, those of the others keep their places and every product its shape: float32
+        results, which depend on both, are then the same to the last bit on a neighbouring table.
+        """
+        starts, places = self.table.unit_starts, self.table.max_rows_per_unit
         if starts is None:
-            return units, np.arange(len(units))
-        counts = np.minimum(starts[units + 1] - starts[units], self.table.max_rows_per_unit)
-        unit_of_row = np.repeat(np.arange(len(units)), counts)
-        place = np.arange(len(unit_of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return starts[units][unit_of_row] + place, unit_of_row
+            alone: np.ndarray = self.table.codes[units]
+            return alone
+        rows = starts[units][:, None] + np.arange(places)  # (U, places)
+        there = rows < starts[units + 1][:, None]
+        codes = np.full((*rows.shape, self.table.codes.shape[1]), ABSENT, dtype=np.uint16)
+        codes[there] = self.table.codes[rows[there]]
+        return codes.reshape(-1, len(self.domain.widths))
 
     def _fakes(self, generator: TableGenerator, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width)."""

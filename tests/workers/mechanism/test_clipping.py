@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum, clip_weights
 from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
 from workers.mechanism.outer_products import OuterProductGradients, Perceptron, outer_product_gradients
@@ -20,6 +20,7 @@ from workers.networks.table import LEAKY_SLOPE, TableCritic
 WIDTH = 6
 GROUPS = ((0, 2), (1, 3), (4,))
 UNITS = 5
+BOUNDS = DrawBounds(most_units=100, units_per_block=50, rows_per_unit=30)
 
 
 def gradients_of(
@@ -40,7 +41,7 @@ def gradients_of(
 
 def clipped(gradients: PerUnitGradients, clip_norms: tuple[float, ...]) -> tuple[Tensor, ...]:
     shapes = [part.shape for part in TableCritic(WIDTH, (5, 4)).parameters()]
-    return clip_and_sum([gradients], groups=GROUPS, clip_norms=clip_norms, shapes=shapes).sum.values
+    return clip_and_sum([gradients], groups=GROUPS, clip_norms=clip_norms, shapes=shapes, bounds=BOUNDS).sum.values
 
 
 def group_norms(values: tuple[Tensor, ...]) -> list[float]:
@@ -120,7 +121,7 @@ def test_sum_carries_its_sensitivity_and_blocks_add_up() -> None:
         gradients_of(replace(batch, present=torch.arange(UNITS) % 2 == k), "vmap", torch.float64, loss) for k in (0, 1)
     ]
     shapes = [gradient.shape[1:] for gradient in whole.gradients]
-    together = clip_and_sum(parts, groups=GROUPS, clip_norms=(0.1, 0.2, 0.3), shapes=shapes)
+    together = clip_and_sum(parts, groups=GROUPS, clip_norms=(0.1, 0.2, 0.3), shapes=shapes, bounds=BOUNDS)
     assert together.sum.sensitivities == (0.1, 0.2, 0.3)
     assert together.sum.groups == GROUPS
     assert together.tensor_norms.shape == (UNITS, 5)
@@ -129,7 +130,8 @@ def test_sum_carries_its_sensitivity_and_blocks_add_up() -> None:
 
 
 def test_nothing_drawn_sums_to_zeros() -> None:
-    result = clip_and_sum([], groups=((0, 1),), clip_norms=(1.0,), shapes=[torch.Size((2, 3)), torch.Size((2,))])
+    shapes = [torch.Size((2, 3)), torch.Size((2,))]
+    result = clip_and_sum([], groups=((0, 1),), clip_norms=(1.0,), shapes=shapes, bounds=BOUNDS)
     assert [value.shape for value in result.sum.values] == [(2, 3), (2,)]
     assert not any(bool(value.any()) for value in result.sum.values)
     assert result.tensor_norms.shape == (0, 2)

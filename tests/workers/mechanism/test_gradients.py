@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.outer_products import Perceptron, outer_product_gradients
@@ -81,7 +82,9 @@ def shapes(critic: TableCritic) -> list[torch.Size]:
 
 
 def clipped(gradients: PerUnitGradients, critic: TableCritic) -> tuple[Tensor, ...]:
-    return clip_and_sum([gradients], groups=GROUPS, clip_norms=CLIP_NORMS, shapes=shapes(critic)).sum.values
+    bounds = DrawBounds(most_units=100, units_per_block=100, rows_per_unit=10)
+    result = clip_and_sum([gradients], groups=GROUPS, clip_norms=CLIP_NORMS, shapes=shapes(critic), bounds=bounds)
+    return result.sum.values
 
 
 def assert_close(got: tuple[Tensor, ...] | list[Tensor], wanted: tuple[Tensor, ...] | list[Tensor], tol: float) -> None:
@@ -175,6 +178,22 @@ def test_rows_of_a_unit_are_summed_before_clipping() -> None:
         torch.testing.assert_close(unit[1], row[3:5].sum(0))
         torch.testing.assert_close(unit[3], row[5])
     assert units.contributes.tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("kind", ["random", "null records", "not finite", "outliers"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
+@pytest.mark.parametrize("counts", [(5, 1, 0, 2, 8, 4, 1, 3, 7, 1), (1,) * 31 + (0, 1)])
+def test_units_of_several_rows_agree_too(
+    loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float, counts: tuple[int, ...]
+) -> None:
+    critic = make_critic(dtype)
+    rows = make_batch(32, dtype, kind)
+    owner = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    batch = replace(rows, unit_of_row=owner, units=len(counts))
+    fast, oracle = both(critic, batch, loss)
+    assert torch.equal(fast.contributes, oracle.contributes)
+    assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
 
 
 def test_a_null_row_adds_nothing_to_its_unit() -> None:

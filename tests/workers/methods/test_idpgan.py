@@ -138,10 +138,11 @@ def test_the_normaliser_is_the_expected_draw_not_the_drawn_one(seed: int) -> Non
         groups=twin.clip_groups.groups,
         clip_norms=twin.clip_groups.clip_norms,
         shapes=[tensor.shape for tensor in twin.tensors],
+        bounds=twin.bounds,
     )
     method.critic_step()
     for got, value in zip(method.tensors, wanted.sum.values, strict=True):
-        torch.testing.assert_close(got.grad, value / 20)
+        torch.testing.assert_close(got.grad, (value / 20).float())
 
 
 def test_an_empty_draw_is_noise_alone_and_noise_follows_the_schedule() -> None:
@@ -208,14 +209,23 @@ def test_overflow_raises_nothing_and_reaches_nothing(damage: float, rows_per_uni
     assert all(bool(p.isfinite().all()) for p in method.averaged_generator.parameters())
 
 
-def test_units_with_many_rows_fall_back_to_vmap_and_are_cut_to_their_maximum() -> None:
-    table = make_table(rows_per_unit=4)
-    method = make_method(table)
+def test_units_of_very_many_rows_fall_back_to_vmap() -> None:
+    assert make_method(make_table(rows_per_unit=4)).engine == "outer_products"
+    method = make_method(make_table(rows=400, rows_per_unit=100))
     assert method.engine == "vmap"
-    cut = make_method(EncodedTable(table.codes, table.units, table.unit_starts, 3))
-    rows, unit_of_row = cut._rows_of(np.array([0, 2]))
-    assert rows.tolist() == [0, 1, 2, 8, 9, 10]
-    assert unit_of_row.tolist() == [0, 0, 0, 1, 1, 1]
+    method.critic_step()
+
+
+def test_every_unit_has_its_maximum_of_places_and_no_more_rows_than_that() -> None:
+    table = make_table(rows_per_unit=4)
+    method = make_method(EncodedTable(table.codes, 4, np.array([0, 4, 5, 5, 40]), 3))
+    codes = method._codes_of(np.arange(4))
+    wanted = np.full((12, 3), ABSENT, dtype=np.uint16)
+    wanted[[0, 1, 2, 3, 9, 10, 11]] = table.codes[[0, 1, 2, 4, 5, 6, 7]]
+    np.testing.assert_array_equal(codes, wanted)
+    batch = method._critic_batch(np.array([3, 1]))
+    assert batch.unit_of_row.tolist() == [0, 0, 0, 1, 1, 1]
+    assert batch.present.tolist() == [True, True, True, True, False, False]
 
 
 def test_a_large_draw_is_worked_off_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,153 @@
+"""The audit, small: what an adversary can prove stays below the claim, and would not if a claim were false.
+
+Seeds are fixed, so the runs repeat. The full audit is `python -m bench.audit`; its figures are in docs/audits.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from bench.audit import attacks
+from bench.audit.bounds import (
+    Errors,
+    claimed_epsilon,
+    clopper_pearson_upper,
+    curve_epsilon,
+    direct_epsilon,
+    gaussian_noise_for,
+    one_run_epsilon,
+    one_run_p_value,
+)
+from service.privacy.events import GaussianEvent, SampledStepEvent
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Two threads that share a busy core spin."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def assert_below(finding: attacks.Finding, *, at_least: float) -> None:
+    assert finding.epsilon_lower <= finding.epsilon_claimed
+    assert (finding.epsilon_direct or 0.0) <= finding.epsilon_claimed
+    assert finding.ratio >= at_least, "a weak audit proves nothing"
+
+
+def test_plain_gaussian_step_comes_within_a_fifth_of_its_claim() -> None:
+    assert_below(attacks.plain_gaussian(2_500), at_least=0.8)
+
+
+@pytest.mark.parametrize("allocation", ["least_noise", "equal_share", "flat"])
+def test_groups(allocation: str) -> None:
+    assert_below(attacks.groups_and_allocation(800, allocation), at_least=0.6)
+
+
+def test_histogram() -> None:
+    assert_below(attacks.histogram(800), at_least=0.6)
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 4])
+def test_label_counts(rows_per_unit: int) -> None:
+    assert_below(attacks.label_counts(1_500, rows_per_unit), at_least=0.6)
+
+
+def test_sampled_steps_and_a_whole_run() -> None:
+    assert_below(attacks.sampled_steps(250), at_least=0.2)
+    assert_below(attacks.short_run(150), at_least=0.3)
+
+
+def test_a_real_record() -> None:
+    assert_below(attacks.record_canary(800), at_least=0.2)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_one_run(sampled: bool) -> None:
+    assert_below(attacks.one_run(2_000, sampled=sampled), at_least=0.15)
+
+
+def test_the_papers_histogram_is_broken() -> None:
+    as_published, at_four, weights, epochs = attacks.paper_acts_findings(600)
+    assert as_published.epsilon_lower > 10.0 * as_published.epsilon_claimed
+    assert at_four.epsilon_lower > 4.0 * at_four.epsilon_claimed
+    assert as_published.epsilon_direct > 4.0 * as_published.epsilon_claimed
+    assert weights.ratio > 1.2
+    assert epochs.ratio > 20.0
+    assert epochs.epsilon_direct > 20.0 * epochs.epsilon_claimed
+
+
+# -- the instrument itself --------------------------------------------------------------------------------------------
+
+
+def ideal_scores(signal: float, trials: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=trials), generator.normal(size=trials) + signal
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.75])
+def test_the_instrument_sees_noise_that_is_too_small(factor: float) -> None:
+    """An ideal Gaussian with a part of the noise it claims is refuted; with all of it, it is not."""
+    noise = gaussian_noise_for(4.0, attacks.DELTA)
+    events = (GaussianEvent("claim", noise),)
+    assert attacks.judge("less", ideal_scores(1.0 / (factor * noise), 4_000), events).ratio > 1.1
+    assert attacks.judge("honest", ideal_scores(1.0 / noise, 4_000), events).ratio <= 1.0
+
+
+def test_a_true_claim_is_seldom_refuted() -> None:
+    """95 %: of 200 honest mechanisms hardly ten are refuted."""
+    noise = gaussian_noise_for(2.0, attacks.DELTA)
+    events = (GaussianEvent("claim", noise),)
+    findings = [attacks.judge("honest", ideal_scores(1.0 / noise, 500, seed), events) for seed in range(200)]
+    assert sum(finding.ratio > 1.0 for finding in findings) <= 10
+    assert sum((finding.epsilon_direct or 0.0) > finding.epsilon_claimed for finding in findings) <= 10
+
+
+def test_clopper_pearson() -> None:
+    assert clopper_pearson_upper(0, 100) == pytest.approx(1.0 - 0.025**0.01)
+    assert clopper_pearson_upper(100, 100) == 1.0
+    for successes in (1, 30, 77):
+        upper = clopper_pearson_upper(successes, 100)
+        assert stats.binom.cdf(successes, 100, upper) == pytest.approx(0.025)
+
+
+def test_bounds_without_uncertainty_return_the_claim() -> None:
+    """Error rates exactly on the curve of a claim prove that claim and no more."""
+    noise = gaussian_noise_for(3.0, 1e-5)
+    events = (GaussianEvent("claim", noise),)
+    errors = Errors(float(stats.norm.sf(0.7)), float(stats.norm.cdf(0.7 - 1.0 / noise)))
+    assert curve_epsilon(errors, events, 1e-5) == pytest.approx(claimed_epsilon(events, 1e-5), rel=0.01)
+    best = max(
+        direct_epsilon(Errors(float(stats.norm.sf(t)), float(stats.norm.cdf(t - 1.0 / noise))), 1e-5)
+        for t in np.linspace(0.0, 6.0, 500)
+    )
+    assert 2.5 < best <= 3.0
+
+
+def test_a_sampled_curve_lies_between_none_and_all() -> None:
+    errors = Errors(0.2, 0.5)
+    sampled = (SampledStepEvent(0.5, 1.0, None, 2),)
+    assert 0.0 < curve_epsilon(errors, sampled, 1e-5) < 20.0
+    assert curve_epsilon(Errors(0.5, 0.5), sampled, 1e-5) == 0.0
+
+
+def test_one_run_p_value_is_the_binomial_tail_without_delta_and_grows_with_it() -> None:
+    knobs = {"canaries": 1_000, "guesses": 100, "correct": 90, "epsilon": 1.0}
+    without = one_run_p_value(**knobs, delta=0.0)
+    assert without == pytest.approx(stats.binom.sf(89, 100, 1.0 / (1.0 + np.exp(-1.0))))
+    assert without < one_run_p_value(**knobs, delta=1e-6) < one_run_p_value(**knobs, delta=1e-4) < 1.0
+    # P[90 > Binomial ≥ 90 - i]/i is largest for some i; checked against the plain double loop of the paper's appendix.
+    pmf = stats.binom.pmf(np.arange(101), 100, 1.0 / (1.0 + np.exp(-1.0)))
+    alpha = max(pmf[90 - i : 90].sum() / i for i in range(1, 91))
+    assert one_run_p_value(**knobs, delta=1e-6) == pytest.approx(without + 2e-3 * alpha)
+
+
+def test_all_guesses_right_prove_much_and_half_of_them_nothing() -> None:
+    assert one_run_epsilon(canaries=1_000, guesses=1_000, correct=500, delta=0.0) == 0.0
+    assert one_run_epsilon(canaries=1_000, guesses=1_000, correct=1_000, delta=0.0) == pytest.approx(5.8, abs=0.1)

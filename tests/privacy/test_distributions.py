@@ -1,0 +1,394 @@
+"""Noise, draws and randomness of the real step: the distributions that the price assumes, and nothing beside them.
+
+Streams are seeded here, so that the tests are repeatable; the last part shows that published releases cannot be.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import multiprocessing
+import os
+import pickle
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from bench.audit.worlds import DOMAIN, SCHEMA, listening, make_canaries, null_table, order_for
+from service.privacy.events import GaussianEvent, SampledStepEvent
+from workers import run as workers_run
+from workers.checkpoints import Checkpoint
+from workers.lease import Lease
+from workers.mechanism.clusters import ClipGroups
+from workers.mechanism.noise import allocate
+from workers.mechanism.sampling import poisson_sample
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods import idpgan
+from workers.methods.idpgan import Idpgan
+from workers.plan import Plan
+from workers.run import Attempt, NotPrivateError
+from workers.training import train
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Two threads that share a busy core spin."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+# -- noise ------------------------------------------------------------------------------------------------------------
+
+GROUPS = ClipGroups(((0, 3), (1,), (2,), (4,)), (0.3, 2.0, 0.05, 1.0))
+SIGMA = 1.3
+
+
+@pytest.mark.parametrize("allocation", ["least_noise", "equal_share", "flat"])
+def test_noise_of_every_group_of_the_real_step(allocation: str) -> None:
+    """Standard deviation within 1 %, normal, and independent between groups and steps; expected values written out."""
+    steps = 700
+    order = order_for(
+        1e-12,
+        steps,
+        allocation=allocation,
+        networks={"noise_dimension": 4, "generator_hidden": [8], "critic_hidden": [80, 75]},
+    )
+    method = make_canaries(order, (SampledStepEvent(1e-12, SIGMA, None, steps),), null_table(8), 1, Idpgan)
+    method.clip_groups = GROUPS
+    sizes = [sum(method.tensors[tensor].numel() for tensor in group) for group in GROUPS.groups]
+    with listening() as heard:
+        for _ in range(steps):
+            method.critic_step()
+    clip_norms = np.array(GROUPS.clip_norms)
+    wanted = {
+        "equal_share": SIGMA * 2.0 * clip_norms,
+        "flat": np.full(4, SIGMA * np.sqrt((clip_norms**2).sum())),
+        "least_noise": SIGMA
+        * np.sqrt(clip_norms)
+        * np.power(sizes, -0.25)
+        * np.sqrt((clip_norms * np.sqrt(sizes)).sum()),
+    }[allocation]
+    assert ((clip_norms / wanted) ** 2).sum() == pytest.approx(SIGMA**-2)
+    streams = []
+    for group, noise_std in zip(GROUPS.groups, wanted, strict=True):
+        noise = np.concatenate([released[t].flatten().numpy() for released in heard.noised for t in group])
+        assert noise.std() == pytest.approx(noise_std, rel=0.01)
+        assert abs(noise.mean()) < 4.0 * noise_std / np.sqrt(len(noise))
+        assert stats.kstest(noise[:300_000] / noise_std, "norm").pvalue > 0.001
+        streams.append(noise[: len(heard.noised) * 75])
+    correlation = np.corrcoef(streams) - np.eye(4)
+    assert np.abs(correlation).max() < 4.0 / np.sqrt(len(streams[0]))
+
+
+def test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw() -> None:
+    order = order_for(0.25, 3)
+    method = make_canaries(order, (SampledStepEvent(0.25, SIGMA, None, 3),), null_table(8, np.arange(8)), 1, Idpgan)
+    for step in range(3):
+        with listening() as heard:
+            method.critic_step()
+        for tensor, value in zip(method.tensors, heard.noised[0], strict=True):
+            torch.testing.assert_close(tensor.grad, (value / 2.0).float(), msg=f"step {step}: 0.25 of 8 units is 2")
+
+
+def test_histogram_and_label_noise() -> None:
+    order = order_for(1e-12, 1, condition_on="colour", thresholds={"kind": "adaptive", "bins": 900})
+    events = (GaussianEvent("label_counts", 7.0), SampledStepEvent(1e-12, 1.0, 3.0, 1))
+    labels, histograms = [], []
+    method: Any = make_canaries(order, events, null_table(8), 1, Idpgan)
+    for _ in range(20):
+        method.plan = Plan(events)
+        with listening() as heard:
+            method.buy_label_frequencies()
+            method.critic_step()
+        labels.append(heard.noised[0][0].numpy())
+        histograms.append(heard.noised[2][0].numpy().flatten())
+    noise = np.concatenate(histograms)
+    assert noise.std() == pytest.approx(3.0 * np.sqrt(5.0), rel=0.01)
+    assert stats.kstest(noise / (3.0 * np.sqrt(5.0)), "norm").pvalue > 0.001
+    assert stats.kstest(np.concatenate(labels) / 7.0, "norm").pvalue > 0.001
+
+
+def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
+    order = order_for(1.0, 1, condition_on="colour")
+    events = (GaussianEvent("label_counts", 7.0), SampledStepEvent(1.0, 1.0, None, 1))
+    method: Any = make_canaries(order, events, null_table(8, rows_per_unit=5), 1, Idpgan)
+    noise = []
+    with listening() as heard:
+        for _ in range(1_500):
+            method.plan = Plan(events)
+            method.buy_label_frequencies()
+        noise = [released[0].numpy() for released in heard.noised]
+    assert np.std(noise) == pytest.approx(35.0, rel=0.03)
+
+
+# -- the draw ---------------------------------------------------------------------------------------------------------
+
+
+def drawn_by_steps(steps: int, units: int, q: float, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """(steps, units) bool: who was drawn at each step of a real run."""
+    seen = np.zeros((steps, units), dtype=bool)
+    position = iter(range(steps))
+
+    class Watched(Idpgan):
+        def _per_unit_gradients(self, drawn: np.ndarray) -> Any:
+            seen[next(position), drawn] = True
+            return iter(())
+
+    method = make_canaries(order_for(q, steps), (SampledStepEvent(q, 1.0, None, steps),), null_table(units), 8, Watched)
+    monkeypatch.setattr(idpgan, "release", lambda private, **_: private.values)  # noise is not looked at here
+    for _ in range(steps):
+        method.critic_step()
+    return seen
+
+
+@pytest.mark.parametrize("q", [0.03, 0.4])
+def test_the_draw_is_poisson(q: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """χ² on inclusion, on the size of the draw, on pairs of units and on pairs of steps."""
+    steps, units = 3_000, 24
+    drawn = drawn_by_steps(steps, units, q, monkeypatch)
+    variance = q * (1.0 - q)
+    inclusion = ((drawn.sum(axis=0) - steps * q) ** 2 / (steps * variance)).sum()
+    assert 0.001 < stats.chi2.sf(inclusion, units) < 0.999
+    sizes = np.bincount(drawn.sum(axis=1), minlength=units + 1)
+    wanted = steps * stats.binom.pmf(np.arange(units + 1), units, q)
+    kept = wanted > 5
+    pooled = ((sizes - wanted) ** 2 / wanted)[kept].sum() + (sizes - wanted)[~kept].sum() ** 2 / wanted[~kept].sum()
+    assert stats.chi2.sf(pooled, kept.sum()) > 0.001
+    centred = drawn - q
+    for pairs in (
+        (centred.T @ centred)[np.triu_indices(units, 1)] / (np.sqrt(steps) * variance),  # units of one step
+        (centred[1:] * centred[:-1]).sum(axis=0) / (np.sqrt(steps - 1) * variance),  # a unit in consecutive steps
+        (centred[1:, 1:] * centred[:-1, :-1]).sum(axis=0) / (np.sqrt(steps - 1) * variance),  # and its neighbour
+    ):
+        assert 0.001 < stats.chi2.sf((pairs**2).sum(), len(pairs)) < 0.999
+
+
+def test_empty_draws_are_as_frequent_as_they_should_be_and_are_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = drawn_by_steps(2_000, 10, 0.05, monkeypatch)
+    empty = int((~drawn.any(axis=1)).sum())
+    assert stats.binomtest(empty, 2_000, 0.95**10).pvalue > 0.001
+
+
+# -- nothing visible depends on how many were drawn -------------------------------------------------------------------
+
+
+class ByShape(SecureRandom):
+    """A stream for every shape asked for: what one draw takes does not shift what the rest of the run gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: dict[Any, SecureRandom] = {}
+
+    def _stream(self, *key: Any) -> SecureRandom:
+        seed = sum(ord(letter) * 31**place for place, letter in enumerate(repr(key)))
+        return self.streams.setdefault(key, SecureRandom.from_test_seed(seed))
+
+    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        return self._stream("uniforms", shape, dtype).uniforms(*shape, dtype=dtype)
+
+    def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        return self._stream("normals", shape, dtype).normals(*shape, dtype=dtype)
+
+
+class Store:
+    def __init__(self) -> None:
+        self.saved: list[bytes] = []
+
+    def put(self, checkpoint: bytes) -> None:
+        self.saved.append(checkpoint)
+
+    def get(self) -> bytes | None:
+        return None
+
+
+def everything_visible(
+    drawn: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, **knobs: Any
+) -> list[Any]:
+    """Progress, checkpoints, log lines and weights of a run over null records that draws so many at every step."""
+    caplog.clear()
+    sizes: list[int] = []
+
+    def fixed_draw(*, units: int, **_: Any) -> np.ndarray:
+        sizes.append(drawn)
+        return np.arange(min(drawn, units))
+
+    monkeypatch.setattr(idpgan, "poisson_sample", fixed_draw)
+    order = order_for(0.05, 6, condition_on="label", thresholds={"kind": "adaptive"}, **knobs)
+    events = (GaussianEvent("label_counts", 5.0), SampledStepEvent(0.05, 1.0, 4.0, 6))
+    progress: list[int] = []
+    store = Store()
+    with caplog.at_level(logging.DEBUG):
+        trained = train(
+            order,
+            Plan(events),
+            null_table(400),
+            DOMAIN,
+            ByShape(),
+            on_progress=progress.append,
+            checkpoints=store,
+            checkpoint_every_steps=2,
+        )
+    assert sizes == [drawn] * 6
+    weights = [parameter.numpy().tobytes() for parameter in trained.generator.state_dict().values()]
+    lines = [record.getMessage() for record in caplog.records]
+    # The order of a safetensors header is its library's, and not ours to compare.
+    saved = [Checkpoint.from_bytes(checkpoint) for checkpoint in store.saved]
+    contents = [
+        (len(raw), checkpoint.values, {name: tensor.numpy().tobytes() for name, tensor in checkpoint.tensors.items()})
+        for raw, checkpoint in zip(store.saved, saved, strict=True)
+    ]
+    return [progress, contents, lines, weights, trained.condition_frequencies, trained.engine]
+
+
+@pytest.mark.parametrize("critic_loss", ["paired", "separate"])
+def test_no_visible_quantity_depends_on_the_size_of_the_draw(
+    critic_loss: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Null records contribute nothing; with the same noise, runs that drew 0, 3, 20 and 131 of them are the same."""
+    first = everything_visible(0, monkeypatch, caplog, critic_loss=critic_loss)
+    assert len(first[1]) == 2  # checkpoints
+    for drawn in (3, 20, 131):
+        other = everything_visible(drawn, monkeypatch, caplog, critic_loss=critic_loss)
+        assert other == first
+
+
+def test_the_generator_batch_is_public() -> None:
+    for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 500), (10**6, 0.9, 4_096)):
+        table = null_table(8)
+        table = type(table)(table.codes, units, None, 1)
+        method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, Idpgan)
+        assert method.generator_batch == wanted
+
+
+# -- no two releases share noise, and none can be repeated ------------------------------------------------------------
+
+
+def test_the_stream_is_keyed_by_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    real = os.urandom
+
+    def urandom(size: int) -> bytes:
+        asked.append(size)
+        return real(size)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    streams = [SecureRandom() for _ in range(20)]
+    assert asked == [32] * 20
+    first = {tuple(stream.uniforms(2).tolist()) for stream in streams}
+    assert len(first) == 20
+    assert all(stream.is_private for stream in streams)
+
+
+def test_a_seeded_stream_never_becomes_private_again() -> None:
+    stream = SecureRandom.from_test_seed(1)
+    stream.uniforms(1_000)
+    assert not stream.is_private
+
+
+def test_a_stream_cannot_be_copied_or_saved() -> None:
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            copied(SecureRandom())
+
+
+def _first_normals(results: Any, stream: SecureRandom | None) -> None:
+    results.put((stream or SecureRandom()).normals(4).tolist())
+
+
+def test_processes_and_forks_share_no_noise() -> None:
+    """Four forks that inherit one stream, and four that make their own."""
+    stream = SecureRandom()
+    fork = multiprocessing.get_context("fork")
+    results = fork.SimpleQueue()
+    children = [
+        fork.Process(target=_first_normals, args=(results, inherited)) for inherited in [stream] * 4 + [None] * 4
+    ]
+    for child in children:
+        child.start()
+    seen = [tuple(results.get()) for _ in children] + [tuple(stream.normals(4).tolist())]
+    for child in children:
+        child.join()
+    assert len(set(seen)) == 9
+
+
+def test_two_releases_of_the_same_order_share_nothing() -> None:
+    order = order_for(0.5, 1)
+    events = (SampledStepEvent(0.5, 1.0, None, 1),)
+    noised, weights = [], []
+    for _ in range(2):
+        with listening() as heard:
+            trained = train(order, Plan(events), null_table(8), DOMAIN, SecureRandom())
+        assert trained.is_private
+        noised.append(torch.cat([value.flatten() for value in heard.noised[0]]))
+        weights.append(trained.generator.output.weight)
+    assert not bool((noised[0] == noised[1]).any())
+    assert not torch.equal(weights[0], weights[1])
+
+
+class BareAttempt(Attempt):
+    """An attempt without a service around it: what it trains with, and what it would publish."""
+
+    def __init__(self) -> None:
+        self.lease = Lease(None, 0)  # type: ignore[arg-type]
+
+
+def test_a_generator_trained_on_test_noise_is_not_published() -> None:
+    """The refusal comes before the certificate, the bundle and the database are touched: there are none here."""
+    order = order_for(0.5, 1)
+    events = (SampledStepEvent(0.5, 1.0, None, 1),)
+    trained = train(order, Plan(events), null_table(8), DOMAIN, SecureRandom.from_test_seed(1))
+    with pytest.raises(NotPrivateError):
+        BareAttempt().publish(trained, DOMAIN, None)  # type: ignore[arg-type]
+
+
+def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Attempt.run` itself, up to the call of `train`."""
+
+    class Reached(Exception):
+        pass
+
+    streams: list[SecureRandom] = []
+
+    def stop_here(_order: Any, _plan: Any, _table: Any, _domain: Any, randomness: SecureRandom, **_: Any) -> None:
+        streams.append(randomness)
+        raise Reached
+
+    class Charged(BareAttempt):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dataset = SimpleNamespace(storage_key="x", table_schema=SCHEMA)
+            self.release = SimpleNamespace(order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),))
+            self.context = None
+            self._cancelled = False
+
+        def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
+            pass
+
+        def charge(self) -> Any:
+            return None
+
+        def read_rows(self, _domain: Any) -> Any:
+            return null_table(8)
+
+    monkeypatch.setattr(workers_run, "train", stop_here)
+    monkeypatch.setattr(workers_run, "Checkpoints", lambda *_: None)
+    for _ in range(2):
+        with pytest.raises(Reached):
+            Charged().run()
+    assert [type(stream) for stream in streams] == [SecureRandom] * 2
+    assert all(stream.is_private for stream in streams)
+    assert not torch.equal(streams[0].normals(8), streams[1].normals(8))
+
+
+def test_poisson_draws_of_two_streams_differ() -> None:
+    draws = [poisson_sample(units=500, sampling_probability=0.5, randomness=SecureRandom()) for _ in range(2)]
+    assert draws[0].tolist() != draws[1].tolist()
+    assert allocate((1.0,), (10,), noise_multiplier=2.0, allocation="flat") == (2.0,)
