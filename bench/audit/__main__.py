@@ -37,7 +37,7 @@ def main() -> int:
     def trials(full: int) -> int:
         return int(full * share)
 
-    attempts: list[Callable[[], Finding | list[Finding]]] = [
+    attempts: list[Callable[[], Finding]] = [
         lambda: attacks.plain_gaussian(trials(20_000)),
         lambda: attacks.sampled_steps(trials(2_500)),
         *(
@@ -51,16 +51,17 @@ def main() -> int:
         lambda: attacks.record_canary(trials(6_000)),
         lambda: attacks.one_run(4_000, sampled=False),
         lambda: attacks.one_run(4_000, sampled=True),
-        lambda: attacks.paper_acts_findings(trials(5_000)),
+        lambda: attacks.acts_one_batch(trials(5_000), 1.0),
+        lambda: attacks.acts_one_batch(trials(5_000), 4.0),
+        lambda: attacks.acts_ten_weights(trials(5_000)),
+        lambda: attacks.acts_epochs(max(25, trials(100))),
     ]
-    ours: list[Finding] = []
+    found: list[Finding] = []
     for attempt in attempts:
-        found = attempt()
-        several = found if isinstance(found, list) else [found]
-        print(*map(row, several), sep="\n", flush=True)
-        ours += several
-    broken = [finding for finding in ours if finding.name.startswith("ACTS")]
-    ours = [finding for finding in ours if not finding.name.startswith("ACTS")]
+        found.append(attempt())
+        print(row(found[-1]), flush=True)
+    broken = [finding for finding in found if finding.name.startswith("ACTS")]
+    ours = [finding for finding in found if not finding.name.startswith("ACTS")]
     seconds = time.monotonic() - started
     if share == 1.0:
         write(ours, broken, seconds)

@@ -78,30 +78,19 @@ def append_entry(
     """Write the next line of the chain. The caller's transaction holds the lock on the balance."""
     balance = read_balance(session, dataset_id, lock=True)
     created_at = session.execute(text("SELECT clock_timestamp()")).scalar_one()
-    seq, previous_hash = balance.entry_count + 1, bytes(balance.head_hash)
-    digest = entry_hash(
-        dataset_id=dataset_id,
-        seq=seq,
-        release_id=release_id,
-        kind=kind,
-        simple=cost.simple,
-        renyi=cost.renyi,
-        created_at=created_at,
-        previous_hash=previous_hash,
-    )
-    entry = LedgerEntry(
-        dataset_id=dataset_id,
-        seq=seq,
-        release_id=release_id,
-        kind=kind,
-        simple=cost.simple,
-        renyi=cost.renyi,
-        created_at=created_at.astimezone(dt.UTC),
-        previous_hash=previous_hash,
-        hash=digest,
-    )
+    fields = {
+        "dataset_id": dataset_id,
+        "seq": balance.entry_count + 1,
+        "release_id": release_id,
+        "kind": kind,
+        "simple": cost.simple,
+        "renyi": cost.renyi,
+        "created_at": created_at.astimezone(dt.UTC),
+        "previous_hash": bytes(balance.head_hash),
+    }
+    entry = LedgerEntry(**fields, hash=entry_hash(**fields))
     session.add(entry)
-    balance.entry_count, balance.head_hash = seq, digest
+    balance.entry_count, balance.head_hash = entry.seq, entry.hash
     session.flush()
     return entry
 

@@ -60,8 +60,8 @@ def test_label_counts(rows_per_unit: int) -> None:
 
 
 def test_sampled_steps_and_a_whole_run() -> None:
-    assert_below(attacks.sampled_steps(250), at_least=0.2)
-    assert_below(attacks.short_run(150), at_least=0.3)
+    assert_below(attacks.sampled_steps(120), at_least=0.1)
+    assert_below(attacks.short_run(120), at_least=0.25)
 
 
 def test_a_real_record() -> None:
@@ -74,13 +74,11 @@ def test_one_run(sampled: bool) -> None:
 
 
 def test_the_papers_histogram_is_broken() -> None:
-    as_published, at_four, weights, epochs = attacks.paper_acts_findings(600)
-    assert as_published.epsilon_lower > 10.0 * as_published.epsilon_claimed
-    assert at_four.epsilon_lower > 4.0 * at_four.epsilon_claimed
-    assert as_published.epsilon_direct > 4.0 * as_published.epsilon_claimed
-    assert weights.ratio > 1.2
-    assert epochs.ratio > 20.0
-    assert epochs.epsilon_direct > 20.0 * epochs.epsilon_claimed
+    for epsilon in (1.0, 4.0):
+        as_published = attacks.acts_one_batch(600, epsilon)
+        assert as_published.ratio > 4.0
+        assert as_published.epsilon_direct > 1.1 * as_published.epsilon_claimed
+    assert attacks.acts_ten_weights(4_000).ratio > 1.2
 
 
 # -- the instrument itself --------------------------------------------------------------------------------------------
@@ -101,12 +99,12 @@ def test_the_instrument_sees_noise_that_is_too_small(factor: float) -> None:
 
 
 def test_a_true_claim_is_seldom_refuted() -> None:
-    """95 %: of 200 honest mechanisms hardly ten are refuted."""
+    """95 %: of 60 honest mechanisms hardly three are refuted."""
     noise = gaussian_noise_for(2.0, attacks.DELTA)
     events = (GaussianEvent("claim", noise),)
-    findings = [attacks.judge("honest", ideal_scores(1.0 / noise, 500, seed), events) for seed in range(200)]
-    assert sum(finding.ratio > 1.0 for finding in findings) <= 10
-    assert sum((finding.epsilon_direct or 0.0) > finding.epsilon_claimed for finding in findings) <= 10
+    findings = [attacks.judge("honest", ideal_scores(1.0 / noise, 500, seed), events) for seed in range(60)]
+    assert sum(finding.ratio > 1.0 for finding in findings) <= 3
+    assert sum((finding.epsilon_direct or 0.0) > finding.epsilon_claimed for finding in findings) <= 3
 
 
 def test_clopper_pearson() -> None:

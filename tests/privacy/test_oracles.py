@@ -34,6 +34,8 @@ SETTINGS = [tuple(setting) for setting in read("settings")["settings"]]
 SCHEDULES = read("settings")["schedules"]
 TIGHT_FROM = 0.005
 """Below this ε prices are only asked to be on the safe side: the grid of the loss distribution has a least width."""
+OPACUS_ERROR = 0.02
+"""The eps_error that bench/oracles.py asks Opacus' copy for."""
 LEAST_WIDTH = 1e-5
 """That width. A step whose whole loss (about q/σ) is below it is overstated, by a fifth over a million such steps."""
 
@@ -101,18 +103,37 @@ def test_a_setting_costs_what_every_accountant_says(index):
             assert autodp["exact_epsilon"] == pytest.approx(epsilon, rel=2e-3)
     elif steps == 1:
         assert sampled_gaussian_delta(epsilon, q, noise_multiplier) <= delta
-    if "lower" in prv:
+    if "lower" in prv and not contradicted(prv, opacus):
         assert prv["lower"] <= epsilon
         if epsilon >= TIGHT_FROM:
             assert epsilon <= prv["upper"]
     if "prv_upper" in opacus:
-        assert opacus["prv_upper"] - 0.05 <= epsilon
+        assert opacus["prv_upper"] - 2.5 * OPACUS_ERROR <= epsilon
         if epsilon >= TIGHT_FROM:
             assert epsilon <= opacus["prv_upper"] * 1.002
     if epsilon >= TIGHT_FROM and q / noise_multiplier >= LEAST_WIDTH:
         # Rényi bounds are upper bounds: the tighter accountant may not exceed them by more than its grid.
         assert epsilon <= autodp["renyi_epsilon"] * 1.002
         assert epsilon <= min(map(renyi_epsilon, divergences, [delta] * len(ORDERS), ORDERS)) * 1.002
+
+
+def contradicted(prv, opacus):
+    """Whether Opacus' copy of the same algorithm, on its finer mesh, lies outside prv_accountant's own bounds.
+
+    At 100,000 steps an error of 2e-6 in a step's mean, which the algorithm corrects for, shifts ε by 0.2; two more such
+    settings it refuses itself ("discrete mean differs"). There Opacus' answer stands alone.
+    """
+    if "prv_upper" not in opacus:
+        return False
+    estimate = opacus["prv_upper"] - OPACUS_ERROR
+    return not prv["lower"] - OPACUS_ERROR / 2 <= estimate <= prv["upper"] + OPACUS_ERROR / 2
+
+
+def test_the_two_copies_of_prv_contradict_each_other_once():
+    pairs = zip(SETTINGS, read("prv")["settings"], read("opacus")["settings"], strict=True)
+    assert [s for s, prv, opacus in pairs if "lower" in prv and contradicted(prv, opacus)] == [
+        (0.05, 3.0, 100_000, 1e-8)
+    ]
 
 
 def test_enough_settings_were_answered_by_each():

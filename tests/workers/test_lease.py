@@ -8,14 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import insert, text
 
-from service.auth.models import Tenant
-from service.datasets.models import Dataset
 from service.db import transaction
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.privacy.filters import Shares
 from service.relay import requeue_stale
 from service.releases.models import Release
+from tests.bare_rows import add_bare_dataset
 from workers import lease as leases
 from workers.lease import LeaseLost
 
@@ -24,26 +23,9 @@ COST = Shares(1_000, 2_000)
 
 @pytest.fixture
 def release_id(settings):
-    tenant, dataset, release = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
+    release = uuid.uuid4()
     with transaction(settings) as session:
-        session.execute(insert(Tenant).values(id=tenant, name="t"))
-        session.execute(
-            insert(Dataset).values(
-                id=dataset,
-                tenant_id=tenant,
-                name="d",
-                schema={},
-                units=100,
-                epsilon=1.0,
-                delta=1e-6,
-                renyi_order=8,
-                renyi_capacity=0.5,
-                fingerprint=dataset.bytes,
-                storage_key="k",
-                wrapped_data_key=b"w",
-            )
-        )
-        ledger_repository.open_account(session, dataset)
+        tenant, dataset = add_bare_dataset(session)
         session.execute(
             insert(Release).values(
                 id=release,

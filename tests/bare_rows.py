@@ -1,0 +1,32 @@
+"""The least that the ledger's foreign keys ask for: a tenant, a dataset that was never uploaded, an empty account."""
+
+import uuid
+
+from sqlalchemy import insert
+
+from service.auth.models import Tenant
+from service.datasets.models import Dataset
+from service.ledger import repository
+
+
+def add_bare_dataset(session, **values):
+    """Returns (tenant id, dataset id)."""
+    tenant, dataset = uuid.uuid4(), uuid.uuid4()
+    session.execute(insert(Tenant).values(id=tenant, name=str(tenant)))
+    defaults = {
+        "id": dataset,
+        "tenant_id": tenant,
+        "name": "bare",
+        "schema": {},
+        "units": 100,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "renyi_order": 8,
+        "renyi_capacity": 0.5,
+        "fingerprint": dataset.bytes,
+        "storage_key": "k",
+        "wrapped_data_key": b"w",
+    }
+    session.execute(insert(Dataset).values({**defaults, **values}))
+    repository.open_account(session, dataset)
+    return tenant, dataset
