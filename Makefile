@@ -3,13 +3,15 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: help demo up test test-long check format constraints clean
+.PHONY: help demo up test test-long audit planted check format constraints clean
 
 help:
 	@echo "make demo         publish the example table from start to end (first run installs into .venv)"
 	@echo "make up           the whole service on this machine, data in ./imprimatur-data"
 	@echo "make test         check, then every test that needs no GPU and less than a minute"
 	@echo "make test-long    the tests that take longer"
+	@echo "make audit        attack every mechanism: what can be proven against what is claimed (docs/audits.md)"
+	@echo "make planted      put known mistakes into a copy of the tree; the tests must notice every one"
 	@echo "make check        ruff, mypy (strict), import-linter"
 	@echo "make constraints  pin every dependency anew, from pyproject.toml"
 
@@ -31,6 +33,12 @@ test: check
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -m long
+
+audit: .venv/installed
+	$(BIN)/python -m bench.audit
+
+planted: .venv/installed
+	$(BIN)/python -m bench.planted --workers $(WORKERS)
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -46,7 +46,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         threading.Thread(target=_warm_up, daemon=True).start()
         yield
 
-    app = FastAPI(title="Imprimatur", version=VERSION, description=DESCRIPTION, lifespan=lifespan)
+    app = FastAPI(
+        title="Imprimatur",
+        version=VERSION,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        responses=http_errors.OPENAPI_RESPONSES,
+    )
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
     app.add_middleware(BodyLimit, upload_limit_bytes=context.settings.upload_limit_bytes)
@@ -64,7 +70,7 @@ def _install_probes(app: FastAPI) -> None:
         """The process answers."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["probes"])
+    @app.get("/readyz", tags=["probes"], responses={503: {"description": "Not ready yet; says which part."}})
     def readyz(context: ContextOf) -> JSONResponse:
         """200 once database, relay and a consuming worker are there; 503 before."""
         parts = _parts(context)

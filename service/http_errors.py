@@ -60,6 +60,29 @@ FRAMEWORK = {
 
 MEDIA_TYPE = "application/problem+json"
 
+OPENAPI_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem (RFC 9457): `code` is stable; further members carry the values a person needs.",
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "title", "status", "detail", "code"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "title": {"type": "string"},
+                        "status": {"type": "integer"},
+                        "detail": {"type": "string"},
+                        "code": {"type": "string"},
+                    },
+                    "additionalProperties": True,
+                }
+            }
+        },
+    }
+}
+"""What every operation may answer besides its own replies."""
+
 
 def problem(status: int, code: str, detail: str, **values: Any) -> JSONResponse:
     """One problem+json reply."""

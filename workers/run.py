@@ -12,6 +12,7 @@ import logging
 import signal
 import sys
 import time
+import traceback
 import uuid
 from types import FrameType
 
@@ -38,6 +39,10 @@ logger = logging.getLogger(__name__)
 REPORT_SECONDS = 0.3
 RETRY = 75
 """EX_TEMPFAIL: nothing is wrong with the release; let another attempt continue from the checkpoint."""
+
+
+BROKEN = 1
+"""Something nobody expected; other attempts may fare better, and after the last one the release fails."""
 
 
 class NotPrivateError(RuntimeError):
@@ -197,6 +202,11 @@ def main() -> int:
     except (Unavailable, TrainingStopped) as error:
         logger.info("release %s is handed over: %s", lease.release_id, error.code)
         return RETRY
+    except Exception as error:  # noqa: BLE001 - a process's last line of defence
+        # Frames and class, never the message: a library's message may quote a cell.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        logger.error("release %s failed with %s\n%s", lease.release_id, type(error).__name__, frames)  # noqa: TRY400 - see above
+        return BROKEN
     return 0
 
 

@@ -60,11 +60,13 @@ def run_child(context: Context, lease: Lease) -> int:
             if time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + context.settings.heartbeat_seconds
                 if not _beat(context, lease):
-                    break
+                    # Lost, or just published: what the child still writes is fenced off, so it may end by itself.
+                    return child.wait(STOP_SECONDS)
             time.sleep(POLL_SECONDS)
-        else:
-            return status
+    except subprocess.TimeoutExpired:
         return _end(child)
+    else:
+        return status
     finally:
         if child.poll() is None:
             _end(child)

@@ -62,8 +62,8 @@ def judge(name: str, scores: Scores, events: Events) -> Finding:
     cut = len(scores[0]) // 5
     pilot = [score[:cut] for score in scores]
     without, with_canary = (score[cut:] for score in scores)
-    middle = _threshold(pilot, gaussian_signal)
-    tail = _threshold(pilot, lambda errors: direct_epsilon(errors, DELTA))
+    middle = _threshold(pilot, gaussian_signal, 0.15)
+    tail = _threshold(pilot, lambda errors: direct_epsilon(errors, DELTA), 0.01)
     return Finding(
         name,
         claimed_epsilon(events, DELTA),
@@ -74,8 +74,8 @@ def judge(name: str, scores: Scores, events: Events) -> Finding:
     )
 
 
-def _threshold(pilot: list[np.ndarray], goodness: Callable[[Errors], float]) -> float:
-    candidates = np.quantile(np.concatenate(pilot), np.linspace(0.01, 0.99, 99))
+def _threshold(pilot: list[np.ndarray], goodness: Callable[[Errors], float], outermost: float) -> float:
+    candidates = np.quantile(np.concatenate(pilot), np.linspace(outermost, 1.0 - outermost, 71))
     return float(max(candidates, key=lambda threshold: goodness(Errors.of(pilot[0], pilot[1], threshold))))
 
 

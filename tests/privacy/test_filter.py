@@ -256,7 +256,7 @@ def hypothesis_profile(examples, steps):
 
 def test_no_sequence_of_moves_ends_with_both_accounts_above_capacity(settings):
     machine = type("Machine", (Adversary,), {"settings": settings, "ended": []})
-    run_state_machine_as_test(machine, settings=hypothesis_profile(60, 30))
+    run_state_machine_as_test(machine, settings=hypothesis_profile(40, 25))
 
 
 def test_the_worst_sequences_found_keep_the_promise_in_numbers(settings):
@@ -267,7 +267,7 @@ def test_the_worst_sequences_found_keep_the_promise_in_numbers(settings):
     chosen by looking at outputs, and it is used as a measurement only.
     """
     machine = type("Machine", (BuyerOfReleases,), {"settings": settings, "ended": []})
-    run_state_machine_as_test(machine, settings=hypothesis_profile(40, 20))
+    run_state_machine_as_test(machine, settings=hypothesis_profile(25, 15))
     found = [*machine.ended, *greedy_sequences()]
     assert {(simple, renyi) for simple, renyi, _ in found} >= {(True, True), (True, False), (False, True)}
     assert not any(not simple and not renyi for simple, renyi, _ in found)

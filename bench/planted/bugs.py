@@ -1,0 +1,529 @@
+"""The mistakes. Edits quote the source literally: when it changes, `tests/privacy/test_planted.py` says so at once."""
+
+from __future__ import annotations
+
+from bench.planted.harness import Bug
+
+NOISE = "workers/mechanism/noise.py"
+CLIPPING = "workers/mechanism/clipping.py"
+SAMPLING = "workers/mechanism/sampling.py"
+RANDOM = "workers/mechanism/secure_random.py"
+THRESHOLDS = "workers/mechanism/thresholds.py"
+LABELS = "workers/mechanism/label_counts.py"
+VMAP = "workers/mechanism/gradients.py"
+OUTER = "workers/mechanism/outer_products.py"
+IDPGAN = "workers/methods/idpgan.py"
+PLAN = "workers/plan.py"
+RUN = "workers/run.py"
+TRAINING = "workers/training.py"
+ENCODING = "workers/encoding/table.py"
+EVENTS = "service/privacy/events.py"
+CALIBRATION = "service/privacy/calibration.py"
+ACCOUNTING = "service/privacy/accounting.py"
+FILTERS = "service/privacy/filters.py"
+
+T_NOISE = "tests/workers/mechanism/test_noise.py"
+T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
+T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
+T_LABELS = "tests/workers/mechanism/test_label_counts.py"
+T_IDPGAN = "tests/workers/methods/test_idpgan.py"
+T_PLAN = "tests/workers/test_plan.py"
+T_TRAINING = "tests/workers/test_training.py"
+T_TABLE = "tests/workers/encoding/test_table.py"
+T_CALIBRATION = "tests/service/privacy/test_calibration.py"
+T_ORACLES = "tests/privacy/test_oracles.py"
+T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
+T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
+
+BUGS: tuple[Bug, ...] = (
+    # -- noise
+    Bug(
+        "noise divided by the number of groups",
+        ((NOISE, "noise_std_of = {tensor: std for", "noise_std_of = {tensor: std / len(private.groups) for"),),
+        (T_NOISE,),
+    ),
+    Bug(
+        "equal share without √K over the groups",
+        ((NOISE, "noise_multiplier * math.sqrt(len(sensitivities)) * c", "noise_multiplier * c"),),
+        (T_NOISE,),
+    ),
+    Bug(
+        "least noise without the sum over the groups",
+        ((NOISE, "d**-0.25 * total for", "d**-0.25 * math.sqrt(c * math.sqrt(d)) for"),),
+        (T_NOISE,),
+    ),
+    Bug(
+        "flat noise from the largest clip norm alone",
+        ((NOISE, "math.sqrt(sum(c * c for c in sensitivities))", "max(sensitivities)"),),
+        (T_NOISE,),
+    ),
+    Bug(
+        "noise on the mean, scaled for a mean of the square of the batch",
+        (
+            (
+                IDPGAN,
+                "noised = release(\n            clipped.sum,",
+                (
+                    "from workers.mechanism import PrivateSum\n"
+                    "        size = self.expected_units\n"
+                    "        mean = PrivateSum(\n"
+                    "            tuple(value / size for value in clipped.sum.values),\n"
+                    "            clipped.sum.groups,\n"
+                    "            tuple(c / size**2 for c in clipped.sum.sensitivities),\n"
+                    "        )\n"
+                    "        noised = release(\n            mean,"
+                ),
+            ),
+            (IDPGAN, "(total / self.expected_units).to", "total.to"),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_noise_of_every_group_of_the_real_step",),
+    ),
+    Bug(
+        "noise smaller than the price list says",
+        (
+            (
+                IDPGAN,
+                "noise_multiplier=noise.gradient_noise_multiplier,",
+                "noise_multiplier=0.9 * noise.gradient_noise_multiplier,",
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_noise_of_every_group_of_the_real_step",),
+    ),
+    Bug(
+        "no noise on an empty draw",
+        ((IDPGAN, "for total in noised]", "for total in (noised if len(drawn) else clipped.sum.values)]"),),
+        (T_IDPGAN,),
+    ),
+    # -- normaliser and draw
+    Bug(
+        "normaliser is the drawn batch size",
+        ((IDPGAN, "(total / self.expected_units)", "(total / max(1, len(drawn)))"),),
+        (f"{T_DISTRIBUTIONS}::test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw",),
+    ),
+    Bug(
+        "the drawn batch size is logged",
+        (
+            (
+                IDPGAN,
+                "        clipped = clip_and_sum(",
+                '        __import__("logging").getLogger(__name__).info("drew %d", len(drawn))\n        clipped = clip_and_sum(',
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_no_visible_quantity_depends_on_the_size_of_the_draw",),
+    ),
+    Bug(
+        "the drawn batch size is in the checkpoint",
+        (
+            (
+                IDPGAN,
+                "        clipped = clip_and_sum(",
+                "        self.drawn = len(drawn)\n        clipped = clip_and_sum(",
+            ),
+            (IDPGAN, '"is_private": self.is_private,', '"is_private": self.is_private, "drawn": self.drawn,'),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_no_visible_quantity_depends_on_the_size_of_the_draw",),
+    ),
+    Bug(
+        "shuffled batches of one size accounted as Poisson",
+        (
+            (
+                SAMPLING,
+                "    expected = units * sampling_probability\n",
+                (
+                    "    size = round(units * sampling_probability)\n"
+                    "    return np.sort(randomness.uniforms(units).numpy().argsort()[:size])\n"
+                    "    expected = units * sampling_probability\n"
+                ),
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_the_draw_is_poisson",),
+    ),
+    Bug(
+        "an empty batch is drawn again",
+        (
+            (
+                SAMPLING,
+                "    return indices[indices < units]",
+                (
+                    "    if not (indices < units).any():\n"
+                    "        return poisson_sample(\n"
+                    "            units=units, sampling_probability=sampling_probability, randomness=randomness\n"
+                    "        )\n"
+                    "    return indices[indices < units]"
+                ),
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_empty_draws_are_as_frequent_as_they_should_be_and_are_steps",),
+    ),
+    Bug(
+        "one draw used for two steps",
+        (
+            (
+                IDPGAN,
+                "        clipped = clip_and_sum(",
+                '        if self.plan.steps_done % 2 == 0 and hasattr(self, "last"):\n            drawn = self.last\n        self.last = drawn\n        clipped = clip_and_sum(',
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_the_draw_is_poisson",),
+    ),
+    # -- clipping
+    Bug(
+        "clipping after the sum instead of before",
+        (
+            (
+                CLIPPING,
+                "weights[:, list(group)] = torch.where(contributes, factor, 0.0).unsqueeze(1)",
+                "weights[:, list(group)] = torch.where(contributes, 1.0, 0.0).double().unsqueeze(1)",
+            ),
+            (
+                CLIPPING,
+                "    private = PrivateSum(",
+                (
+                    "    for group, clip_norm in zip(groups, clip_norms, strict=True):\n"
+                    "        norm = math.sqrt(sum(float(totals[t].square().sum()) for t in group))\n"
+                    "        for t in group:\n"
+                    "            totals[t] *= min(1.0, clip_norm * max(1, units) / max(norm, 1e-300))\n"
+                    "    private = PrivateSum("
+                ),
+            ),
+        ),
+        (T_CONTRACTS,),
+    ),
+    Bug(
+        "gradient penalty left out of the clipped part",
+        (
+            (IDPGAN, "gradient_penalty=order.gradient_penalty)", "gradient_penalty=0.0)"),
+            (
+                IDPGAN,
+                "        if not self.loss.paired:\n            # Separate",
+                (
+                    "        if len(drawn):\n"
+                    "            batch = self._critic_batch(drawn)\n"
+                    "            between = (batch.mix * batch.real + (1.0 - batch.mix) * batch.fake).requires_grad_()\n"
+                    "            (slope,) = torch.autograd.grad(self.critic(between).sum(), between, create_graph=True)\n"
+                    "            penalty = self.order.gradient_penalty * ((slope.norm(dim=1) - 1.0) ** 2).mean()\n"
+                    "            extra = torch.autograd.grad(penalty, self.tensors, materialize_grads=True)\n"
+                    "            gradients = [a + b for a, b in zip(gradients, extra, strict=True)]\n"
+                    "        if not self.loss.paired:\n            # Separate"
+                ),
+            ),
+        ),
+        (f"{T_DISTRIBUTIONS}::test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw",),
+    ),
+    Bug(
+        "each row of a unit clipped for itself",
+        (
+            (
+                IDPGAN,
+                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.table.max_rows_per_unit),",
+                "unit_of_row=torch.arange(len(codes), device=self.device),",
+            ),
+            (IDPGAN, "            units=len(units),\n", "            units=len(codes),\n"),
+            (IDPGAN, "most_units=min(table.units,", "most_units=table.max_rows_per_unit * min(table.units,"),
+        ),
+        (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),
+    ),
+    Bug(
+        "a non-finite gradient zeroed after the sum",
+        (
+            (VMAP, "return self.usable & (self.tensor_norms <= LARGEST_NORM).all(dim=1)", "return self.usable"),
+            (
+                VMAP,
+                "total = weights[:, index] @ rows.double()",
+                "total = (weights[:, index] @ rows.double()).nan_to_num(0.0, 0.0, 0.0)",
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_gradients_and_histograms_of_one_step",),
+    ),
+    Bug(
+        "one non-finite row dropped, the rest of its unit kept unclipped",
+        (
+            (
+                VMAP,
+                "rows = torch.where(self.contributes.unsqueeze(1), gradient.flatten(1), 0.0)",
+                "rows = gradient.flatten(1).nan_to_num(0.0)",
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_gradients_and_histograms_of_one_step",),
+    ),
+    Bug(
+        "Gram norms without regard to cancellation, in float32",
+        (
+            (
+                OUTER,
+                "left, right = self.left.transpose(0, 1).double(), self.right.transpose(0, 1).double()",
+                "left, right = self.left.transpose(0, 1), self.right.transpose(0, 1)",
+            ),
+            (
+                OUTER,
+                "torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)",
+                "squared.clamp(min=0.0).sqrt().double()",
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_other_units_rounding_is_inside_the_sensitivity", T_CONTRACTS),
+    ),
+    Bug(
+        "clip norm not shrunk for rounding",
+        ((CLIPPING, "SHRINK = 1.0 - 1e-6", "SHRINK = 1.0"),),
+        (T_CONTRACTS,),
+    ),
+    Bug(
+        "rounding of the whole sum not divided out",
+        ((CLIPPING, "clip_norm / (1.0 + sum_rounding(bounds)) for", "clip_norm for"),),
+        (f"{T_CONTRACTS}::test_the_bound_on_rounding_is_divided_out_of_every_clip_norm",),
+    ),
+    Bug(
+        "the sum accumulated in float32",
+        (
+            (
+                OUTER,
+                "return left.flatten(0, 1).T @ right.flatten(0, 1)",
+                "return (left.flatten(0, 1).float().T @ right.flatten(0, 1).float()).double()",
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_other_units_rounding_is_inside_the_sensitivity",),
+    ),
+    Bug(
+        "places of rows depend on how many the other units have",
+        (
+            (
+                IDPGAN,
+                "        codes[there] = self.table.codes[rows[there]]\n",
+                (
+                    '        order = np.argsort(~there.any(axis=1), kind="stable")\n'
+                    "        codes[there[order]] = self.table.codes[rows[order][there[order]]]\n"
+                ),
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_rows_of_one_unit_do_not_move_the_others_by_a_single_bit", T_CONTRACTS),
+    ),
+    # -- histograms and label counts
+    Bug(
+        "histogram bins from the batch",
+        (
+            (
+                THRESHOLDS,
+                "    tensors = tensor_norms.shape[1]\n",
+                (
+                    "    tensors = tensor_norms.shape[1]\n"
+                    "    edges = torch.linspace(0.0, 1.0, len(edges), dtype=torch.float64) * tensor_norms.max() if len(tensor_norms) else edges\n"
+                ),
+            ),
+        ),
+        (f"{T_CONTRACTS}::test_gradients_and_histograms_of_one_step",),
+    ),
+    Bug(
+        "histogram charged once for M tensors",
+        ((THRESHOLDS, "math.nextafter(math.sqrt(tensors), math.inf)", "1.0"),),
+        (f"{T_CONTRACTS}::test_histograms_of_any_number_of_tensors",),
+    ),
+    Bug(
+        "histogram not charged",
+        (
+            (
+                EVENTS,
+                "        precision = self.gradient_noise_multiplier**-2 + self.histogram_noise_multiplier**-2\n",
+                "        precision = self.gradient_noise_multiplier**-2\n",
+            ),
+        ),
+        (f"{T_CALIBRATION}::test_histogram_and_gradient_on_one_batch_are_one_gaussian",),
+    ),
+    Bug(
+        "label counts not charged",
+        (
+            (
+                CALIBRATION,
+                "    if order.condition_on is not None:\n        events.append",
+                "    if False:\n        events.append",
+            ),
+            (IDPGAN, "noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)", "noise_multiplier = 10.0"),
+        ),
+        (f"{T_CALIBRATION}::test_label_counts_are_charged_only_when_bought",),
+    ),
+    Bug(
+        "label counts of a unit with more rows than its maximum",
+        ((LABELS, "        counted &= place_in_unit < max_rows_per_unit\n", ""),),
+        (T_LABELS,),
+    ),
+    Bug(
+        "label counts of a unit with many rows noised as for one",
+        ((LABELS, "1.0 if unit_starts is None else float(max_rows_per_unit)", "1.0"),),
+        (T_LABELS,),
+    ),
+    # -- reading rows that nobody paid for
+    Bug(
+        "generator step reads real rows",
+        (
+            (
+                IDPGAN,
+                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        loss = -",
+                (
+                    "conditions = self._drawn_conditions(self.generator_batch)\n"
+                    "        if conditions is not None:\n"
+                    "            labels = self.table.codes[: len(conditions), self.condition_index].astype(np.int64)\n"
+                    "            conditions = torch.from_numpy(np.resize(labels, len(conditions)))\n"
+                    "        records = self._fakes(self.generator, conditions)\n        loss = -"
+                ),
+            ),
+        ),
+        (f"{T_IDPGAN}::test_the_generator_step_reads_no_row",),
+    ),
+    Bug(
+        "bounds from the data",
+        (
+            (
+                ENCODING,
+                "        edges = np.asarray(self.edges, dtype=np.float64)\n",
+                (
+                    "        values = series.drop_nulls().to_numpy().astype(np.float64)\n"
+                    "        values = values[np.isfinite(values)] if len(values) else np.zeros(1)\n"
+                    "        edges = np.linspace(values.min(initial=0), values.max(initial=1), len(self.edges or ()))\n"
+                ),
+            ),
+        ),
+        (f"{T_TABLE}::test_values_outside_the_range_are_clamped", T_TABLE),
+    ),
+    # -- steps and the list
+    Bug(
+        "one step more than priced",
+        (
+            (PLAN, "if self.position >= self._length:", "if self.position > self._length:"),
+            (
+                PLAN,
+                "        return self._events[self._index]\n",
+                "        return self._events[min(self._index, len(self._events) - 1)]\n",
+            ),
+            (
+                PLAN,
+                "        event = self._events[self._index]\n        self.position",
+                "        event = self._events[min(self._index, len(self._events) - 1)]\n        self.position",
+            ),
+        ),
+        (T_PLAN,),
+    ),
+    Bug(
+        "a resumed run begins before its checkpoint",
+        ((IDPGAN, 'self.plan.resume(values["position"])', 'self.plan.resume(max(0, values["position"] - 1))'),),
+        (f"{T_IDPGAN}::test_a_checkpoint_restores_everything_but_the_noise",),
+    ),
+    Bug(
+        "a resumed run buys its labels again",
+        (
+            (
+                TRAINING,
+                "        method.restore(Checkpoint.from_bytes(saved))\n",
+                (
+                    "        method.restore(Checkpoint.from_bytes(saved))\n"
+                    "        method.plan, resumed = Plan(plan._events), plan\n"
+                    "        method.buy_label_frequencies()\n"
+                    "        method.plan = resumed\n"
+                ),
+            ),
+        ),
+        (f"{T_TRAINING}::test_a_stopped_run_resumes_where_its_checkpoint_was",),
+    ),
+    Bug(
+        "an early stop settled at one step less than ran",
+        ((ACCOUNTING, "    left = steps\n", "    left = steps - 1\n"),),
+        (f"{T_CALIBRATION}::test_a_cut_list_costs_less_and_keeps_the_labels",),
+    ),
+    # -- prices
+    Bug(
+        "price rounded down",
+        (
+            (
+                FILTERS,
+                "return min(LARGEST_COST, math.ceil(share * NANO))",
+                "return min(LARGEST_COST, math.floor(share * NANO))",
+            ),
+        ),
+        (f"{T_CALIBRATION}::test_costs_round_up_and_decimals_mean_themselves",),
+    ),
+    Bug(
+        "Rényi price rounded down",
+        (
+            (FILTERS, "math.ceil(Fraction(ratio) * NANO)", "math.floor(Fraction(ratio) * NANO)"),
+            (FILTERS, "* (1.0 + ROUNDING_GUARD)", ""),
+        ),
+        (f"{T_CALIBRATION}::test_the_renyi_share_is_dp_accountings_divergence_rounded_up", T_ORACLES),
+    ),
+    Bug(
+        "α* chosen afterwards, the cheapest order for this release",
+        (
+            (
+                CALIBRATION,
+                "    divergence = renyi_divergence(events, budget.renyi_order)\n",
+                (
+                    "    from service.privacy.accounting import RENYI_ORDERS\n"
+                    "    from service.privacy.filters import renyi_capacity\n\n"
+                    "    capacities = {a: renyi_capacity(budget.epsilon, budget.delta / 2.0, a) for a in RENYI_ORDERS}\n"
+                    "    divergence = min(\n"
+                    "        renyi_divergence(events, a) / room * budget.renyi_capacity for a, room in capacities.items() if room > 0\n"
+                    "    )\n"
+                ),
+            ),
+        ),
+        (f"{T_CALIBRATION}::test_the_renyi_share_is_dp_accountings_divergence_rounded_up",),
+    ),
+    Bug(
+        "both accounts own the whole of δ",
+        (
+            (
+                FILTERS,
+                "    capacity = renyi_capacity(epsilon, delta / 2.0, order)\n",
+                "    capacity = renyi_capacity(epsilon, delta, order)\n",
+            ),
+        ),
+        (f"{T_CALIBRATION}::test_capacity_and_epsilon_are_inverse_and_the_order_is_the_best_of_the_grid",),
+    ),
+    Bug(
+        "amplification counted twice",
+        (
+            (
+                EVENTS,
+                "dp_accounting.PoissonSampledDpEvent(sampling_probability, gaussian)",
+                "dp_accounting.PoissonSampledDpEvent(sampling_probability**2, gaussian)",
+            ),
+        ),
+        (f"{T_CALIBRATION}::test_the_price_hits_the_requested_epsilon_from_below_within_one_percent",),
+    ),
+    Bug(
+        "a negative divergence passes as a price",
+        ((ACCOUNTING, "if not math.isfinite(value) or value < 0.0:", "if not math.isfinite(value):"),),
+        (T_ORACLES,),
+    ),
+    # -- randomness
+    Bug(
+        "seed fixed in the stream",
+        (
+            (
+                RANDOM,
+                "        self.is_private = True\n        self._start(os.urandom(KEY_BYTES))",
+                "        self.is_private = True\n        self._start(bytes(KEY_BYTES))",
+            ),
+        ),
+        (T_RANDOM,),
+    ),
+    Bug(
+        "seed fixed in the worker, and published",
+        (
+            (RUN, "                SecureRandom(),\n", "                SecureRandom.from_test_seed(0),\n"),
+            (RUN, "        if not trained.is_private:\n", "        if False:\n"),
+        ),
+        (
+            f"{T_DISTRIBUTIONS}::test_a_generator_trained_on_test_noise_is_not_published",
+            f"{T_DISTRIBUTIONS}::test_a_release_trains_with_a_fresh_stream_of_the_operating_system",
+        ),
+    ),
+    Bug(
+        "a fork goes on with its parent's stream",
+        (
+            (
+                RANDOM,
+                "        if self.is_private and os.getpid() != self._process:\n            self._start(os.urandom(KEY_BYTES))\n",
+                "",
+            ),
+        ),
+        (T_RANDOM,),
+    ),
+)

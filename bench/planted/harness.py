@@ -1,0 +1,97 @@
+"""Plant one bug in a copy of the tree, run the tests that should notice, tell which one did."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("service", "workers", "tests", "bench", "migrations", "pyproject.toml")
+TIMEOUT_SECONDS = 240.0
+
+Edit = tuple[str, str, str]
+"""(file, text that occurs there exactly once, what it becomes)"""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One mistake as edits of the source, and the quickest tests that must notice it."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`caught_by` is the first failing test, or None where all passed or the tests did not even run."""
+
+    caught_by: str | None
+    seconds: float
+    output: str
+
+
+def copy_tree(folder: Path) -> Path:
+    """A copy to plant in; the checkout itself is never touched."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__", "results", ".*"))
+        else:
+            shutil.copy(source, tree / name)
+    return tree
+
+
+def planted(text: str, old: str, new: str, where: str) -> str:
+    if text.count(old) != 1:
+        raise ValueError(f"{where}: the text to replace occurs {text.count(old)} times; bring bench/planted up to date")
+    return text.replace(old, new)
+
+
+def try_bug(tree: Path, bug: Bug) -> Outcome:
+    """Apply the edits, run the tests, put the files back."""
+    originals = {file: (tree / file).read_text(encoding="utf-8") for file, _, _ in bug.edits}
+    try:
+        for file, old, new in bug.edits:
+            text = (tree / file).read_text(encoding="utf-8")
+            (tree / file).write_text(planted(text, old, new, f"{bug.name}, {file}"), encoding="utf-8")
+        return run_tests(tree, bug.tests)
+    finally:
+        for file, text in originals.items():
+            (tree / file).write_text(text, encoding="utf-8")
+
+
+def run_tests(tree: Path, tests: Iterable[str]) -> Outcome:
+    """Exit status 1 is a failed test; anything else (a syntax error, no such test) is not a catch."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "IMPRIMATUR_"))}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    command = [sys.executable, "-m", "pytest", "-x", "-rf", "--tb=line", "-p", "no:cacheprovider", *tests]
+    started = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    failed = re.search(r"^FAILED (\S+?)(?: - |$|\[)", done.stdout, re.MULTILINE)
+    caught_by = failed.group(1) if done.returncode == 1 and failed else None
+    return Outcome(caught_by, time.monotonic() - started, done.stdout + done.stderr)
+
+
+def imports_from(tree: Path) -> str:
+    """Where `workers` comes from when tests run in the copy; guards against an installed checkout shadowing it."""
+    command = [sys.executable, "-c", "import workers, service; print(workers.__file__, service.__file__)"]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
+    return done.stdout
