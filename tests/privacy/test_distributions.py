@@ -5,6 +5,7 @@ Streams are seeded here, so that the tests are repeatable; the last part shows t
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import multiprocessing
@@ -33,7 +34,7 @@ from workers.methods import idpgan
 from workers.methods.idpgan import Idpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
-from workers.training import train
+from workers.training import TrainingStopped, train
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +130,45 @@ def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
     assert np.std(noise) == pytest.approx(35.0, rel=0.03)
 
 
+def test_what_is_released_is_the_list_and_nothing_else() -> None:
+    """Every release of a run, and of one that stops and resumes: its noise multiplier is the next on the price list."""
+    order = order_for(0.5, 9, condition_on="label", thresholds={"kind": "adaptive", "every_steps": 2})
+    events = (
+        GaussianEvent("label_counts", 5.0),
+        *(SampledStepEvent(0.5, 3.0 - step / 4, 8.0 if step % 2 == 0 else None, 1) for step in range(9)),
+    )
+    wanted = [5.0]
+    for event in events[1:]:
+        wanted += [event.gradient_noise_multiplier] + [8.0] * (event.histogram_noise_multiplier is not None)
+    store = Store()
+
+    def multipliers_of(stop_after: int) -> list[float]:
+        seen: list[int] = []
+        with listening() as heard, contextlib.suppress(TrainingStopped):
+            train(
+                order,
+                Plan(events),
+                null_table(8, np.arange(4)),
+                DOMAIN,
+                SecureRandom.from_test_seed(1),
+                on_progress=seen.append,
+                checkpoints=store,
+                should_stop=lambda: len(seen) == stop_after,
+                checkpoint_every_steps=2,
+            )
+        released = zip(heard.sums, heard.noise_stds, strict=True)
+        return [
+            sum((c / s) ** 2 for c, s in zip(private.sensitivities, stds, strict=True)) ** -0.5
+            for private, stds in released
+        ]
+
+    assert multipliers_of(stop_after=-1) == pytest.approx(wanted)
+    store.saved.clear()
+    assert multipliers_of(stop_after=5) == pytest.approx(wanted[:9])  # labels, 5 gradients, 3 histograms
+    # The checkpoint was taken after step 4: step 5 is run again, with fresh noise, and nothing of it was ever visible.
+    assert multipliers_of(stop_after=-1) == pytest.approx(wanted[7:])
+
+
 # -- the draw ---------------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +246,7 @@ class Store:
         self.saved.append(checkpoint)
 
     def get(self) -> bytes | None:
-        return None
+        return self.saved[-1] if self.saved else None
 
 
 def everything_visible(
