@@ -102,7 +102,7 @@ def _refuted(errors: Errors, events: Events) -> bool:
         curve = float(stats.norm.cdf(stats.norm.isf(alpha) - math.sqrt(precision)))
         return beta < curve
     # f(α) = sup_ε max(1 - δ(ε) - e^ε·α, e^-ε·(1 - δ(ε) - α)); PLD's δ(ε) is from above, so f is from below.
-    delta = np.asarray(pld_of(events).get_delta(list(EPSILON_GRID)))  # type: ignore[arg-type]
+    delta = np.asarray(pld_of(events).get_delta(list(EPSILON_GRID)))
     growth = np.exp(EPSILON_GRID)
     return beta < float(max((1.0 - delta - growth * alpha).max(), ((1.0 - delta - alpha) / growth).max()))
 

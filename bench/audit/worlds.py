@@ -67,7 +67,7 @@ def listening() -> Iterator[Wiretap]:
         heard.noise_stds.append(stds)
         return noised
 
-    idpgan.release = release  # type: ignore[assignment]
+    idpgan.release = release
     try:
         yield heard
     finally:

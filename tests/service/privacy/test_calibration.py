@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import dp_accounting
+import numpy as np
 import pytest
 from dp_accounting import pld, rdp
 
@@ -191,3 +192,11 @@ def test_an_order_that_no_noise_can_make_affordable_is_unpriceable():
         price_order(
             order(epsilon=1e-7, sampling_probability=1.0, steps=1_000_000), units=100, budget=open_budget(1.0, 1e-6)
         )
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, math.nan, math.inf])
+def test_a_divergence_that_is_no_number_is_never_a_price(monkeypatch, wrong):
+    """dp_accounting only warns on a negative divergence and then reports ε = 0."""
+    monkeypatch.setattr(rdp.RdpAccountant, "rdp", property(lambda _: np.array([wrong])))
+    with pytest.raises(Unpriceable):
+        renyi_divergence((SampledStepEvent(0.1, 1.0, None, 1),), 8)
