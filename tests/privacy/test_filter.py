@@ -48,6 +48,7 @@ from service.privacy.calibration import price_order
 from service.privacy.events import steps_in, to_dp_event
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, simple_cost
 from service.privacy.orders import IdpganOrder
+from tests.bare_rows import add_bare_dataset
 
 BUDGET = open_budget(2.0, 1e-5)
 UNITS = 20_000
@@ -218,27 +219,15 @@ class Adversary(RuleBasedStateMachine):
 
 
 def new_dataset(settings):
-    tenant, dataset = uuid.uuid4(), uuid.uuid4()
     with transaction(settings) as session:
-        session.execute(insert(Tenant).values(id=tenant, name=str(tenant)))
-        session.execute(
-            insert(Dataset).values(
-                id=dataset,
-                tenant_id=tenant,
-                name="d",
-                schema={},
-                units=UNITS,
-                epsilon=BUDGET.epsilon,
-                delta=BUDGET.delta,
-                renyi_order=BUDGET.renyi_order,
-                renyi_capacity=BUDGET.renyi_capacity,
-                fingerprint=dataset.bytes,
-                storage_key="k",
-                wrapped_data_key=b"w",
-            )
-        )
-        repository.open_account(session, dataset)
-    return dataset
+        return add_bare_dataset(
+            session,
+            units=UNITS,
+            epsilon=BUDGET.epsilon,
+            delta=BUDGET.delta,
+            renyi_order=BUDGET.renyi_order,
+            renyi_capacity=BUDGET.renyi_capacity,
+        )[1]
 
 
 class BuyerOfReleases(Adversary):
