@@ -111,16 +111,6 @@ class Secrets:
         except (InvalidTag, ValueError):
             raise Tampered("The data key does not belong to this dataset and this secret key file.") from None
 
-    @staticmethod
-    def encrypt_file(source: Path, destination: Path, data_key: bytes) -> None:
-        """Encrypt a file under a data key; see the function of the same name."""
-        encrypt_file(source, destination, data_key)
-
-    @staticmethod
-    def decrypt_file(source: Path, destination: Path, data_key: bytes) -> None:
-        """Decrypt a file under a data key; see the function of the same name."""
-        decrypt_file(source, destination, data_key)
-
     # certificates
 
     def sign(self, document: Any) -> str:
@@ -132,12 +122,6 @@ class Secrets:
         """The raw Ed25519 public key, base64: what a stranger needs to check a certificate."""
         raw = self._signing_key().public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
         return base64.b64encode(raw).decode()
-
-    @property
-    def public_key_pem(self) -> str:
-        """The same public key as PEM, for openssl and the like."""
-        encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        return self._signing_key().public_key().public_bytes(encoding, form).decode()
 
     def _signing_key(self) -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self._subkey("certificates"))

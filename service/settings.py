@@ -33,7 +33,6 @@ class Settings(BaseSettings):
     heartbeat_seconds: float = Field(10.0, description="How often a worker renews its claim.")
     max_attempts: int = Field(3, description="Claims of one release before it is failed; the charge stands.")
     relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the outbox.")
-    checkpoint_seconds: float = Field(30.0, description="Time between two checkpoints of a training.")
     database_pool_size: int = Field(10, description="Connections one process keeps.")
     scratch_dir: Path | None = Field(
         None, description="Where uploads and decrypted rows lie for seconds; default: the system's."

@@ -40,9 +40,8 @@ def authenticate(session: Session, key_secrets: Secrets, authorization: str | No
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("send your API key as 'Authorization: Bearer <key>'")
-    digest = key_secrets.api_key_digest(key.strip())
-    found = repository.find_live_key(session, digest)
-    if found is None or not secrets.compare_digest(bytes(found.digest), digest):
+    found = repository.find_live_key(session, key_secrets.api_key_digest(key.strip()))
+    if found is None or not key_secrets.matches_api_key(key.strip(), bytes(found.digest)):
         raise Unauthenticated("this API key is not known or was revoked")
     return Principal(found.tenant_id, found.id, found.scope)  # type: ignore[arg-type]  # the CHECK allows only scopes
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 GENESIS = bytes(32)
-KINDS = ("reserve", "post", "void", "settle")
 
 
 class Entry(Protocol):

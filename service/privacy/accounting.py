@@ -16,7 +16,6 @@ from service.errors import Unpriceable
 from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
 
 ADJACENCY = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
-ACCOUNTANT = "dp_accounting 0.6"
 RENYI_ORDERS: tuple[int, ...] = (*range(2, 65), *(2**power for power in range(7, 17)))
 """Grid from which a dataset's one order α* is fixed when it is created.
 
