@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.limits import IngestLimits
 from service.errors import InvalidFile, InvalidInput, TooLarge
 
@@ -44,19 +45,26 @@ class IngestedTable:
 
 def ingest_table(
     path: Path,
-    schema: TableSchema,
+    schema: DeclaredSchema,
     *,
     privacy_unit: PrivacyUnit | None,
     limits: IngestLimits,
     workdir: Path,
     fingerprint_key: bytes,
 ) -> IngestedTable:
-    """Check the file against the schema and write `workdir/canonical.parquet`, in the clear: encrypt it, then delete it.
+    """Check the file against the schema and write its canonical form in the clear: encrypt it, then delete it.
 
+    A table becomes `workdir/canonical.parquet`, images `workdir/canonical.images` (`image_file.py`).
     Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
     """
-    _check_unit(schema, privacy_unit)
-    canonical_path = workdir / "canonical.parquet"
+    names: tuple[str, ...]
+    if isinstance(schema, ImageSchema):
+        if privacy_unit is not None:
+            raise InvalidInput("Each image is its own privacy unit; leave privacy_unit out.", where="privacy_unit")
+        canonical_path, names = workdir / "canonical.images", ()
+    else:
+        _check_unit(schema, privacy_unit)
+        canonical_path, names = workdir / "canonical.parquet", schema.names
     job = {
         "path": str(path.absolute()),
         "canonical_path": str(canonical_path.absolute()),
@@ -76,7 +84,7 @@ def ingest_table(
         canonical_path=canonical_path,
         rows=table["rows"],
         units=table["units"],
-        columns=schema.names,
+        columns=names,
         fingerprint=bytes.fromhex(table["fingerprint"]),
         notices=tuple(table["notices"]),
     )

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from service.datasets.image_schema import ImageSchema, is_image_schema
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.table_schema import TableSchema
 from service.db import Base
@@ -17,7 +18,7 @@ from service.privacy.filters import Budget
 
 
 class Dataset(Base):
-    """One uploaded table. The rows can be erased; this row and the ledger stay."""
+    """One uploaded table or set of images. The rows can be erased; this row and the ledger stay."""
 
     __tablename__ = "datasets"
 
@@ -40,6 +41,11 @@ class Dataset(Base):
     @property
     def table_schema(self) -> TableSchema:
         return TableSchema.model_validate(self.schema)
+
+    @property
+    def image_schema(self) -> ImageSchema | None:
+        """None where the dataset is a table."""
+        return ImageSchema.model_validate(self.schema) if is_image_schema(self.schema) else None
 
     @property
     def unit(self) -> PrivacyUnit | None:

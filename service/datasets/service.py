@@ -18,6 +18,7 @@ from service.auth.service import Principal
 from service.context import Context
 from service.crypto import encrypt_file
 from service.datasets import repository
+from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
 from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
@@ -30,7 +31,6 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
-from service.datasets.table_schema import TableSchema, parse_table_schema
 from service.errors import DuplicateRows, InvalidInput
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
@@ -48,7 +48,7 @@ class Declaration:
     """Everything the owner says about a table before it is read."""
 
     name: str
-    schema: TableSchema
+    schema: DeclaredSchema
     budget: BudgetRequest
     privacy_unit: PrivacyUnit | None
 
@@ -64,9 +64,9 @@ def parse_declaration(*, schema: str, budget: str, name: str | None, privacy_uni
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
         raise InvalidInput(f"{where}: {first['msg']}", where=where) from None
-    table_schema = parse_table_schema(parse_json(schema, "schema"))
+    declared = parse_schema(parse_json(schema, "schema"))
     unit = None if privacy_unit is None else parse_privacy_unit(parse_json(privacy_unit, "privacy_unit"))
-    return Declaration(name, table_schema, budget_request, unit)
+    return Declaration(name, declared, budget_request, unit)
 
 
 def parse_json(text: str, where: str) -> Any:

@@ -80,7 +80,7 @@ def _upload_and_order(
         privacy_unit=upload.fields.get("privacy_unit"),
     )
     document = datasets.parse_json(upload.required("order"), "order")
-    parse_order(document)
+    service.check_against_schema(parse_order(document), declaration.schema)
     dataset, _ = datasets.create(context, principal, upload.path, declaration)
     try:
         return dataset, service.order_release(context, principal, dataset.id, document, idempotency_key)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from service.auth.service import Principal
 from service.context import Context
 from service.datasets import repository as datasets
+from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.models import Dataset
 from service.errors import Gone, IdempotencyConflict, InvalidInput, InvalidOrder, NotCancellable, NotReady
 from service.ledger import repository as ledger_repository
@@ -33,7 +34,7 @@ def price(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
     with context.transaction() as session:
         dataset = datasets.find(session, principal.tenant_id, dataset_id)
         left = ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
-    _check_against_schema(order, dataset)
+    check_against_schema(order, dataset.image_schema or dataset.table_schema)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -145,10 +146,13 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def _check_against_schema(order: Order, dataset: Dataset) -> None:
+def check_against_schema(order: Order, schema: DeclaredSchema) -> None:
+    """Refuse an order that these data cannot be released by."""
+    if isinstance(schema, ImageSchema):
+        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
     if order.condition_on is None:
         return
-    field = dataset.table_schema.field(order.condition_on)
+    field = schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
     if field.type != "boolean" and field.constraints.enum is None:
