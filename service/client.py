@@ -84,11 +84,23 @@ class Entry(TypedDict):
     previous_hash: str
 
 
+class LedgerBalance(TypedDict):
+    """The balance at the moment of the entries."""
+
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+    entry_count: int
+    head_hash: str
+
+
 class Ledger(TypedDict):
-    """All lines, and whether the service itself finds the chain whole."""
+    """All lines, the balance they belong to, and whether the service itself finds them whole."""
 
     dataset_id: str
     items: list[Entry]
+    balance: LedgerBalance
     verified: bool
     faults: list[str]
 

@@ -102,11 +102,23 @@ class LedgerEntryReply(BaseModel):
     hash: str
 
 
+class LedgerBalanceReply(BaseModel):
+    """The balance at the moment of the entries: what they must add up to, how many they are, the last one's hash."""
+
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+    entry_count: int
+    head_hash: str
+
+
 class LedgerReply(BaseModel):
-    """All lines of a dataset, in order, and what a check of the chain and the balances found."""
+    """All lines of a dataset, in order, its balance, and what a check of both found."""
 
     dataset_id: uuid.UUID
     items: list[LedgerEntryReply]
+    balance: LedgerBalanceReply
     verified: bool
     faults: list[str]
 
