@@ -109,7 +109,7 @@ def read_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
 @router.get(
     "/releases/{release_id}/events",
     response_class=StreamingResponse,
-    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {}}}},
 )
 async def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
     """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release."""
