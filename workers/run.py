@@ -64,7 +64,7 @@ class Attempt:
 
     def run(self) -> None:
         """Charge, read, train, publish."""
-        if self.dataset.storage_key is None:
+        if self.dataset.state == "erased":
             self.end(failure="erased")
             return
         self.report(0, "charging")

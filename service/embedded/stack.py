@@ -161,6 +161,7 @@ class EmbeddedStack:
     def _python_programs(self) -> tuple[Program, ...]:
         api = (
             *("-m", "uvicorn", "service.app:create_app", "--factory", "--host", "127.0.0.1", "--port", str(self.port)),
+            *("--http", "service.http_protocol:ImpatientProtocol"),
             *("--timeout-graceful-shutdown", "3", "--no-access-log"),
         )
         worker = (
