@@ -1,12 +1,11 @@
 """Destroys rows whose deletion date has come, and removes what a crash left in the object store and no row names.
 
-Bundles and rows are written before the transaction that names them, so a young object may simply not be named yet.
+Bundles, checkpoints and rows are written before the transaction that names them, so a young object may simply not be named yet.
 """
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator
 
 from sqlalchemy import select
@@ -40,13 +39,13 @@ def sweep(context: Context, *, min_age_seconds: float = MIN_AGE_SECONDS) -> int:
 
 def _orphans(session: Session, keys: list[str]) -> Iterator[str]:
     for key in keys:
-        prefix, _, rest = key.partition("/")
+        prefix = key.partition("/")[0]
         if prefix == "datasets":
             named = select(Dataset.id).where(Dataset.storage_key == key)
         elif prefix == "bundles":
             named = select(Release.id).where(Release.bundle_key == key)
         elif prefix == "checkpoints":
-            named = select(Release.id).where(Release.id == uuid.UUID(rest), Release.state.in_(ACTIVE))
+            named = select(Release.id).where(Release.checkpoint_key == key, Release.state.in_(ACTIVE))
         else:
             continue  # not ours
         if session.scalars(named.limit(1)).first() is None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DATABASE = "imprimatur"
 APPLICATION_ROLE = "imprimatur_app"
 READY_SECONDS = 120.0
-WORKER_STOP_SECONDS = 10.0
-"""A training step in flight is lost after this; its lease expires and the release is taken up again from its checkpoint."""
+WORKER_STOP_SECONDS = 20.0
+"""Ten for the training process to leave a checkpoint, and some to give its claim back; it takes one or two."""
 
 
 class EmbeddedStack:
