@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,10 @@ from typing import Any
 
 import polars as pl
 
-from service.datasets.arrow_text import cells_are
 from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
-from service.datasets.cells import Cells
-from service.datasets.fingerprint import Fingerprint
+from service.datasets.columns import Column, cells_are
+from service.datasets.fingerprint import Blocks, Fingerprint
 from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.reading import check_names, open_table
@@ -30,6 +30,8 @@ from service.datasets.table_schema import TableSchema
 from service.errors import ImprimaturError, InvalidFile, TooLarge
 
 _STATM = Path("/proc/self/statm")
+_THREADS = 2
+"""Columns of one chunk are independent, and the libraries let go of the interpreter while they work."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +65,30 @@ def read_table(job: Job) -> dict[str, Any]:
     table = open_table(job.path, job.limits)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
-    readers = [ColumnReader(field, job.schema.missing_values) for field in job.schema.fields]
-    fingerprint = Fingerprint(job.fingerprint_key, job.schema.missing_values)
+    readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
+    fingerprint = Fingerprint(job.fingerprint_key, table.names, job.schema.missing_values)
     missing_units = run_on_units = 0
-    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch:
-        writer = _writer(job, Path(scratch))
+
+    def read(column: Column) -> tuple[str, Blocks, pl.Series | None]:
+        reader = readers.get(column.name)
+        return column.name, fingerprint.blocks(column), None if reader is None else reader.read(column)
+
+    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
+        writer = _writer(job, Path(scratch), table.expected_bytes)
         for chunk in table.chunks():
-            columns = {column.name: Cells(column) for column in chunk}
-            fingerprint.add(columns)
+            done = list(threads.map(read, chunk))
+            blocks = {name: found for name, found, _ in done}
+            fingerprint.add(blocks)
             if fingerprint.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
-            frame = _frame(readers, columns)
-            unit_keys = None
+            values = {name: found for name, _, found in done if found is not None}
             if unit is not None:
-                missing = columns[unit.column].missing(("", *job.schema.missing_values))
-                missing_units += int(missing.sum())
-                run_on_units += holding_line_ends(columns[unit.column].text)
-                unit_keys = columns[unit.column].canonical(missing)
-            writer.add(frame, unit_keys)
-        problems = [problem for reader in readers for problem in reader.problems()]
+                column = next(column for column in chunk if column.name == unit.column)
+                missing_units += column.count(column.cells.missing(("", *job.schema.missing_values)))
+                run_on_units += column.count(holding_line_ends(column.cells.text))
+            frame = pl.DataFrame([values[name] for name in job.schema.names])
+            writer.add(frame, None if unit is None else blocks[unit.column])
+        problems = [problem for reader in readers.values() for problem in reader.problems()]
         if unit is not None and missing_units:
             what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
             problems.insert(0, Problem(unit.column, missing_units, what))
@@ -93,7 +100,7 @@ def read_table(job: Job) -> dict[str, Any]:
     if units.count < 2:
         what = "rows" if unit is None else "privacy units"
         raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
-    notices = [notice for reader in readers for notice in reader.notices()]
+    notices = [notice for reader in readers.values() for notice in reader.notices()]
     if unit is not None and units.over_maximum:
         notices.append(
             f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
@@ -138,17 +145,13 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _frame(readers: list[ColumnReader], columns: dict[str, Cells]) -> pl.DataFrame:
-    return pl.DataFrame([reader.read(columns[reader.field.name]) for reader in readers])
-
-
-def _writer(job: Job, scratch: Path) -> CanonicalWriter:
+def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
     if job.privacy_unit is None:
         return RowUnits(job.canonical_path)
     return ColumnUnits(
         job.canonical_path,
         scratch,
-        expected_bytes=job.path.stat().st_size * 4,
+        expected_bytes=expected_bytes,
         max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
     )
 
