@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from service.datasets.cells import Cells, MomentCells, NumberCells, WholeCells
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from service.datasets.limits import IngestLimits
 
 Codes = NDArray[np.uint32]
@@ -43,6 +46,15 @@ class Column:
         return None if self.codes is None else np.bincount(self.codes, minlength=len(self.cells.raw))
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of an opened file. A column is made when it is asked for: threads may make several at once."""
+
+    columns: Mapping[str, Callable[[], Column]]
+    share: float
+    """How much of the file has been read with this chunk, from 0 to 1."""
+
+
 class ColumnSource:
     """Makes columns of one name, chunk by chunk. Looks for distinct cells as long as that saves work."""
 
@@ -51,9 +63,11 @@ class ColumnSource:
         self._field_bytes = limits.field_bytes
         self._repeats = True
 
-    def column(self, array: pa.Array) -> Column:
+    def column(self, array: pa.Array | pa.ChunkedArray) -> Column:
         """The array as a column. Refuses giant cells, and NUL, which only a Parquet file can still hold here."""
         rows = len(array)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         codes: Codes | None = None
@@ -80,6 +94,12 @@ class ColumnSource:
             count = column.count(nul)
             what = f"{cells_are(count)} not text: they contain NUL"
             raise InvalidFile(f"Column {self.name!r}: {what}.", column=self.name, count=count)
+
+
+def chunk(sources: Iterable[ColumnSource], arrays: Iterable[pa.Array | pa.ChunkedArray], share: float) -> Chunk:
+    """A chunk whose columns are still to be made."""
+    columns = {source.name: partial(source.column, array) for source, array in zip(sources, arrays, strict=True)}
+    return Chunk(columns, min(share, 1.0))
 
 
 def is_supported(kind: pa.DataType) -> bool:

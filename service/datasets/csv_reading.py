@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from service.datasets.columns import Column, ColumnSource
+from service.datasets.columns import Chunk, ColumnSource, chunk
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class CsvTable:
         self.expected_bytes = 4 * path.stat().st_size  # a digit and a comma become 8 bytes
         self.names, self._has_rows = _read_header(path, limits)
 
-    def chunks(self) -> Iterator[list[Column]]:
+    def chunks(self) -> Iterator[Chunk]:
         if not self._has_rows:
             return
         ragged = _Ragged()
@@ -43,10 +43,7 @@ class CsvTable:
         try:
             with pa.OSFile(str(self._path)) as file:
                 for table in _together(self._open(file, ragged)):
-                    yield [
-                        source.column(array.combine_chunks())
-                        for source, array in zip(sources, table.columns, strict=True)
-                    ]
+                    yield chunk(sources, table.columns, file.tell() / file.size())
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError) as error:

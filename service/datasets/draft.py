@@ -46,8 +46,9 @@ def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, An
     columns = {name: _Observed(name) for name in table.names}
     rows = 0
     for chunk in table.chunks():
-        rows += chunk[0].rows
-        for column in chunk:
+        found = [make() for make in chunk.columns.values()]
+        rows += found[0].rows
+        for column in found:
             columns[column.name].add(column)
     fields, left_out = [], []
     for observed in columns.values():

@@ -1,7 +1,7 @@
 """The child process that touches an uploaded file: limits first, then read, check, and write the canonical table.
 
-Run as `python -m service.datasets.ingest_child`; takes one JSON document on standard input and answers with one on
-standard output. It has no network address, no database and no secret but the fingerprint key.
+Run as `python -m service.datasets.ingest_child`; takes one JSON document on standard input. On standard output it says, one
+document a line, how much of the file it has read, and last the answer. It has no network address, no database and no secret but the fingerprint key.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
-from service.datasets.columns import Column, cells_are
+from service.datasets.columns import Chunk, Column, cells_are
 from service.datasets.fingerprint import Blocks, Fingerprint
 from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit
@@ -29,9 +30,13 @@ from service.datasets.reading import check_names, open_table
 from service.datasets.table_schema import TableSchema
 from service.errors import ImprimaturError, InvalidFile, TooLarge
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 _STATM = Path("/proc/self/statm")
-_THREADS = 2
-"""Columns of one chunk are independent, and the libraries let go of the interpreter while they work."""
+_REPORT_SECONDS = 0.25
+_THREADS = 3
+"""Two read columns, which are independent, and one parses the next chunk; the libraries let go of the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,16 @@ class Job:
         )
 
 
-def read_table(job: Job) -> dict[str, Any]:
-    """Read the whole file once; the canonical file is written on the way and only counts if nothing was wrong."""
+class _Read(NamedTuple):
+    """One column of one chunk: what it is in the fingerprint, and its values if it is a field of the schema."""
+
+    column: Column
+    blocks: Blocks
+    values: pl.Series | None
+
+
+def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
+    """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     table = open_table(job.path, job.limits)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
@@ -69,25 +82,26 @@ def read_table(job: Job) -> dict[str, Any]:
     fingerprint = Fingerprint(job.fingerprint_key, table.names, job.schema.missing_values)
     missing_units = run_on_units = 0
 
-    def read(column: Column) -> tuple[str, Blocks, pl.Series | None]:
+    def read(make: Callable[[], Column]) -> _Read:
+        column = make()
         reader = readers.get(column.name)
-        return column.name, fingerprint.blocks(column), None if reader is None else reader.read(column)
+        return _Read(column, fingerprint.blocks(column), None if reader is None else reader.read(column))
 
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
         writer = _writer(job, Path(scratch), table.expected_bytes)
-        for chunk in table.chunks():
-            done = list(threads.map(read, chunk))
-            blocks = {name: found for name, found, _ in done}
-            fingerprint.add(blocks)
+        for chunk in _ahead(table.chunks(), threads):
+            done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
+            fingerprint.add({name: found.blocks for name, found in done.items()})
             if fingerprint.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
-            values = {name: found for name, _, found in done if found is not None}
+            frame = pl.DataFrame([done[name].values for name in job.schema.names])
+            unit_blocks = None
             if unit is not None:
-                column = next(column for column in chunk if column.name == unit.column)
+                column, unit_blocks = done[unit.column].column, done[unit.column].blocks
                 missing_units += column.count(column.cells.missing(("", *job.schema.missing_values)))
                 run_on_units += column.count(holding_line_ends(column.cells.text))
-            frame = pl.DataFrame([values[name] for name in job.schema.names])
-            writer.add(frame, None if unit is None else blocks[unit.column])
+            writer.add(frame, unit_blocks)
+            report(chunk.share)
         problems = [problem for reader in readers.values() for problem in reader.problems()]
         if unit is not None and missing_units:
             what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
@@ -114,6 +128,14 @@ def read_table(job: Job) -> dict[str, Any]:
     }
 
 
+def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chunk]:
+    """The next chunk is parsed while this one is read."""
+    coming = threads.submit(next, chunks, None)
+    while (chunk := coming.result()) is not None:
+        coming = threads.submit(next, chunks, None)
+        yield chunk
+
+
 def limit_resources(limits: IngestLimits) -> None:
     """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
     held = 0
@@ -135,14 +157,14 @@ def main() -> None:
     try:
         job = Job.from_json(json.loads(sys.stdin.buffer.read()))
         limit_resources(job.limits)
-        answer = {"table": read_table(job)}
+        answer = {"table": read_table(job, _Reports())}
     except ImprimaturError as error:
         answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
     except MemoryError:
         answer = {"error": {"code": "memory"}}
     except BaseException as error:  # noqa: BLE001 - a panic of a library is a BaseException, and its text may quote cells
         answer = {"error": {"code": "unexpected", "kind": type(error).__name__, "line": _own_line(error)}}
-    sys.stdout.write(json.dumps(answer))
+    _say(answer)
 
 
 def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
@@ -154,6 +176,23 @@ def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
         expected_bytes=expected_bytes,
         max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
     )
+
+
+class _Reports:
+    """Says the share of the file that has been read, a few times a second."""
+
+    def __init__(self) -> None:
+        self._spoke = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() - self._spoke >= _REPORT_SECONDS:
+            _say({"share": share})
+            self._spoke = time.monotonic()
+
+
+def _say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
 
 
 def _own_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.datasets.columns import Column, ColumnSource, is_supported
+from service.datasets.columns import Chunk, ColumnSource, chunk, is_supported
 from service.errors import InvalidFile, TooLarge
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ParquetTable:
         self.names = tuple(field.name.strip() for field in schema)
         self.expected_bytes = metadata.num_rows * 8 * (len(self.names) + 2)
 
-    def chunks(self) -> Iterator[list[Column]]:
+    def chunks(self) -> Iterator[Chunk]:
         batch_rows = max(256, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(self.names))))
         rows = unpacked = 0
         sources = [ColumnSource(name, self._limits) for name in self.names]
@@ -67,7 +67,7 @@ class ParquetTable:
                 unpacked += batch.nbytes
                 self._check_size(rows, unpacked)
                 _validate(batch)
-                yield [source.column(array) for source, array in zip(sources, batch.columns, strict=True)]
+                yield chunk(sources, batch.columns, rows / max(1, self._file.metadata.num_rows))
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from service.datasets.columns import Column
+    from service.datasets.columns import Chunk
     from service.datasets.limits import IngestLimits
 
 _NAMES_SHOWN = 5
@@ -36,13 +36,13 @@ _PACKED = {
 
 
 class Table(Protocol):
-    """An opened file: its column names, and its rows as chunks of those columns, in the file's order."""
+    """An opened file: its column names, and its rows chunk by chunk."""
 
     names: tuple[str, ...]
     expected_bytes: int
     """About how much its values take in memory."""
 
-    def chunks(self) -> Iterator[list[Column]]: ...
+    def chunks(self) -> Iterator[Chunk]: ...
 
 
 def open_table(path: Path, limits: IngestLimits) -> Table:
