@@ -1,6 +1,6 @@
 """The audit log, the end and the replacement of API keys, the deletion date of raw rows.
 
-Revision: 0004; follows 0001.
+Revision: 0004; follows 0003.
 
 The application role may append to the audit log and read it; nobody may change or remove a line of it.
 """

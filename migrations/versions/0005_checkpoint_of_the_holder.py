@@ -1,6 +1,6 @@
 """Which checkpoint counts is a fenced write of whoever holds the release, not the last object put into storage.
 
-Revision: 0005; follows 0001.
+Revision: 0005; follows 0004.
 
 A release that is being trained during the upgrade begins again: its checkpoint lies under a key that nobody named.
 """
@@ -8,7 +8,7 @@ A release that is being trained during the upgrade begins again: its checkpoint 
 from alembic import op
 
 revision = "0005"
-down_revision = "0001"
+down_revision = "0004"
 
 
 def upgrade() -> None:
