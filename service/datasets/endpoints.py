@@ -5,12 +5,20 @@ from __future__ import annotations
 import uuid
 
 from fastapi import APIRouter, Request, Response, status
-from starlette.concurrency import run_in_threadpool
 
 from service.datasets import service
-from service.datasets.schemas import BudgetReply, DatasetList, DatasetReply, LedgerReply, NewDatasetReply
+from service.datasets.schemas import (
+    BudgetReply,
+    DatasetChange,
+    DatasetList,
+    DatasetReply,
+    LedgerReply,
+    NewDatasetReply,
+)
 from service.dependencies import ContextOf, Owner, Reader
-from service.uploads import TABLE_PROPERTIES, multipart_body, receive_upload
+from service.errors import DuplicateRows, Gone, InvalidFile, InvalidSchema, NotPostponable
+from service.http_errors import problems
+from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
@@ -18,6 +26,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
+    responses=problems(InvalidSchema, InvalidFile, DuplicateRows),
     openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
 )
 async def create_dataset(request: Request, response: Response, context: ContextOf, principal: Owner) -> NewDatasetReply:
@@ -33,8 +42,9 @@ async def create_dataset(request: Request, response: Response, context: ContextO
             budget=upload.required("budget"),
             name=upload.fields.get("name"),
             privacy_unit=upload.fields.get("privacy_unit"),
+            rows_expire_at=upload.fields.get("rows_expire_at"),
         )
-        dataset, notices = await run_in_threadpool(service.create, context, principal, upload.path, declaration)
+        dataset, notices = await in_turn(request, service.create, context, principal, upload.path, declaration)
     response.headers["Location"] = f"/v1/datasets/{dataset.id}"
     return NewDatasetReply.with_notices(dataset, notices)
 
@@ -49,6 +59,12 @@ def list_datasets(context: ContextOf, principal: Reader) -> DatasetList:
 def read_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> DatasetReply:
     """One dataset: its declaration and its promise, nothing of its rows."""
     return DatasetReply.of(service.find(context, principal, dataset_id))
+
+
+@router.patch("/{dataset_id}", responses=problems(NotPostponable, Gone))
+def change_dataset(dataset_id: uuid.UUID, body: DatasetChange, context: ContextOf, principal: Owner) -> DatasetReply:
+    """Give the rows a deletion date, or an earlier one; from then on the dataset is as if erased."""
+    return DatasetReply.of(service.set_expiry(context, principal, dataset_id, body.rows_expire_at))
 
 
 @router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)

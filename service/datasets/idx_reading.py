@@ -51,11 +51,11 @@ class IdxImages:
             if shape[1:] != schema.shape and (*shape[1:], 1) != schema.shape:
                 size = f"{schema.height} x {schema.width} with {schema.channels} channels"
                 raise InvalidFile(f"The images in the IDX file are not {size}, as the schema says.")
-            self._count = shape[0]
-        if self._count > limits.rows:
+            self.count = shape[0]
+        if self.count > limits.rows:
             raise TooLarge(f"The file has more than {limits.rows} images.", limit_rows=limits.rows)
         limit = limits.unpacked_limit(file_bytes)
-        if self._count * schema.pixels > limit:
+        if self.count * schema.pixels > limit:
             raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
         if labels is None and schema.class_names:
             raise InvalidFile("The schema declares classes: upload a ZIP with two IDX files, images and labels.")
@@ -63,7 +63,7 @@ class IdxImages:
             if not schema.class_names:
                 raise InvalidFile("The schema declares no classes, but the file holds labels.")
             with _opened(labels) as (_, shape):
-                if shape != (self._count,):
+                if shape != (self.count,):
                     raise InvalidFile("The labels in the IDX file are not as many as the images.")
 
     @classmethod
@@ -94,15 +94,15 @@ class IdxImages:
         return cls(images[0], labels[0] if labels else None, schema, limits, size)
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
-        labels = no_labels(self._count)
+        labels = no_labels(self.count)
         if self._labels is not None:
             with _opened(self._labels) as (stream, _):
-                labels = checked_labels(_numbers(stream, self._count, last=True), self._schema)
+                labels = checked_labels(_numbers(stream, self.count, last=True), self._schema)
         at_a_time = max(1, CHUNK_BYTES // self._schema.pixels)
         with _opened(self._images) as (stream, _):
-            for start in range(0, self._count, at_a_time):
-                count = min(at_a_time, self._count - start)
-                pixels = _numbers(stream, count * self._schema.pixels, last=start + count == self._count)
+            for start in range(0, self.count, at_a_time):
+                count = min(at_a_time, self.count - start)
+                pixels = _numbers(stream, count * self._schema.pixels, last=start + count == self.count)
                 yield pixels.reshape(count, *self._schema.shape), labels[start : start + count]
 
 

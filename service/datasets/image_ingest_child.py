@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,15 @@ class ImageJob:
         )
 
 
-def read_images(job: ImageJob) -> dict[str, Any]:
-    """Read the whole file once; the canonical file is written on the way and only counts if nothing was wrong."""
+def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
+    """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     images = open_images(job.path, job.schema, job.limits)
     fingerprint = ImageFingerprint(job.fingerprint_key, job.schema)
     with job.canonical_path.open("wb") as file:
         for pixels, labels in images.chunks():
             fingerprint.add(pixels)
             file.write(to_records(pixels, labels).data)
+            report(fingerprint.images / images.count)
     count = fingerprint.images
     if count < 2:
         raise InvalidFile(f"The file needs at least two images; it has {count}.", count=count)

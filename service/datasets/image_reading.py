@@ -28,7 +28,9 @@ _USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Images(Protocol):
-    """An opened file that agrees with the schema as far as its headers tell."""
+    """An opened file that agrees with the schema as far as its headers tell; `count` images."""
+
+    count: int
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
         """Pixels (n, height, width, channels) and labels (n,): places in the list of classes, or `NO_LABEL`."""

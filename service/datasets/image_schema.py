@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.datasets.table_schema import TableSchema, parse_table_schema
 from service.errors import InvalidSchema
+from service.text import sentence_of
 
 MAX_SIDE = 512
 MAX_CLASSES = 1_000
@@ -83,7 +84,7 @@ def parse_schema(document: Any) -> DeclaredSchema:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"][:1]) or "schema"
-        raise InvalidSchema(f"schema: {where}: {first['msg']}", where=where) from None
+        raise InvalidSchema(f"schema: {where}: {sentence_of(first)}", where=where) from None
 
 
 def is_image_schema(document: Any) -> bool:

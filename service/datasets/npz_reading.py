@@ -46,27 +46,27 @@ class NpzImages:
                 raise InvalidFile("images in the NPZ file must be of type uint8, 0 to 255.")
             if shape[1:] != schema.shape and (*shape[1:], 1) != schema.shape:
                 raise InvalidFile(f"images in the NPZ file must be of shape {_spelled(schema)}.")
-            self._count = shape[0]
-        _check_amount(self._count, schema, limits, archive)
+            self.count = shape[0]
+        _check_amount(self.count, schema, limits, archive)
         if schema.class_names:
             with self._array("labels.npy") as (_, shape, dtype):
-                if dtype.kind not in "iu" or shape != (self._count,):
+                if dtype.kind not in "iu" or shape != (self.count,):
                     raise InvalidFile("labels in the NPZ file must be one whole number for each image.")
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
         labels = self._labels()
         at_a_time = max(1, CHUNK_BYTES // self._schema.pixels)
         with self._array("images.npy") as (stream, _, _):
-            for start in range(0, self._count, at_a_time):
-                count = min(at_a_time, self._count - start)
+            for start in range(0, self.count, at_a_time):
+                count = min(at_a_time, self.count - start)
                 pixels = np.frombuffer(_exactly(stream, count * self._schema.pixels), dtype=np.uint8)
                 yield pixels.reshape(count, *self._schema.shape), labels[start : start + count]
 
     def _labels(self) -> NDArray[np.uint16]:
         if not self._schema.class_names:
-            return no_labels(self._count)
+            return no_labels(self.count)
         with self._array("labels.npy") as (stream, _, dtype):
-            numbers = np.frombuffer(_exactly(stream, self._count * dtype.itemsize), dtype=dtype)
+            numbers = np.frombuffer(_exactly(stream, self.count * dtype.itemsize), dtype=dtype)
         return checked_labels(numbers, self._schema)
 
     @contextmanager

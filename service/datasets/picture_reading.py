@@ -43,6 +43,7 @@ class Pictures:
     ) -> None:
         self._archive, self._schema = archive, schema
         self._pictures = [m for m in members if m.filename.lower().endswith((".png", ".jpg", ".jpeg"))]
+        self.count = len(self._pictures)
         self._most_bytes = 2 * schema.pixels + _FREE_BYTES
         self._left = limits.unpacked_limit(sum(m.compress_size for m in members))
         others = [m for m in members if m not in set(self._pictures)]
