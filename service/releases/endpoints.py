@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
@@ -30,7 +30,7 @@ from service.errors import (
 from service.http_errors import problems
 from service.releases import service
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sampling import FORMATS, SampleFormat, SamplerCache, default_format, media_type, stream_rows
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 
 router = APIRouter(prefix="/v1", tags=["releases"])
@@ -43,7 +43,7 @@ ORDER_SCHEMA = "#/components/schemas/Order"
 """Written by `service/openapi.py` from the order classes."""
 
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
+SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in FORMATS}
 
 OrderBody = Annotated[
     dict[str, Any],
@@ -139,11 +139,18 @@ def read_sample(
     context: ContextOf,
     principal: Reader,
     rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
-    format: Annotated[SampleFormat, Query(description="csv, jsonl, parquet or arrow.")] = "csv",  # noqa: A002
-    where: Annotated[str | None, Query(max_length=1_000, description="COLUMN:VALUE; only such rows.")] = None,
+    format: Annotated[  # noqa: A002
+        SampleFormat | None,
+        Query(
+            description="Rows: csv (default), jsonl, parquet or arrow. Images: npz (default), zip or png, a picture."
+        ),
+    ] = None,
+    where: Annotated[
+        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label=CLASS; only such rows.")
+    ] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
 ) -> StreamingResponse:
-    """Synthetic rows from a published release. Drawing them costs no budget, however many."""
+    """Synthetic rows or images from a published release. Drawing them costs no budget, however many."""
     release = service.find_published(context, principal, release_id)
     return sample_response(request, context, release, rows=rows, sample_format=format, where=where, seed=seed)
 
@@ -179,7 +186,7 @@ def sample_response(
     release: Release,
     *,
     rows: int,
-    sample_format: SampleFormat,
+    sample_format: SampleFormat | None,
     where: str | None = None,
     seed: int | None = None,
     headers: dict[str, str] | None = None,
@@ -190,6 +197,7 @@ def sample_response(
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
     samplers: SamplerCache = request.app.state.samplers
     sampler = samplers.get(_bundle_key(release))
+    sample_format = sample_format or default_format(sampler)
     pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
     return StreamingResponse(
         pieces,

@@ -8,6 +8,7 @@ import json
 import threading
 import zipfile
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -16,18 +17,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.errors import InvalidInput
+from service.image_sampler import ImageSampler
+from service.releases.drain import Drain
+from service.releases.image_sampling import IMAGE_MEDIA_TYPES, ImageFormat, stream_images
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-SampleFormat = Literal["csv", "jsonl", "parquet", "arrow"]
+TableFormat = Literal["csv", "jsonl", "parquet", "arrow"]
+SampleFormat = TableFormat | ImageFormat
+FORMATS: tuple[str, ...] = (*get_args(TableFormat), *get_args(ImageFormat))
+Sampler = TableSampler | ImageSampler
 
-_MEDIA_TYPES: dict[SampleFormat, str] = {
+_MEDIA_TYPES: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
+    **IMAGE_MEDIA_TYPES,
 }
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -43,13 +51,18 @@ _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
     """The media type of a sample format; raises `InvalidInput` for one we do not write."""
-    if format not in get_args(SampleFormat):
-        raise InvalidInput(f"format must be one of {', '.join(get_args(SampleFormat))}", where="format")
-    return _MEDIA_TYPES[format]  # type: ignore[index] # just checked
+    if format not in FORMATS:
+        raise InvalidInput(f"format must be one of {', '.join(FORMATS)}", where="format")
+    return _MEDIA_TYPES[format]
+
+
+def default_format(sampler: Sampler) -> SampleFormat:
+    """What a request that names no format gets."""
+    return "npz" if isinstance(sampler, ImageSampler) else "csv"
 
 
 def stream_rows(
-    sampler: TableSampler,
+    sampler: Sampler,
     *,
     rows: int,
     format: str = "csv",  # noqa: A002 - the query parameter's name
@@ -61,6 +74,12 @@ def stream_rows(
     A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping.
     """
     media_type(format)
+    if isinstance(sampler, ImageSampler):
+        if isinstance(where, Mapping):
+            where = ",".join(f"{name}={value}" for name, value in where.items())
+        return stream_images(sampler, rows=rows, format=format, seed=seed, where=where)
+    if format not in get_args(TableFormat):
+        raise InvalidInput(f"this release makes rows: choose format {', '.join(get_args(TableFormat))}", where="format")
     try:
         conditions = sampler.parse_where(where) if isinstance(where, str) else where
         draws = sampler.draws(rows, seed=seed, where=conditions)
@@ -92,10 +111,10 @@ class SamplerCache:
     def __init__(self, load: Callable[[str], bytes], *, capacity: int = 16) -> None:
         self._load = load
         self._capacity = capacity
-        self._samplers: OrderedDict[str, TableSampler] = OrderedDict()
+        self._samplers: OrderedDict[str, Sampler] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> TableSampler:
+    def get(self, key: str) -> Sampler:
         """The sampler of a bundle, loaded at its first use."""
         with self._lock:
             if key in self._samplers:
@@ -111,10 +130,12 @@ class SamplerCache:
         return sampler
 
 
-def sampler_from_bundle(bundle: bytes) -> TableSampler:
+def sampler_from_bundle(bundle: bytes) -> Sampler:
     """The sampler inside a generator ZIP."""
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        return TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+        config = json.loads(archive.read("config.json"))
+        kind = ImageSampler if config.get("kind") == "image" else TableSampler
+        return kind.from_files(config, archive.read("generator.onnx"))
 
 
 def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
@@ -147,7 +168,7 @@ def _jsonl(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
-    sink = _Drain()
+    sink = Drain()
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
@@ -156,7 +177,7 @@ def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Itera
 
 
 def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
-    sink = _Drain()
+    sink = Drain()
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
         yield sink.drain()  # the file's first bytes, so that the caller hears from us before a row group is full
         group: list[pa.RecordBatch] = []
@@ -169,21 +190,3 @@ def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[b
         if group:
             writer.write_table(pa.Table.from_batches(group, schema))
     yield sink.drain()
-
-
-class _Drain(io.RawIOBase):
-    """A file that hands over what was written since it was last asked."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(data)
-
-    def drain(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
