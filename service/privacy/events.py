@@ -15,6 +15,11 @@ import dp_accounting
 
 from service.errors import Unpriceable
 
+CLASS_MEANS = "class_means"
+CLASS_MOMENTS = "class_moments"
+CELL_MOMENTS = "cell_moments"
+"""Purposes of the Gaussian releases of `method: mixture`."""
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:

@@ -152,6 +152,61 @@ class IdpganOrder(_Knobs):
         return self
 
 
+class MixtureOrder(_Knobs):
+    """Images: one measurement of the moments of every class, and a mixture of Gaussians made from it. No training."""
+
+    method: Literal["mixture"]
+    epsilon: Annotated[
+        float | None, Field(gt=0.0, le=MAX_EPSILON, description="ε of this release; or give `share`.")
+    ] = None
+    share: Annotated[
+        Annotated[float, Field(gt=0.0, le=1.0)] | Literal["rest"] | None,
+        Field(description="Share of the dataset's whole budget, or `rest`; instead of epsilon."),
+    ] = None
+    cells: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=32,
+            description="Parts of every class with a Gaussian each; 1 skips the round that finds them. "
+            "Default: 8 where n and ε are large enough for it, else 1.",
+        ),
+    ] = None
+    coefficients: Annotated[
+        int, Field(ge=1, le=1_024, description="Cosines of low frequency that images are measured in, at most.")
+    ] = 256
+    rank: Annotated[int, Field(ge=1, le=512, description="Directions in which a Gaussian varies, at most.")] = 96
+    record_norm: Annotated[
+        float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
+    ] = 0.3
+    centred_norm: Annotated[
+        float,
+        Field(gt=0.0, le=1.0, description="Images less their class mean are clipped to this norm, divided by √pixels."),
+    ] = 0.2
+    cell_quantile: Annotated[
+        float,
+        Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
+    ] = 0.8
+    means_precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Part of the Gaussian precision spent on the class means.")
+    ] = 0.04
+    coarse_precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Of what is left, the part that finds the cells.")
+    ] = 0.25
+    count_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that counts the records.")
+    ] = 0.02
+    mean_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that corrects the means.")
+    ] = 0.06
+
+    @model_validator(mode="after")
+    def _one_price(self) -> MixtureOrder:
+        if (self.epsilon is None) == (self.share is None):
+            raise ValueError("give exactly one of epsilon and share")
+        return self
+
+
 Order = IdpganOrder
 """Union of all orders, told apart by `method`; one member so far."""
 
