@@ -74,7 +74,7 @@ class Attempt:
         posted = self.charge()
         self.report(0, "reading")
         schema = self.dataset.table_schema
-        domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.networks.numeric_bins)
+        domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.numeric_bins)
         table = self.read_rows(domain)
         plan = Plan(self.release.events)
         try:

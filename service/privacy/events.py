@@ -15,6 +15,11 @@ import dp_accounting
 
 from service.errors import Unpriceable
 
+MARGINALS = "marginals"
+ONE_WAY_TABLES = "one_way_tables"
+PAIR_SCORES = "pair_scores"
+"""Purposes of the Gaussian releases of `method: marginals`."""
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:
