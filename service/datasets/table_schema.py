@@ -113,6 +113,10 @@ class FieldSchema(BaseModel):
             raise ValueError("the first and last edge must equal minimum and maximum")
 
     @property
+    def is_categorical(self) -> bool:
+        return self.type == "boolean" or self.constraints.enum is not None
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
         c = self.constraints
@@ -131,6 +135,8 @@ class TableSchema(BaseModel):
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     title: str | None = None
     description: str | None = None
+    target: str | None = None
+    """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
     foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
 
@@ -139,6 +145,15 @@ class TableSchema(BaseModel):
         names = self.names
         if len(set(names)) != len(names):
             raise ValueError("two fields have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _target_is_categorical(self) -> TableSchema:
+        field = None if self.target is None else self.field(self.target)
+        if self.target is not None and field is None:
+            raise ValueError(f"target: there is no field {self.target!r}")
+        if field is not None and not field.is_categorical:
+            raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
         return self
 
     @property

@@ -28,6 +28,7 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.privacy.events import SampledStepEvent
 from service.releases import service
 from service.releases.models import ENDED, Release
 from service.releases.sampling import FORMATS, SampleFormat, SamplerCache, default_format, media_type, stream_rows
@@ -48,8 +49,8 @@ SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in FORMATS
 OrderBody = Annotated[
     dict[str, Any],
     Body(
-        description="An order; `method` and one of `epsilon`, `share` are enough.",
-        examples=[{"method": "idpgan", "epsilon": 4}],
+        description="An order; one of `epsilon`, `share` is enough. Default method: `auto`.",
+        examples=[{"epsilon": 4}],
         json_schema_extra={"$ref": ORDER_SCHEMA},
     ),
 ]
@@ -63,7 +64,8 @@ def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     order, price, _ = service.price(context, principal, dataset_id, body)
     left = service.remaining(context, principal, dataset_id)
-    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    steps = [event for event in price.events if isinstance(event, SampledStepEvent)]
+    multipliers = [e.gradient_noise_multiplier for e in steps] or [e.joint_noise_multiplier for e in price.events]
     return QuoteReply(
         order=order.model_dump(mode="json"),
         price=PriceReply.of(price),

@@ -20,9 +20,9 @@ from service.errors import Gone, IdempotencyConflict, InvalidInput, InvalidOrder
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK, enqueue
-from service.privacy.calibration import Price, largest_epsilon, price_order, resolve_order
-from service.privacy.events import steps_in
-from service.privacy.orders import Order, parse_order
+from service.privacy.calibration import Price, largest_epsilon, price_order
+from service.privacy.choices import choose_method, resolve_order
+from service.privacy.orders import AutoOrder, MixtureOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -32,10 +32,15 @@ MAX_IDEMPOTENCY_KEY_LENGTH = 255
 def price(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> tuple[Order, Price, Dataset]:
     """The resolved order and its price. Reads the dataset's declaration and balance, no private row."""
     order = parse_order(document)
+    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
+        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
     with context.transaction() as session:
         dataset = datasets.find(session, principal.tenant_id, dataset_id)
         left = ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
     check_against_schema(order, dataset.image_schema or dataset.table_schema)
+    if isinstance(order, AutoOrder):
+        order = choose_method(order, dataset.shape(AutoOrder.NUMERIC_BINS))
+    shape = dataset.shape(order.numeric_bins)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -43,7 +48,7 @@ def price(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
         if epsilon <= 0.0:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=dataset.units)
+    order = resolve_order(order, units=dataset.units, shape=shape, budget=dataset.budget)
     return order, price_order(order, units=dataset.units, budget=dataset.budget), dataset
 
 
@@ -83,7 +88,7 @@ def order_release(
                 renyi_cost=order_price.shares.renyi,
                 idempotency_key=idempotency_key,
                 body_digest=digest,
-                steps=steps_in(order_price.events),
+                steps=order.steps,
             )
             ledger.reserve(session, dataset_id, release_id, order_price.shares)
             enqueue(session, TRAIN_TASK, release_id)
@@ -151,16 +156,22 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def check_against_schema(order: Order, schema: DeclaredSchema) -> None:
+def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     if isinstance(schema, ImageSchema):
-        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if not isinstance(order, AutoOrder | MixtureOrder):
+            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if order.condition_on is not None:
+            raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+        return
+    if isinstance(order, MixtureOrder):
+        raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
-    if field.type != "boolean" and field.constraints.enum is None:
+    if not field.is_categorical:
         raise InvalidOrder(
             "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
         )

@@ -74,4 +74,20 @@ def test_a_method_for_tables_is_refused_before_anything_is_reserved(api, upload)
     )
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid_order")
     assert len(api.http.get("/v1/datasets", headers=api.reader).json()["items"]) == 1, "the images were not read"
+    reply = api.order(dataset, {"epsilon": 1, "condition_on": "label"})
+    assert (reply.status_code, reply.json()["where"]) == (422, "condition_on")
     assert np.isclose(api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()["remaining_share"], 1)
+
+
+def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
+    dataset = upload(npz(*make_images())).json()["id"]
+    quote = api.http.post(f"/v1/datasets/{dataset}/quotes", json={"epsilon": 1}, headers=api.reader).json()
+    assert (quote["order"]["method"], quote["order"]["cells"], quote["steps"], quote["fits"]) == ("mixture", 1, 2, True)
+    assert api.order(dataset, {"method": "mixture", "epsilon": 1}).status_code == 202
+    budget = api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()
+    assert 1.9 < budget["largest_next_epsilon"] <= 2.0
+
+
+def test_a_table_has_no_mixture_of_images(api, dataset_id):
+    reply = api.order(dataset_id, {"method": "mixture", "epsilon": 1})
+    assert (reply.status_code, reply.json()["where"]) == (422, "method")
