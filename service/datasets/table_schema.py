@@ -54,6 +54,8 @@ class FieldSchema(BaseModel):
     example: Annotated[Any, Field(exclude=True)] = None
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
+    decimals: Annotated[int, Field(ge=0, le=9)] | None = None
+    """Digits after the point that values of a number column have, for example 2 for money; our extension."""
     edges: tuple[float, ...] | None = None
     """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
 
@@ -81,6 +83,8 @@ class FieldSchema(BaseModel):
             raise ValueError("a boolean column has no range")
         if self.edges is not None:
             self._check_edges(self.edges)
+        if self.decimals is not None and (self.type != "number" or c.enum is not None):
+            raise ValueError("decimals are for number columns with a range")
         return self
 
     def _check_enum(self, enum: tuple[Scalar, ...]) -> None:

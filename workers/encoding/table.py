@@ -55,6 +55,7 @@ class ColumnDomain:
     values: tuple[Scalar | None, ...] | None
     edges: tuple[float, ...] | None
     missing: bool
+    decimals: int | None = None
 
     @classmethod
     def from_field(cls, field: FieldSchema, *, numeric_bins: int) -> ColumnDomain:
@@ -64,7 +65,7 @@ class ColumnDomain:
             values = (*declared, None) if missing else declared
             return cls(field.name, field.type, "categories", len(values), values, None, missing)
         edges = grid_edges(field, numeric_bins)
-        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing)
+        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing, field.decimals)
 
     @property
     def missing_code(self) -> int | None:
@@ -75,7 +76,8 @@ class ColumnDomain:
         head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
         if self.values is not None:
             return {**head, "values": list(self.values)}
-        return {**head, "edges": list(self.edges or ()), "missing": self.missing}
+        decimals = {} if self.decimals is None else {"decimals": self.decimals}
+        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **decimals}
 
     def encode(self, series: pl.Series) -> Codes:
         """Codes of one column of the canonical table; what has no cell of its own becomes missing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import zipfile
@@ -19,7 +20,7 @@ from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Event
 from service.privacy.filters import open_budget
 from service.privacy.orders import MarginalsOrder
 from service.sampler import TableSampler
-from workers.bundle import build_bundle
+from workers.bundle import build_bundle, export_onnx
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals
@@ -261,3 +262,65 @@ def test_wide_columns_are_grouped_in_pairs_only() -> None:
     assert shapes[0, 1] == (1, 16, 16)
     logits = method.fit(lambda _step: None).logits
     assert logits.shape == (64, 603)
+
+
+def test_the_scores_that_choose_carry_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `choose_pairs` sees differs from the true scores by noise of σ·√pairs, over many draws."""
+    order, table = make_order(pairs="chosen"), make_table(300)
+    seen: list[np.ndarray] = []
+
+    def choose_pairs(_: Any, pairs: Any, *, scores: np.ndarray, **__: Any) -> Any:
+        seen.append(scores)
+        return pairs[:1]
+
+    monkeypatch.setattr(marginals, "choose_pairs", choose_pairs)
+    randomness = SecureRandom.from_test_seed(2)
+    events = (CHOSEN[0], GaussianEvent(PAIR_SCORES, 7.0), CHOSEN[2])
+    for _ in range(150):
+        Marginals(order, Plan(events), table, DOMAIN, randomness, torch.device("cpu")).measure()
+    scores = np.stack(seen)  # (draws, 3 pairs)
+    assert scores.std(axis=0, ddof=1).mean() == pytest.approx(7.0 * np.sqrt(3), rel=0.12)
+
+
+def test_money_has_cents_dates_are_days_and_nothing_leaves_the_declaration() -> None:
+    schema = TableSchema.model_validate(
+        {
+            "fields": [
+                {
+                    "name": "paid",
+                    "type": "number",
+                    "decimals": 2,
+                    "bins": 7,
+                    "constraints": {"minimum": 0.5, "maximum": 99.99, "required": True},
+                },
+                {
+                    "name": "day",
+                    "type": "date",
+                    "bins": 5,
+                    "constraints": {"minimum": "2020-02-27", "maximum": "2020-04-01", "required": True},
+                },
+            ]
+        }
+    )
+    domain = TableDomain.from_schema(schema, numeric_bins=8)
+    codes = np.random.default_rng(0).integers(5, size=(300, 2)).astype(np.uint16)
+    table = EncodedTable(codes, 300, None, 1)
+    order = make_order(condition_on=None, steps=5)
+    trained = train(order, Plan((GaussianEvent(MARGINALS, 9.0),)), table, domain, SecureRandom.from_test_seed(1))
+    config = {
+        "format": 1,
+        "kind": "table",
+        "noise_dimension": trained.noise_dimension,
+        "columns": domain.to_config(),
+        "condition": None,
+        "missing_value": "",
+    }
+    onnx = export_onnx(trained.generator, noise_dimension=trained.noise_dimension, categories=None)
+    rows = next(TableSampler.from_files(config, onnx).chunks(4_000, seed=1))
+    paid = np.array(rows["paid"])
+    assert (np.round(paid, 2) == paid).all()
+    assert (np.round(paid, 1) != paid).mean() > 0.8
+    assert paid.min() >= 0.5
+    assert paid.max() <= 99.99
+    days = [dt.date.fromisoformat(day) for day in rows["day"]]
+    assert dt.date(2020, 2, 27) <= min(days) < max(days) <= dt.date(2020, 4, 1)
