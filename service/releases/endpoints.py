@@ -61,17 +61,17 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS))
 def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
-    order, price, _ = service.price(context, principal, dataset_id, body)
-    left = service.remaining(context, principal, dataset_id)
-    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    quoted = service.quote(context, principal, dataset_id, body)
+    events = quoted.price.events
+    multipliers = [e.gradient_noise_multiplier for e in events if e.kind == "sampled_step"]  # type: ignore[union-attr]
     return QuoteReply(
-        order=order.model_dump(mode="json"),
-        price=PriceReply.of(price),
-        steps=order.steps,
+        order=quoted.order.model_dump(mode="json"),
+        price=PriceReply.of(quoted.price),
+        steps=quoted.order.steps,
         first_noise_multiplier=multipliers[0],
         last_noise_multiplier=multipliers[-1],
-        fits=left.fits(price.shares),
-        remaining=SharesReply.model_validate(left),
+        fits=quoted.remaining.fits(quoted.price.shares),
+        remaining=SharesReply.model_validate(quoted.remaining),
     )
 
 
