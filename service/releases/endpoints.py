@@ -28,12 +28,13 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.quick import QuickRoute
 from service.releases import service
 from service.releases.models import ENDED, Release
 from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 
-router = APIRouter(prefix="/v1", tags=["releases"])
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
