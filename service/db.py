@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import alembic.command
-import alembic.config
 import psycopg
 from sqlalchemy import Engine, MetaData, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
@@ -20,7 +18,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
 from service.errors import Unavailable
+from service.lazy import lazy
 from service.settings import Settings, get_settings
+
+if TYPE_CHECKING:
+    from alembic import command, config
+else:
+    command, config = lazy("alembic.command"), lazy("alembic.config")
 
 Mode = Literal["write", "statement", "snapshot"]
 _MODES: dict[Mode, dict[str, Any]] = {
@@ -108,15 +112,15 @@ def snapshot(settings: Settings | None = None) -> AbstractContextManager[Session
 
 def migrate(database_url: str, revision: str = "head") -> None:
     """Bring the schema of the owning role's URL to `revision`."""
-    alembic.command.upgrade(alembic_config(database_url), revision)
+    command.upgrade(alembic_config(database_url), revision)
 
 
-def alembic_config(database_url: str) -> alembic.config.Config:
+def alembic_config(database_url: str) -> config.Config:
     """Alembic's configuration without an ini file: where the migrations lie and which database they change."""
-    config = alembic.config.Config()
-    config.set_main_option("script_location", str(Path(str(importlib.resources.files("migrations")))))
-    config.attributes["database_url"] = database_url
-    return config
+    made = config.Config()
+    made.set_main_option("script_location", str(Path(str(importlib.resources.files("migrations")))))
+    made.attributes["database_url"] = database_url
+    return made
 
 
 def main() -> None:

@@ -8,18 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
-
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-from dp_accounting.pld import PLDAccountant
+from typing import TYPE_CHECKING, Any
 
 from service.errors import InvalidOrder, Unpriceable
+from service.lazy import lazy
 from service.privacy.accounting import pld_of, renyi_divergence
 from service.privacy.caching import computed_once
 from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
 from service.privacy.orders import AdaptiveThresholds, IdpganOrder, Order, default_sampling_probability
 from service.privacy.schedules import noise_levels
+
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+    from dp_accounting.pld import PLDAccountant
+else:
+    gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
 
 TOLERANCE = 0.01
 """The price lies in [(1 - TOLERANCE)·ε, ε]."""
@@ -187,7 +191,7 @@ def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, d
 
     Only where the search begins; the price itself never rests on it.
     """
-    precision = get_sigma_gaussian(epsilon, delta) ** -2
+    precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
 
     def limit(noise_multiplier: float) -> float:
         total = 0.0
@@ -205,7 +209,7 @@ def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, d
 
 def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     """σ of the label counts: a fixed part of the precision 1/σ² that one Gaussian release of this (ε, δ) would have."""
-    return float(get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
+    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
 @computed_once(capacity=4_096)

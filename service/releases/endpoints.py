@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
@@ -28,11 +28,17 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.lazy import lazy
 from service.quick import QuickRoute
 from service.releases import service
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sample_formats import SampleFormat, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+
+if TYPE_CHECKING:
+    from service.releases import sampling
+else:
+    sampling = lazy("service.releases.sampling")
 
 router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
@@ -189,9 +195,8 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    samplers: SamplerCache = request.app.state.samplers
-    sampler = samplers.get(_bundle_key(release))
-    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
+    sampler = request.app.state.samplers().get(_bundle_key(release))
+    pieces = sampling.stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
     return StreamingResponse(
         pieces,
         media_type=media_type(sample_format),
