@@ -38,7 +38,7 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
     limits.before_lookup(address, digest := _digest(context, authorization))
     try:
         key = bearer_key(authorization)
-        with context.transaction() as session:
+        with context.statement() as session:
             found = authenticate(session, context.secrets, key)
     except Unauthenticated:
         limits.failed(address)

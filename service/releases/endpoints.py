@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
@@ -28,12 +28,19 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.lazy import lazy
+from service.quick import QuickRoute
 from service.releases import service
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sample_formats import SampleFormat, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 
-router = APIRouter(prefix="/v1", tags=["releases"])
+if TYPE_CHECKING:
+    from service.releases import sampling
+else:
+    sampling = lazy("service.releases.sampling")
+
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
@@ -61,17 +68,17 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS))
 def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
-    order, price, _ = service.price(context, principal, dataset_id, body)
-    left = service.remaining(context, principal, dataset_id)
-    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    quoted = service.quote(context, principal, dataset_id, body)
+    events = quoted.price.events
+    multipliers = [e.gradient_noise_multiplier for e in events if e.kind == "sampled_step"]  # type: ignore[union-attr]
     return QuoteReply(
-        order=order.model_dump(mode="json"),
-        price=PriceReply.of(price),
-        steps=order.steps,
+        order=quoted.order.model_dump(mode="json"),
+        price=PriceReply.of(quoted.price),
+        steps=quoted.order.steps,
         first_noise_multiplier=multipliers[0],
         last_noise_multiplier=multipliers[-1],
-        fits=left.fits(price.shares),
-        remaining=SharesReply.model_validate(left),
+        fits=quoted.remaining.fits(quoted.price.shares),
+        remaining=SharesReply.model_validate(quoted.remaining),
     )
 
 
@@ -188,9 +195,8 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    samplers: SamplerCache = request.app.state.samplers
-    sampler = samplers.get(_bundle_key(release))
-    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
+    sampler = request.app.state.samplers().get(_bundle_key(release))
+    pieces = sampling.stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
     return StreamingResponse(
         pieces,
         media_type=media_type(sample_format),
