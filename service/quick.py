@@ -9,11 +9,10 @@ up and its endpoint called one after the other. Whatever is not plain goes FastA
 from __future__ import annotations
 
 import inspect
-import json
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from fastapi import HTTPException, Request, Response, params
 from fastapi.routing import APIRoute
@@ -21,8 +20,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.principal import Scope
-from service.dependencies import get_context, get_principal
-from service.errors import ImprimaturError
+from service.dependencies import get_context, get_principal, read_json_body
+from service.errors import ImprimaturError, InvalidInput
+from service.text import read_json
 
 SMALL_BODY_BYTES = 1 << 16
 
@@ -76,7 +76,7 @@ def _plan(endpoint: Callable[..., Any]) -> _Plan | None:
             plan.context = name
         elif any(isinstance(mark, params.Header) for mark in marks):
             plan.headers[name] = name.replace("_", "-")
-        elif any(isinstance(mark, params.Body) for mark in marks) and get_origin(hint.__origin__) is dict:
+        elif any(isinstance(mark, params.Depends) and mark.dependency is read_json_body for mark in marks):
             plan.body = name
         elif hint is uuid.UUID:
             plan.ids.append(name)
@@ -95,10 +95,8 @@ async def _plain_values(request: Request, plan: _Plan) -> dict[str, Any] | None:
             length, kind = request.headers.get("content-length", ""), request.headers.get("content-type", "")
             if not length.isdecimal() or int(length) > SMALL_BODY_BYTES or kind.lower() != "application/json":
                 return None
-            values[plan.body] = json.loads(await _body(request))
-            if not isinstance(values[plan.body], dict):
-                return None
-    except (KeyError, ValueError, RecursionError):
+            values[plan.body] = read_json(await _body(request), "body")
+    except (KeyError, ValueError, InvalidInput):
         return None
     for name, header in plan.headers.items():
         values[name] = request.headers.get(header)

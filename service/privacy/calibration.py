@@ -31,6 +31,10 @@ TOLERANCE = 0.01
 _AIM = 0.997
 """Where inside that interval the search aims: near the top, with room for the last secant step."""
 
+SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
+"""Below these the search for a noise level meets the ends of floating point."""
+LARGEST_COST = 2**62
+"""Nano-shares; the ledger counts in 64 bits."""
 SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6
 
@@ -83,11 +87,15 @@ def _price(order: Order, budget: Budget) -> Price:
     share = _requested_share(order, budget)
     epsilon = float(share * exact(budget.epsilon))
     delta = float(share * exact(budget.delta) / 2)
+    if epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
+        raise Unpriceable("so little of the budget cannot be priced; ask for more")
     # One double below: the nearest double to the exact share of the budget may lie above it.
     below = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
     events, pld_epsilon = _calibrate(order.model_copy(update={"epsilon": None, "share": None}), *below)
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
+    if max(shares.simple, shares.renyi) > LARGEST_COST:
+        raise Unpriceable("this order costs more than any budget holds")
     return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
 
 
