@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,8 @@ import time
 import uuid
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.utils.nodenames import worker_direct
 
 from service.context import Context, open_context
 from service.errors import Unavailable
@@ -30,9 +32,16 @@ stopping = threading.Event()
 watch = Watch(celery)
 
 
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def on_setup(sender: str, instance: Any, **_: object) -> None:
+    """A queue of this worker alone. Two workers on one machine may have one name, but not one process id."""
+    watch.queue = worker_direct(f"{sender}.{os.getpid()}")
+    instance.app.amqp.queues.select_add(watch.queue)
+
+
 @worker_ready.connect  # type: ignore[untyped-decorator]
-def on_ready(sender: Any, **_: object) -> None:
-    watch.start(sender.hostname)
+def on_ready(**_: object) -> None:
+    watch.start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
