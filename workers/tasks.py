@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -98,24 +99,25 @@ def run_child(context: Context, lease: Lease) -> int:
     """Train in a process of its own, so that a crash or a lack of memory there cannot take the worker along."""
     command = [sys.executable, "-m", "workers.run", str(lease.release_id), str(lease.token)]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
-    next_beat = 0.0
+    next_beat, deadline, told = 0.0, math.inf, False
     try:
         while (status := child.poll()) is None:
-            if time.monotonic() >= next_beat:
-                next_beat = time.monotonic() + context.settings.heartbeat_seconds
+            now = time.monotonic()
+            if now >= next_beat:
+                next_beat = now + context.settings.heartbeat_seconds
                 if not _beat(context, lease):
                     # Lost, or just published: what the child still writes is fenced off, so it may end by itself.
-                    return child.wait(STOP_SECONDS)
-            if stopping.is_set():
-                return _end(child)
+                    next_beat, deadline = math.inf, min(deadline, now + STOP_SECONDS)
+            if stopping.is_set() and not told:
+                child.send_signal(signal.SIGTERM)
+                told, deadline = True, min(deadline, now + STOP_SECONDS)
+            if now > deadline:
+                child.kill()
             time.sleep(POLL_SECONDS)
-    except subprocess.TimeoutExpired:
-        return _end(child)
-    else:
         return status
     finally:
-        if child.poll() is None:
-            _end(child)
+        child.kill()
+        child.wait()
 
 
 def hand_over(context: Context, lease: Lease, *, spent: bool) -> None:
@@ -140,12 +142,3 @@ def _beat(context: Context, lease: Lease) -> bool:
     except Unavailable:
         logger.warning("release %s: no heartbeat, the database does not answer", lease.release_id)
     return True
-
-
-def _end(child: subprocess.Popen[Any]) -> int:
-    child.send_signal(signal.SIGTERM)
-    try:
-        return child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.wait()

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+@pytest.fixture(scope="session")
+def shared() -> Iterator[FaultyStack]:
+    """Two workers, two connections a process; whoever breaks it leaves it as it was."""
+    with tempfile.TemporaryDirectory(prefix="imprimatur-faults-") as folder:
+        Path(folder).chmod(0o755)
+        with FaultyStack(Path(folder), workers=2, database_pool_size=2) as stack:
+            yield stack
+
+
 @pytest.fixture
 def faulty() -> Iterator[Callable[..., FaultyStack]]:
     """Starts services with kill points; they are gone after the test."""

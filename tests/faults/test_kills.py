@@ -5,16 +5,13 @@ import pytest
 from bench.faults.__main__ import run_all, run_point
 from bench.faults.points import POINTS
 
-WORST = ("reserve.committed", "acknowledge.after", "charge.committed", "checkpoint.written@2", "publish.committed")
 
-
-def test_killed_at_the_worst_moments_it_is_published_and_charged_once(faulty):
-    stack = faulty(lease_seconds=3.0)
-    for name in WORST:
-        point = next(point for point in POINTS if point.name == name)
-        outcome = run_point(stack, point, runs=1)
-        assert outcome.broken == []
-        assert len(outcome.seconds) == 1
+@pytest.mark.parametrize("name", ["reserve.committed", "charge.committed", "publish.committed"])
+def test_killed_at_the_worst_moments_it_is_published_and_charged_once(shared, name):
+    point = next(point for point in POINTS if point.name == name)
+    outcome = run_point(shared, point, runs=1)
+    assert outcome.broken == []
+    assert len(outcome.seconds) == 1
 
 
 @pytest.mark.long
