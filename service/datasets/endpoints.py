@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import AsyncExitStack
 
 from fastapi import APIRouter, Request, Response, status
 from starlette.concurrency import run_in_threadpool
 
 from service.datasets import service
 from service.datasets.schemas import BudgetReply, DatasetList, DatasetReply, LedgerReply, NewDatasetReply
+from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
 from service.dependencies import ContextOf, Owner, Reader
 from service.uploads import TABLE_PROPERTIES, multipart_body, receive_upload
 
@@ -18,25 +20,40 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
+    response_model=NewDatasetReply,
+    responses={200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}}},
     openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
 )
-async def create_dataset(request: Request, response: Response, context: ContextOf, principal: Owner) -> NewDatasetReply:
+async def create_dataset(
+    request: Request, response: Response, context: ContextOf, principal: Owner
+) -> NewDatasetReply | UploadEvents:
     """Upload a table with its declared schema and give it a privacy budget, once.
 
     The file is checked whole against the schema before anything is kept. The notices of the reply are for the owner:
     they count values outside the declared domain.
+
+    With `Accept: text/event-stream`, `progress` events say what share of the file has been read; the last event is
+    `dataset` with the usual reply, or `problem`.
     """
-    allowed = set(TABLE_PROPERTIES)
-    async with receive_upload(request, allowed=allowed, scratch_dir=context.settings.scratch_dir) as upload:
+    async with AsyncExitStack() as stack:
+        receiving = receive_upload(request, allowed=set(TABLE_PROPERTIES), scratch_dir=context.settings.scratch_dir)
+        upload = await stack.enter_async_context(receiving)
         declaration = service.parse_declaration(
             schema=upload.required("schema"),
             budget=upload.required("budget"),
             name=upload.fields.get("name"),
             privacy_unit=upload.fields.get("privacy_unit"),
         )
-        dataset, notices = await run_in_threadpool(service.create, context, principal, upload.path, declaration)
-    response.headers["Location"] = f"/v1/datasets/{dataset.id}"
-    return NewDatasetReply.with_notices(dataset, notices)
+
+        def create(report: Report) -> NewDatasetReply:
+            dataset, notices = service.create(context, principal, upload.path, declaration, report)
+            return NewDatasetReply.with_notices(dataset, notices)
+
+        if MEDIA_TYPE in request.headers.get("accept", ""):
+            return UploadEvents(lambda report: create(report).model_dump(mode="json", by_alias=True), stack.pop_all())
+        reply = await run_in_threadpool(create, lambda _: None)
+    response.headers["Location"] = f"/v1/datasets/{reply.id}"
+    return reply
 
 
 @router.get("")
