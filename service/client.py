@@ -49,6 +49,7 @@ class Dataset(TypedDict):
     privacy_unit: Json | None
     state: str
     created_at: str
+    rows_expire_at: str | None
     notices: NotRequired[list[str]]
 
 
@@ -85,11 +86,23 @@ class Entry(TypedDict):
     previous_hash: str
 
 
+class LedgerBalance(TypedDict):
+    """The balance at the moment of the entries."""
+
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+    entry_count: int
+    head_hash: str
+
+
 class Ledger(TypedDict):
-    """All lines, and whether the service itself finds the chain whole."""
+    """All lines, the balance they belong to, and whether the service itself finds them whole."""
 
     dataset_id: str
     items: list[Entry]
+    balance: LedgerBalance
     verified: bool
     faults: list[str]
 
@@ -176,13 +189,17 @@ class Client:
         delta: float | None = None,
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
+        rows_expire_at: str | None = None,
         on_progress: Callable[[str, float], None] | None = None,
     ) -> Dataset:
         """Upload a CSV or Parquet file with its declared schema and its budget, given once.
 
+        At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
         fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
+        if rows_expire_at is not None:
+            fields["rows_expire_at"] = rows_expire_at
         if on_progress is None:
             return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
         headers = {"Accept": "text/event-stream"}
@@ -213,6 +230,11 @@ class Client:
     def erase_dataset(self, dataset_id: str) -> None:
         """Erase the rows; the ledger, and releases already published, stay."""
         self._send("DELETE", f"/v1/datasets/{dataset_id}", repeat=True)
+
+    def expire_rows_at(self, dataset_id: str, rows_expire_at: str) -> Dataset:
+        """Give the rows a deletion date, or an earlier one."""
+        body = {"rows_expire_at": rows_expire_at}
+        return cast("Dataset", self._send("PATCH", f"/v1/datasets/{dataset_id}", repeat=True, json=body).json())
 
     def budget(self, dataset_id: str) -> Budget:
         return cast("Budget", self._get(f"/v1/datasets/{dataset_id}/budget"))
@@ -358,9 +380,17 @@ class Client:
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
-    def create_key(self, name: str, scope: Literal["owner", "analyst", "reader"]) -> Json:
+    def create_key(
+        self, name: str, scope: Literal["owner", "analyst", "reader"], *, expires_at: str | None = None
+    ) -> Json:
         """A new key of this tenant: `id` and `key`, the latter shown only now."""
-        return cast("Json", self._send("POST", "/v1/keys", repeat=False, json={"name": name, "scope": scope}).json())
+        body = {"name": name, "scope": scope, "expires_at": expires_at}
+        return cast("Json", self._send("POST", "/v1/keys", repeat=False, json=body).json())
+
+    def replace_key(self, key_id: str, *, overlap_seconds: int = 86_400, expires_at: str | None = None) -> Json:
+        """A new key of the same name and scope; the old one works on for `overlap_seconds`."""
+        body = {"overlap_seconds": overlap_seconds, "expires_at": expires_at}
+        return cast("Json", self._send("POST", f"/v1/keys/{key_id}/replacement", repeat=False, json=body).json())
 
     def keys(self) -> list[Json]:
         """All keys of this tenant, without their secrets."""
@@ -368,6 +398,23 @@ class Client:
 
     def revoke_key(self, key_id: str) -> None:
         self._send("DELETE", f"/v1/keys/{key_id}", repeat=True)
+
+    # -- audit ----------------------------------------------------------------------------------------------------
+
+    def audit_log(self, limit: int | None = None) -> Iterator[Json]:
+        """The lines of this tenant's audit log, newest first, fetched page by page."""
+        query: dict[str, int] = {"limit": min(limit or 1_000, 1_000)}
+        given = 0
+        while True:
+            page = self._get("/v1/audit", query)
+            for line in page["items"]:
+                if given == limit:
+                    return
+                yield line
+                given += 1
+            if page["next"] is None or given == limit:
+                return
+            query["before"] = page["next"]
 
     # -- HTTP -----------------------------------------------------------------------------------------------------
 

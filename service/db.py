@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.resources
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import alembic.command
 import alembic.config
@@ -47,10 +49,14 @@ def get_engine(url: str, pool_size: int = 10) -> Engine:
 
 
 @contextmanager
-def transaction(settings: Settings | None = None) -> Iterator[Session]:
-    """One transaction: commits at the end, rolls back on any error. A database that does not answer is `Unavailable`."""
+def transaction(settings: Settings | None = None, **options: Any) -> Iterator[Session]:
+    """One transaction: commits at the end, rolls back on any error. A database that does not answer is `Unavailable`.
+
+    `options` are SQLAlchemy's execution options of the engine.
+    """
     settings = settings or get_settings()
-    factory = sessionmaker(get_engine(settings.database_url, settings.database_pool_size), expire_on_commit=False)
+    engine = get_engine(settings.database_url, settings.database_pool_size)
+    factory = sessionmaker(engine.execution_options(**options) if options else engine, expire_on_commit=False)
     try:
         with factory.begin() as session:
             yield session
@@ -60,6 +66,11 @@ def transaction(settings: Settings | None = None) -> Iterator[Session]:
         if error.connection_invalidated:
             raise Unavailable("the database connection was lost; ask again", retry_after_seconds=5) from error
         raise
+
+
+def snapshot(settings: Settings | None = None) -> AbstractContextManager[Session]:
+    """A transaction that sees one moment of the whole database, changes nothing and holds up no writer."""
+    return transaction(settings, isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def migrate(database_url: str, revision: str = "head") -> None:
@@ -76,9 +87,9 @@ def alembic_config(database_url: str) -> alembic.config.Config:
 
 
 def main() -> None:
-    """`python -m service.db`: migrate the database of the owning role."""
+    """`python -m service.db [REVISION]`: migrate the database of the owning role, as far as the newest revision."""
     settings = get_settings()
-    migrate(settings.migration_database_url or settings.database_url)
+    migrate(settings.migration_database_url or settings.database_url, *sys.argv[1:2])
 
 
 if __name__ == "__main__":

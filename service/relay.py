@@ -21,13 +21,12 @@ from sqlalchemy.orm import Session
 from service.context import open_context
 from service.db import transaction
 from service.errors import ImprimaturError, Unavailable
-from service.outbox import PING_TASK, TRAIN_TASK, OutboxRow, beat, celery_sender, seconds_since_beat
+from service.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
 from service.settings import Settings, get_settings
 from service.sweep import SWEEP_SECONDS, sweep
 
 logger = logging.getLogger(__name__)
 
-PING_SECONDS = 5.0
 BEAT_SECONDS = 1.0
 BROKER_MARKER = "imprimatur:relay"
 """Set once in the broker; when it is gone, so is everything the broker held."""
@@ -88,7 +87,7 @@ class Relay:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
         self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
-        self.next_beat = self.next_ping = self.next_tidying = 0.0
+        self.next_beat = self.next_tidying = 0.0
 
     def round(self) -> None:
         """Requeue, relay, beat. Raises what the broker or the database raise."""
@@ -99,22 +98,13 @@ class Relay:
         if sent:
             logger.info("relayed %d messages", sent)
         if time.monotonic() >= self.next_beat:
-            self._beat()
+            with transaction(self.settings) as session:
+                beat(session, "relay")
             self.next_beat = time.monotonic() + BEAT_SECONDS
         if time.monotonic() >= self.next_tidying:
             with transaction(self.settings) as session:
                 session.execute(delete(OutboxRow).where(OutboxRow.sent_at < func.now() - KEEP_SENT))
             self.next_tidying = time.monotonic() + TIDY_SECONDS
-
-    def _beat(self) -> None:
-        with transaction(self.settings) as session:
-            beat(session, "relay")
-            worker_age = seconds_since_beat(session, "worker")
-        quiet = worker_age is None or worker_age > PING_SECONDS
-        if quiet and time.monotonic() >= self.next_ping:
-            # Only a worker that consumes can answer: it beats when the ping reaches it.
-            self.sender.send_task(PING_TASK, expires=PING_SECONDS)
-            self.next_ping = time.monotonic() + PING_SECONDS
 
 
 def run(settings: Settings, stop: threading.Event) -> None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import uuid
 from contextlib import AsyncExitStack
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
-from starlette.concurrency import run_in_threadpool
 
 from service.datasets import service
-from service.datasets.schemas import BudgetReply, DatasetList, DatasetReply, LedgerReply, NewDatasetReply
+from service.datasets.schemas import (
+    BudgetReply,
+    DatasetChange,
+    DatasetList,
+    DatasetReply,
+    LedgerReply,
+    NewDatasetReply,
+)
 from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
 from service.dependencies import ContextOf, Owner, Reader
-from service.uploads import TABLE_PROPERTIES, multipart_body, receive_upload
+from service.errors import DuplicateRows, Gone, InvalidFile, InvalidSchema, NotPostponable
+from service.http_errors import problems
+from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
@@ -21,7 +30,10 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
     "",
     status_code=status.HTTP_201_CREATED,
     response_model=NewDatasetReply,
-    responses={200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}}},
+    responses={
+        200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
+        **problems(InvalidSchema, InvalidFile, DuplicateRows),
+    },
     openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
 )
 async def create_dataset(
@@ -43,15 +55,21 @@ async def create_dataset(
             budget=upload.required("budget"),
             name=upload.fields.get("name"),
             privacy_unit=upload.fields.get("privacy_unit"),
+            rows_expire_at=upload.fields.get("rows_expire_at"),
         )
 
         def create(report: Report) -> NewDatasetReply:
+            report(0.0)  # whoever hung up while others were served is not read at all
             dataset, notices = service.create(context, principal, upload.path, declaration, report)
             return NewDatasetReply.with_notices(dataset, notices)
 
+        async def work(report: Report) -> dict[str, Any]:
+            made = await in_turn(request, create, report)
+            return made.model_dump(mode="json", by_alias=True)
+
         if MEDIA_TYPE in request.headers.get("accept", ""):
-            return UploadEvents(lambda report: create(report).model_dump(mode="json", by_alias=True), stack.pop_all())
-        reply = await run_in_threadpool(create, lambda _: None)
+            return UploadEvents(work, stack.pop_all())
+        reply = await in_turn(request, create, lambda _: None)
     response.headers["Location"] = f"/v1/datasets/{reply.id}"
     return reply
 
@@ -66,6 +84,12 @@ def list_datasets(context: ContextOf, principal: Reader) -> DatasetList:
 def read_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> DatasetReply:
     """One dataset: its declaration and its promise, nothing of its rows."""
     return DatasetReply.of(service.find(context, principal, dataset_id))
+
+
+@router.patch("/{dataset_id}", responses=problems(NotPostponable, Gone))
+def change_dataset(dataset_id: uuid.UUID, body: DatasetChange, context: ContextOf, principal: Owner) -> DatasetReply:
+    """Give the rows a deletion date, or an earlier one; from then on the dataset is as if erased."""
+    return DatasetReply.of(service.set_expiry(context, principal, dataset_id, body.rows_expire_at))
 
 
 @router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 
-from sqlalchemy import select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets.models import Dataset
@@ -30,6 +30,28 @@ def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
     return session.scalars(
         select(Dataset).where(Dataset.tenant_id == tenant_id).order_by(Dataset.created_at.desc())
     ).all()
+
+
+def list_expired(session: Session) -> Sequence[Dataset]:
+    """Datasets whose rows should be gone by now and are not."""
+    return session.scalars(
+        select(Dataset).where(Dataset.erased_at.is_(None), Dataset.rows_expire_at <= func.now())
+    ).all()
+
+
+def bring_expiry_forward(session: Session, dataset_id: uuid.UUID, rows_expire_at: dt.datetime) -> bool:
+    """Set the deletion date; False where an earlier one stands."""
+    changed = session.scalars(
+        update(Dataset)
+        .where(
+            Dataset.id == dataset_id,
+            or_(Dataset.rows_expire_at.is_(None), Dataset.rows_expire_at >= rows_expire_at),
+        )
+        .values(rows_expire_at=rows_expire_at)
+        .returning(Dataset.id)
+        .execution_options(synchronize_session=False)
+    )
+    return changed.one_or_none() is not None
 
 
 def mark_erased(session: Session, dataset_id: uuid.UUID) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import tempfile
 import uuid
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from service.auth.service import Principal
+from service.audit import repository as audit_lines
+from service.audit import service as audit
+from service.auth.principal import Principal
 from service.context import Context
 from service.crypto import encrypt, read_pieces
 from service.datasets import repository
@@ -25,22 +28,25 @@ from service.datasets.schemas import (
     Accounts,
     BudgetReply,
     BudgetRequest,
+    LedgerBalanceReply,
     LedgerEntryReply,
     LedgerReply,
     RenyiAccount,
     SimpleAccount,
 )
 from service.datasets.table_schema import TableSchema, parse_table_schema
-from service.errors import DuplicateRows, InvalidInput
+from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
+from service.ledger.chain import verify_ledger
 from service.ledger.models import Balance
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import IdpganOrder
+from service.text import MAX_NAME_LENGTH, sentence_of
 
 DEFAULT_DELTA_FACTOR = 10
-MAX_NAME_LENGTH = 200
+FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,12 @@ class Declaration:
     schema: TableSchema
     budget: BudgetRequest
     privacy_unit: PrivacyUnit | None
+    rows_expire_at: dt.datetime | None
 
 
-def parse_declaration(*, schema: str, budget: str, name: str | None, privacy_unit: str | None) -> Declaration:
+def parse_declaration(
+    *, schema: str, budget: str, name: str | None, privacy_unit: str | None, rows_expire_at: str | None
+) -> Declaration:
     """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
     name = "dataset" if name is None else name.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
@@ -63,10 +72,29 @@ def parse_declaration(*, schema: str, budget: str, name: str | None, privacy_uni
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
-        raise InvalidInput(f"{where}: {first['msg']}", where=where) from None
+        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
     table_schema = parse_table_schema(parse_json(schema, "schema"))
     unit = None if privacy_unit is None else parse_privacy_unit(parse_json(privacy_unit, "privacy_unit"))
-    return Declaration(name, table_schema, budget_request, unit)
+    return Declaration(name, table_schema, budget_request, unit, _parse_expiry(rows_expire_at))
+
+
+def _parse_expiry(text: str | None) -> dt.datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = TypeAdapter(AwareDatetime).validate_python(text.strip())
+    except ValidationError:
+        raise InvalidInput(
+            "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
+        ) from None
+    return _checked_expiry(moment)
+
+
+def _checked_expiry(moment: dt.datetime) -> dt.datetime:
+    now = dt.datetime.now(dt.UTC)
+    if not now < moment <= now + FURTHEST_EXPIRY:
+        raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
+    return moment
 
 
 def parse_json(text: str, where: str) -> Any:
@@ -138,9 +166,11 @@ def _keep(
                     fingerprint=table.fingerprint,
                     storage_key=storage_key,
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
+                    rows_expire_at=declaration.rows_expire_at,
                 )
             )
             ledger_repository.open_account(session, dataset_id)
+            audit.record(session, principal, "dataset", dataset_id)
             return repository.find(session, principal.tenant_id, dataset_id)
     except BaseException as error:
         context.storage.delete(storage_key)
@@ -174,8 +204,39 @@ def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None
     with context.transaction() as session:
         repository.find(session, principal.tenant_id, dataset_id)
         storage_key = repository.mark_erased(session, dataset_id)
+        audit.record(session, principal, "dataset", dataset_id)
     if storage_key is not None:
         context.storage.delete(storage_key)
+
+
+def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, moment: dt.datetime) -> Dataset:
+    """Give the rows a deletion date, or an earlier one. A promised date is never put off.
+
+    A release that has read the rows by then ends as it would have; one that has not is voided or fails as `erased`.
+    """
+    _checked_expiry(moment)
+    with context.transaction() as session:
+        if repository.find(session, principal.tenant_id, dataset_id).state == "erased":
+            raise Gone("the rows of this dataset are erased already")
+        if not repository.bring_expiry_forward(session, dataset_id, moment):
+            raise NotPostponable("these rows have an earlier deletion date, which cannot be put off")
+        audit.record(session, principal, "dataset", dataset_id)
+        session.expire_all()
+        return repository.find(session, principal.tenant_id, dataset_id)
+
+
+def erase_expired(context: Context) -> int:
+    """Destroy rows and keys whose deletion date has come; how many. Object by object, so that one cannot stop all."""
+    with context.transaction() as session:
+        expired = repository.list_expired(session)
+    for dataset in expired:
+        with context.transaction() as session:
+            storage_key = repository.mark_erased(session, dataset.id)
+            if storage_key is None:  # somebody else was quicker
+                continue
+            audit_lines.add(session, dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
+        context.storage.delete(storage_key)
+    return len(expired)
 
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
@@ -209,11 +270,12 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
 
 
 def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -> LedgerReply:
-    """All lines, and whether chain and balances agree."""
-    with context.transaction() as session:
+    """All lines, and whether chain and balances agree: one snapshot, which no writer waits for."""
+    with context.snapshot() as session:
         repository.find(session, principal.tenant_id, dataset_id)
-        faults = ledger.verify(session, dataset_id)
+        balance = ledger_repository.read_balance(session, dataset_id)
         entries = ledger_repository.entries_of_dataset(session, dataset_id)
+    faults = verify_ledger(entries, balance)
     items = [
         LedgerEntryReply(
             seq=e.seq,
@@ -227,7 +289,15 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         )
         for e in entries
     ]
-    return LedgerReply(dataset_id=dataset_id, items=items, verified=not faults, faults=faults)
+    shown = LedgerBalanceReply(
+        simple_pending=balance.simple_pending,
+        simple_posted=balance.simple_posted,
+        renyi_pending=balance.renyi_pending,
+        renyi_posted=balance.renyi_posted,
+        entry_count=balance.entry_count,
+        head_hash=bytes(balance.head_hash).hex(),
+    )
+    return LedgerReply(dataset_id=dataset_id, items=items, balance=shown, verified=not faults, faults=faults)
 
 
 def _epsilon_spent(balance: Balance, budget: Budget) -> float:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from service.errors import ImprimaturError
@@ -25,12 +24,13 @@ MEDIA_TYPE = "text/event-stream"
 REPORT_SECONDS = 0.5
 
 Report = Callable[[float], None]
+Work = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
 class UploadEvents(StreamingResponse):
-    """Does the work in a thread while it reports. Holds the uploaded file until the last event is out."""
+    """Does the work while it reports. Holds the uploaded file until the last event is out."""
 
-    def __init__(self, work: Callable[[Report], dict[str, Any]], upload: AsyncExitStack) -> None:
+    def __init__(self, work: Work, upload: AsyncExitStack) -> None:
         self._upload = upload
         self._events = _events(work)
         super().__init__(self._events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
@@ -48,7 +48,7 @@ class _AbandonedError(Exception):
     """The caller has hung up."""
 
 
-async def _events(work: Callable[[Report], dict[str, Any]]) -> AsyncGenerator[str]:
+async def _events(work: Work) -> AsyncGenerator[str]:
     read, abandoned = 0.0, False
 
     def report(share: float) -> None:
@@ -57,7 +57,7 @@ async def _events(work: Callable[[Report], dict[str, Any]]) -> AsyncGenerator[st
             raise _AbandonedError
         read = share
 
-    task = asyncio.ensure_future(run_in_threadpool(work, report))
+    task = asyncio.ensure_future(work(report))
     try:
         while not task.done():
             yield _event("progress", {"phase": "reading" if read < 1 else "storing", "share": round(read, 3)})

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response, status
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
-from service.auth.service import Principal
+from service.auth.principal import Principal
 from service.context import Context
 from service.dependencies import Analyst, ContextOf, Reader
-from service.errors import InvalidInput, NotFound
+from service.errors import (
+    BudgetExhausted,
+    Gone,
+    IdempotencyConflict,
+    InvalidInput,
+    InvalidOrder,
+    NotCancellable,
+    NotFound,
+    NotReady,
+    Unpriceable,
+)
+from service.http_errors import problems
 from service.releases import service
 from service.releases.models import ENDED, Release
 from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
@@ -25,17 +38,27 @@ router = APIRouter(prefix="/v1", tags=["releases"])
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
 EVENTS_LIMIT_SECONDS = 3_600.0
+EVENTS_TYPE = "text/event-stream"
+ORDER_SCHEMA = "#/components/schemas/Order"
+"""Written by `service/openapi.py` from the order classes."""
+
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
 
 OrderBody = Annotated[
     dict[str, Any],
     Body(
         description="An order; `method` and one of `epsilon`, `share` are enough.",
         examples=[{"method": "idpgan", "epsilon": 4}],
+        json_schema_extra={"$ref": ORDER_SCHEMA},
     ),
 ]
 
 
-@router.post("/datasets/{dataset_id}/quotes")
+ORDER_REFUSALS = (InvalidOrder, Unpriceable)
+
+
+@router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS))
 def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     order, price, _ = service.price(context, principal, dataset_id, body)
@@ -52,7 +75,11 @@ def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal:
     )
 
 
-@router.post("/datasets/{dataset_id}/releases", status_code=status.HTTP_202_ACCEPTED)
+@router.post(
+    "/datasets/{dataset_id}/releases",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone),
+)
 def order_release(
     dataset_id: uuid.UUID,
     body: OrderBody,
@@ -79,22 +106,33 @@ def read_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
     return ReleaseReply.of(service.find(context, principal, release_id))
 
 
-@router.get("/releases/{release_id}/events", response_class=StreamingResponse)
-def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
+@router.get(
+    "/releases/{release_id}/events",
+    response_class=StreamingResponse,
+    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {}}}},
+)
+async def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
     """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release."""
-    first = service.find(context, principal, release_id)
+    first = await run_in_threadpool(service.find, context, principal, release_id)
     return StreamingResponse(
-        _events(context, principal, first), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        _events(context, principal, first), media_type=EVENTS_TYPE, headers={"Cache-Control": "no-store"}
     )
 
 
-@router.post("/releases/{release_id}/cancel")
+@router.post("/releases/{release_id}/cancel", responses=problems(NotCancellable))
 def cancel_release(release_id: uuid.UUID, context: ContextOf, principal: Analyst) -> ReleaseReply:
     """Stop a release. Before its first private step it costs nothing; afterwards the charge is settled."""
     return ReleaseReply.of(service.cancel(context, principal, release_id))
 
 
-@router.get("/releases/{release_id}/sample", response_class=StreamingResponse)
+@router.get(
+    "/releases/{release_id}/sample",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Synthetic rows.", "content": SAMPLE_CONTENT},
+        **problems(NotReady),
+    },
+)
 def read_sample(
     release_id: uuid.UUID,
     request: Request,
@@ -110,7 +148,14 @@ def read_sample(
     return sample_response(request, context, release, rows=rows, sample_format=format, where=where, seed=seed)
 
 
-@router.get("/releases/{release_id}/generator", response_class=Response)
+@router.get(
+    "/releases/{release_id}/generator",
+    response_class=Response,
+    responses={
+        200: {"description": "The generator.", "content": {"application/zip": BINARY}},
+        **problems(NotReady),
+    },
+)
 def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
     """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime."""
     release = service.find_published(context, principal, release_id)
@@ -122,10 +167,10 @@ def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader)
     )
 
 
-@router.get("/releases/{release_id}/certificate")
-def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> JSONResponse:
+@router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
+def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """What exactly is promised about this release, signed."""
-    return JSONResponse(service.find_published(context, principal, release_id).certificate)
+    return service.find_published(context, principal, release_id).certificate or {}
 
 
 def sample_response(
@@ -159,8 +204,8 @@ def _bundle_key(release: Release) -> str:
     return release.bundle_key
 
 
-def _events(context: Context, principal: Principal, release: Release) -> Iterator[str]:
-    """Looks at Postgres a few times a second and speaks when something moved."""
+async def _events(context: Context, principal: Principal, release: Release) -> AsyncIterator[str]:
+    """Looks at Postgres a few times a second and speaks when something moved. Holds no thread while it waits."""
     began = spoke = time.monotonic()
     last: tuple[str, str, int] | None = None
     while True:
@@ -174,5 +219,5 @@ def _events(context: Context, principal: Principal, release: Release) -> Iterato
             spoke = time.monotonic()
         if release.state in ENDED or time.monotonic() - began > EVENTS_LIMIT_SECONDS:
             return
-        time.sleep(POLL_SECONDS)
-        release = service.find(context, principal, release.id)
+        await asyncio.sleep(POLL_SECONDS)
+        release = await run_in_threadpool(service.find, context, principal, release.id)

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
-from service.auth.service import Principal
+from service.audit import service as audit
+from service.auth.principal import Principal
 from service.context import Context
 from service.datasets import repository as datasets
 from service.datasets.models import Dataset
@@ -85,6 +86,7 @@ def order_release(
             )
             ledger.reserve(session, dataset_id, release_id, order_price.shares)
             enqueue(session, TRAIN_TASK, release_id)
+            audit.record(session, principal, "release", release_id)
             return repository.find(session, principal.tenant_id, release_id)
     except IntegrityError:
         # The same key came twice at once and the other request was first.
@@ -100,13 +102,15 @@ def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Relea
 
 
 def find_published(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
-    """A release whose artefacts may be handed out."""
-    release = find(context, principal, release_id)
-    if release.state != "published":
-        raise NotReady(
-            f"this release is {release.state}; its artefacts are there once it is published", state=release.state
-        )
-    return release
+    """A release whose artefacts may be handed out; says so to the audit log."""
+    with context.transaction() as session:
+        release = repository.find(session, principal.tenant_id, release_id)
+        if release.state != "published":
+            raise NotReady(
+                f"this release is {release.state}; its artefacts are there once it is published", state=release.state
+            )
+        audit.record(session, principal, "release", release_id)
+        return release
 
 
 def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:
@@ -125,6 +129,7 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
             repository.change(session, release_id, state="voided", phase="ended", cancel_requested=True)
         else:
             repository.change(session, release_id, cancel_requested=True)
+        audit.record(session, principal, "release", release_id)
         return repository.find(session, principal.tenant_id, release_id)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 
+import anyio
 import pytest
 
 from service.client import server_sent_events
@@ -59,7 +60,7 @@ def test_hanging_up_stops_the_work(reports):
             ended.set()
 
     async def hang_up():
-        events = _events(work)
+        events = _events(lambda report: anyio.to_thread.run_sync(work, report))
         first = await anext(events)
         for _ in range(reports):
             await anext(events)

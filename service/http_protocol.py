@@ -1,0 +1,60 @@
+"""The API's HTTP protocol: uvicorn's, and a connection without a whole request head is closed after a few seconds.
+
+    uvicorn service.app:create_app --factory --http service.http_protocol:ImpatientProtocol
+
+uvicorn waits for ever for the first request of a connection and for the rest of a head that has begun, so that a few
+bytes a minute would hold a connection (slowloris). Bodies have their own limits in `service/uploads.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+else:
+    H11Protocol = AutoHTTPProtocol  # the httptools one where that is installed; both keep `cycle` and `transport`
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes connections on which no request is being answered and none arrives whole."""
+
+    head_seconds: ClassVar[float] = 10.0
+    """From the first moment a head is awaited to its last byte."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering():
+            self._forget_head()
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _forget_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self._is_answering() and not self.transport.is_closing():
+            self.transport.close()

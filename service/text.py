@@ -1,0 +1,30 @@
+"""Text from outside that is stored and shown, and what may be said about text that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+MAX_NAME_LENGTH = 200
+
+
+def printable(text: str) -> str:
+    """The text itself; `ValueError` for control characters, half surrogates and NUL, which Postgres cannot hold."""
+    if not text.isprintable():
+        raise ValueError("use printable characters only")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(printable)]
+
+
+def sentence_of(error: Mapping[str, Any]) -> str:
+    """What pydantic says of a fault, less the few messages that quote the input."""
+    kind = str(error["type"])
+    if kind.startswith("uuid"):
+        return "Input should be a UUID"
+    if kind == "union_tag_invalid":
+        return f"choose one of {error['ctx']['expected_tags']}"
+    return str(error["msg"])
