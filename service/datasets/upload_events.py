@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
-from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from service.errors import ImprimaturError
 from service.http_errors import problem, status_of
+from service.streaming import ClosingStream
 
 MEDIA_TYPE = "text/event-stream"
 REPORT_SECONDS = 0.5
@@ -27,21 +27,16 @@ Report = Callable[[float], None]
 Work = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
-class UploadEvents(StreamingResponse):
+class UploadEvents(ClosingStream):
     """Does the work while it reports. Holds the uploaded file until the last event is out."""
 
     def __init__(self, work: Work, upload: AsyncExitStack) -> None:
         self._upload = upload
-        self._events = _events(work)
-        super().__init__(self._events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        super().__init__(_events(work), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._upload:
-            try:
-                await super().__call__(scope, receive, send)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await self._events.aclose()
+            await super().__call__(scope, receive, send)
 
 
 class _AbandonedError(Exception):

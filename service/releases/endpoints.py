@@ -30,8 +30,9 @@ from service.errors import (
 from service.http_errors import problems
 from service.releases import service
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sampling import DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+from service.streaming import ClosingStream
 
 router = APIRouter(prefix="/v1", tags=["releases"])
 
@@ -188,11 +189,14 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
+    from service.releases.row_streams import stream_rows  # noqa: PLC0415 - loaded with the first sample
+
     samplers: SamplerCache = request.app.state.samplers
+    drawing: DrawingThreads = request.app.state.drawing
     sampler = samplers.get(_bundle_key(release))
-    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
-    return StreamingResponse(
-        pieces,
+    pieces = drawing.run(lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where))
+    return ClosingStream(
+        drawing.stream(pieces),
         media_type=media_type(sample_format),
         headers={"Content-Disposition": f'attachment; filename="synthetic.{sample_format}"', **(headers or {})},
     )
