@@ -29,7 +29,7 @@ from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
-from service.releases.sampling import SamplerCache
+from service.releases.sampling import DrawingThreads, SamplerCache
 from service.settings import Settings
 from service.uploads import BodyLimit
 from service.version import VERSION
@@ -51,10 +51,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     context = open_context(settings)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends; do it while nobody waits.
         threading.Thread(target=_warm_up, daemon=True).start()
-        yield
+        yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
 
     app = DocumentedApp(
         title="Imprimatur",
@@ -64,6 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
+    app.state.drawing = DrawingThreads()
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(BodyLimit, settings=context.settings)

@@ -408,8 +408,14 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 TRAINING,
-                "        method.restore(Checkpoint.from_bytes(saved))\n",
                 (
+                    "        method.buy_label_frequencies()\n"
+                    "    else:\n"
+                    "        method.restore(Checkpoint.from_bytes(saved))\n"
+                ),
+                (
+                    "        method.buy_label_frequencies()\n"
+                    "    else:\n"
                     "        method.restore(Checkpoint.from_bytes(saved))\n"
                     "        method.plan, resumed = Plan(plan._events), plan\n"
                     "        method.buy_label_frequencies()\n"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from typing import TYPE_CHECKING
 
 from service.errors import InvalidOrder
+from service.lazy import lazy
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS, Events, GaussianEvent
 from service.privacy.filters import Budget, exact
 from service.privacy.orders import MixtureOrder
+
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+else:
+    gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
 
 DEFAULT_CELLS = 8
 MOST_NOISE_PER_CELL = 0.03
@@ -40,7 +45,7 @@ def resolve_mixture(
         return order.model_copy(update={"cells": 1})
     wanted = exact(float(order.share or 1)) if order.epsilon is None else exact(order.epsilon) / exact(budget.epsilon)
     share = float(wanted)
-    noise = float(get_sigma_gaussian(share * budget.epsilon, share * budget.delta / 2))
+    noise = float(gaussian_mechanism.get_sigma_gaussian(share * budget.epsilon, share * budget.delta / 2))
     directions = min(order.coefficients, shape.pixels)
     precision = (1.0 - order.means_precision_share) * (1.0 - order.coarse_precision_share)
     per_cell = units / (shape.classes * DEFAULT_CELLS)

@@ -15,7 +15,7 @@ from service.datasets.image_schema import ImageSchema
 from service.errors import InvalidOrder
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS, GaussianEvent
 from service.privacy.orders import MixtureOrder
-from service.releases.sampling import sampler_from_bundle
+from service.releases.row_streams import sampler_from_bundle
 from workers.bundle import UnusableGeneratorError
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images

@@ -85,7 +85,7 @@ def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
     assert (quote["order"]["method"], quote["order"]["cells"], quote["steps"], quote["fits"]) == ("mixture", 1, 2, True)
     assert api.order(dataset, {"method": "mixture", "epsilon": 1}).status_code == 202
     budget = api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()
-    assert 1.9 < budget["largest_next_epsilon"] <= 2.0
+    assert 2.0 <= budget["largest_next_epsilon"] < 3.0, "the Rényi account has room for more than the difference"
 
 
 def test_a_table_has_no_mixture_of_images(api, dataset_id):

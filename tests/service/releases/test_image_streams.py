@@ -17,7 +17,8 @@ from PIL import Image
 import service.image_sampler
 from service.errors import InvalidInput
 from service.image_sampler import ImageSampler
-from service.releases.sampling import default_format, media_type, sampler_from_bundle, stream_rows
+from service.releases.row_streams import default_format, sampler_from_bundle, stream_rows
+from service.releases.sampling import media_type
 from tests.tiny_generators import tiny_sampler
 from tests.tiny_image_generators import (
     BRIGHTNESS,

@@ -5,19 +5,17 @@ from __future__ import annotations
 import io
 import itertools
 import zipfile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from service.errors import InvalidInput
 from service.image_sampler import ImageSampler, ImageSamplingError
 from service.releases.drain import Drain
+from service.releases.sampling import ImageFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-ImageFormat = Literal["npz", "zip", "png"]
-IMAGE_MEDIA_TYPES: dict[str, str] = {"npz": "application/x-npz", "zip": "application/zip", "png": "image/png"}
+    from collections.abc import Generator, Iterable, Sequence
 
 MAX_GRID_PIXELS = 2**24
 _GAP = 2
@@ -34,17 +32,19 @@ def stream_images(
     format: str = "npz",  # noqa: A002 - the query parameter's name
     seed: int | None = None,
     where: str | None = None,
-) -> Iterator[bytes]:
+) -> Generator[bytes]:
     """The bytes of `rows` synthetic images; of a PNG, `rows` images in all, a class a row.
 
     A wrong request raises `InvalidInput` here, before the first piece.
     """
-    if format not in IMAGE_MEDIA_TYPES:
-        raise InvalidInput(f"this release makes images: choose format {', '.join(IMAGE_MEDIA_TYPES)}", where="format")
+    if format not in get_args(ImageFormat):
+        raise InvalidInput(
+            f"this release makes images: choose format {', '.join(get_args(ImageFormat))}", where="format"
+        )
     try:
         label = None if where is None else sampler.parse_where(where)
         if format == "png":
-            return iter([_grid(sampler, rows, seed, label)])
+            return (piece for piece in [_grid(sampler, rows, seed, label)])
         draws = sampler.draws(rows, seed=seed, label=label)
         first = list(itertools.islice(draws, 1))
     except ImageSamplingError as error:
@@ -53,7 +53,7 @@ def stream_images(
     return _npz(chunks, sampler, rows) if format == "npz" else _zip(chunks, sampler, rows)
 
 
-def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Iterator[bytes]:
+def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:
     """What numpy.savez_compressed writes, as it is drawn; labels wait in memory, two bytes each."""
     sink = Drain()
     labels = [np.empty(0, dtype=np.uint16)]
@@ -71,7 +71,7 @@ def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Iterator[
     yield sink.drain()
 
 
-def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Iterator[bytes]:
+def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:
     """One PNG file an image, and the labels as an upload would have them."""
     sink, digits, number = Drain(), max(6, len(str(rows - 1))), 0
     lines = ["file,label"]
