@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import traceback
 from collections.abc import Callable
@@ -68,6 +69,9 @@ FRAMEWORK = {
     405: (405, "method_not_allowed", "this address does not take that method; see /docs"),
 }
 """What the framework itself refuses, said in our words."""
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
+"""A full disk or too many open files is nobody's mistake, and passes."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -183,7 +187,12 @@ class LastResort:
             logger.error("%s %s failed with %s\n%s", scope["method"], scope["path"], type(error).__name__, frames)  # noqa: TRY400 - see above
             if started:
                 raise ConnectionAbortedError("the reply broke off") from None
-            reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                reply = problem(
+                    503, errors.Unavailable.code, "there is no room left on our side; ask again", retry_after_seconds=60
+                )
+            else:
+                reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
             await reply(scope, receive, send)
 
 

@@ -223,9 +223,8 @@ def erase_expired(context: Context) -> int:
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
     """Both accounts as they stand, and what they still allow."""
-    with context.transaction() as session:
-        dataset = repository.find(session, principal.tenant_id, dataset_id)
-        balance = ledger_repository.read_balance(session, dataset_id)
+    with context.statement() as session:
+        dataset, balance = repository.find_with_balance(session, principal.tenant_id, dataset_id)
     left = ledger.Remaining.of(balance)
     return BudgetReply(
         epsilon=dataset.epsilon,
@@ -246,7 +245,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
             units=dataset.units,
             budget=dataset.budget,
             simple_left=left.simple,
-            renyi_left=left.renyi,
+            renyi_left=_rounded_down(left.renyi),
         ),
     )
 
@@ -280,6 +279,12 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         head_hash=bytes(balance.head_hash).hex(),
     )
     return LedgerReply(dataset_id=dataset_id, items=items, balance=shown, verified=not faults, faults=faults)
+
+
+def _rounded_down(amount: int, bits: int = 6) -> int:
+    """To its first bits. A second of arithmetic stands behind each amount, so amounts that hardly differ share one."""
+    spare = max(0, amount.bit_length() - bits)
+    return amount >> spare << spare
 
 
 def _epsilon_spent(balance: Balance, budget: Budget) -> float:

@@ -7,15 +7,15 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
+from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.principal import Principal
 from service.context import Context
-from service.dependencies import Analyst, ContextOf, Reader
+from service.dependencies import Analyst, ContextOf, JsonBody, Reader
 from service.errors import (
     BudgetExhausted,
     Gone,
@@ -28,14 +28,20 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.lazy import lazy
+from service.quick import QuickRoute
 from service.releases import service
 from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sample_formats import SampleFormat, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
-from service.text import read_json
 
-router = APIRouter(prefix="/v1", tags=["releases"])
+if TYPE_CHECKING:
+    from service.releases import sampling
+else:
+    sampling = lazy("service.releases.sampling")
+
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
@@ -48,14 +54,6 @@ BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
 
 
-async def _read_order(request: Request) -> Any:
-    """The body as JSON that means one thing; `parse_order` looks at what it says."""
-    if not request.headers.get("content-type", "").lower().startswith("application/json"):
-        raise InvalidInput("send the order as application/json", where="content-type")
-    return read_json(await request.body(), "body")
-
-
-OrderBody = Annotated[Any, Depends(_read_order)]
 ORDER_BODY = {
     "requestBody": {
         "required": True,
@@ -72,19 +70,19 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 
 
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)
-def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: OrderBody) -> QuoteReply:
+def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
-    order, price, _ = service.price(context, principal, dataset_id, body)
-    left = service.remaining(context, principal, dataset_id)
-    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    quoted = service.quote(context, principal, dataset_id, body)
+    events = quoted.price.events
+    multipliers = [e.gradient_noise_multiplier for e in events if e.kind == "sampled_step"]  # type: ignore[union-attr]
     return QuoteReply(
-        order=order.model_dump(mode="json"),
-        price=PriceReply.of(price),
-        steps=order.steps,
+        order=quoted.order.model_dump(mode="json"),
+        price=PriceReply.of(quoted.price),
+        steps=quoted.order.steps,
         first_noise_multiplier=multipliers[0],
         last_noise_multiplier=multipliers[-1],
-        fits=left.fits(price.shares),
-        remaining=SharesReply.model_validate(left),
+        fits=quoted.remaining.fits(quoted.price.shares),
+        remaining=SharesReply.model_validate(quoted.remaining),
     )
 
 
@@ -99,7 +97,7 @@ def order_release(
     response: Response,
     context: ContextOf,
     principal: Analyst,
-    body: OrderBody,
+    body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
 ) -> ReleaseReply:
     """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit."""
@@ -209,9 +207,8 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    samplers: SamplerCache = request.app.state.samplers
-    sampler = samplers.get(_bundle_key(release))
-    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
+    sampler = request.app.state.samplers().get(_bundle_key(release))
+    pieces = sampling.stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
     return StreamingResponse(
         pieces,
         media_type=media_type(sample_format),

@@ -8,7 +8,7 @@ import json
 import threading
 import zipfile
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,19 +17,12 @@ import pyarrow.parquet as pq
 
 from service.errors import InvalidInput
 from service.releases.formulas import Formulas, disarmed
+from service.releases.sample_formats import media_type
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-SampleFormat = Literal["csv", "jsonl", "parquet", "arrow"]
-
-_MEDIA_TYPES: dict[SampleFormat, str] = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/x-ndjson",
-    "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
 _ARROW_TYPES = {
     "string": pa.string(),
     "integer": pa.int64(),
@@ -40,13 +33,6 @@ _ARROW_TYPES = {
 }
 _ROW_GROUP_CELLS = 2**21
 _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
-
-
-def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
-    """The media type of a sample format; raises `InvalidInput` for one we do not write."""
-    if format not in get_args(SampleFormat):
-        raise InvalidInput(f"format must be one of {', '.join(get_args(SampleFormat))}", where="format")
-    return _MEDIA_TYPES[format]  # type: ignore[index] # just checked
 
 
 def stream_rows(

@@ -17,7 +17,8 @@ import pytest
 from tiny_generators import MIXED, parse_csv, tiny_files, tiny_sampler
 
 from service.errors import InvalidInput
-from service.releases.sampling import SamplerCache, media_type, sampler_from_bundle, stream_rows
+from service.releases.sample_formats import media_type
+from service.releases.sampling import SamplerCache, sampler_from_bundle, stream_rows
 
 FORMATS = ["csv", "jsonl", "parquet", "arrow"]
 NAMES = [field["name"] for field in MIXED["fields"]]
