@@ -429,6 +429,8 @@ case(
     CLOSED | BY_SERVER,
     lambda: itertools.chain([b"GET / HTTP/1.1\r\n"], itertools.repeat(b"X: " + b"y" * 8_000 + b"\r\n", 500_000)),
 )
+ORDERS = "/v1/datasets/00000000-0000-4000-8000-000000000000/releases"
+case("an order that stops", {408}, [head("POST", ORDERS, 1_000, JSON), b'{"method": "'])
 case(
     "a body that drips",
     {408},
