@@ -7,8 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI, Request, Response
@@ -26,20 +24,15 @@ from service.context import Context, open_context
 from service.datasets.endpoints import router as datasets
 from service.dependencies import ContextOf
 from service.errors import Unavailable
-from service.lazy import lazy
 from service.openapi import DocumentedApp
 from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
+from service.releases.sampling import DrawingThreads, SamplerCache
 from service.settings import Settings
 from service.uploads import BodyLimit
 from service.version import VERSION
-
-if TYPE_CHECKING:
-    from service.releases import sampling
-else:
-    sampling = lazy("service.releases.sampling")
 
 READY_SECONDS = 30.0
 """A part that has not beaten for this long is not ready."""
@@ -70,7 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.context = context
-    app.state.samplers = lru_cache(lambda: sampling.SamplerCache(context.storage.get))
+    app.state.samplers = SamplerCache(context.storage.get)
+    app.state.drawing = DrawingThreads()
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(BodyLimit, settings=context.settings)

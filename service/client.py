@@ -12,10 +12,11 @@ Imports quickly: httpx and the standard library, nothing else of the service.
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict, cast
 
@@ -189,15 +190,35 @@ class Client:
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
         rows_expire_at: str | None = None,
+        on_progress: Callable[[str, float], None] | None = None,
     ) -> Dataset:
         """Upload a CSV or Parquet file with its declared schema and its budget, given once.
 
         At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
+        `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
         fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
         if rows_expire_at is not None:
             fields["rows_expire_at"] = rows_expire_at
-        return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
+        if on_progress is None:
+            return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
+        headers = {"Accept": "text/event-stream"}
+        with closing(self._upload("/v1/datasets", file, fields, headers, on_progress=on_progress)) as reply:
+            return self._heard(reply, on_progress)
+
+    def _heard(self, reply: httpx.Response, on_progress: Callable[[str, float], None]) -> Dataset:
+        """The dataset at the end of an upload's events."""
+        try:
+            for event, document in server_sent_events(reply.iter_lines()):
+                if event == "progress":
+                    on_progress(document["phase"], document["share"])
+                elif event == "problem":
+                    raise _problem(int(document["status"]), document)
+                else:
+                    return cast("Dataset", document)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        raise ApiError(0, "unreachable", f"{self.url} hung up before it said what became of the upload")
 
     def datasets(self) -> list[Dataset]:
         """All datasets of this tenant."""
@@ -407,15 +428,20 @@ class Client:
         fields: Mapping[str, str],
         headers: Mapping[str, str],
         extra_seconds: float = 0.0,
+        on_progress: Callable[[str, float], None] | None = None,
     ) -> httpx.Response:
+        """The reply; not yet read where progress is wanted."""
         file = Path(file)
         # Reading a large table can take the service a while after its last byte has arrived.
         read_seconds = (self._http.timeout.read or 0.0) * 10 + extra_seconds
         timeout = httpx.Timeout(self._http.timeout.connect, read=read_seconds)
 
         def send() -> httpx.Response:
-            with _multipart(file) as files:  # opened anew by every attempt
-                return self._http.post(path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout)
+            with _multipart(file, on_progress) as files:  # opened anew by every attempt
+                request = self._http.build_request(
+                    "POST", path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout
+                )
+                return self._http.send(request, stream=on_progress is not None)
 
         return self._attempt(send, repeat=False)
 
@@ -463,13 +489,22 @@ class Client:
 
 def server_sent_documents(lines: Iterator[str]) -> Iterator[Json]:
     """The JSON documents of a stream of server-sent events; comments and other fields are passed over."""
-    data: list[str] = []
+    for _, document in server_sent_events(lines):
+        yield document
+
+
+def server_sent_events(lines: Iterator[str]) -> Iterator[tuple[str, Json]]:
+    """The kinds and JSON documents of a stream of server-sent events."""
+    kind, data = "message", list[str]()
     for line in lines:
-        if line.startswith("data:"):
+        if line.startswith("event:"):
+            kind = line[6:].strip()
+        elif line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            yield json.loads("\n".join(data))
-            data = []
+        elif not line:
+            if data:
+                yield kind, json.loads("\n".join(data))
+            kind, data = "message", []
 
 
 def _ended(release: Release) -> bool:
@@ -504,10 +539,26 @@ def _upload_fields(
 
 
 @contextmanager
-def _multipart(file: Path) -> Iterator[dict[str, Any]]:
+def _multipart(file: Path, on_progress: Callable[[str, float], None] | None) -> Iterator[dict[str, Any]]:
     kind = "application/vnd.apache.parquet" if file.suffix == ".parquet" else "text/csv"
     with file.open("rb") as stream:
-        yield {"file": (file.name, cast("IO[bytes]", stream), kind)}
+        sent = stream if on_progress is None else _Watched(stream, on_progress)
+        yield {"file": (file.name, cast("IO[bytes]", sent), kind)}
+
+
+class _Watched:
+    """A file that says how much of it has been sent."""
+
+    def __init__(self, file: IO[bytes], on_progress: Callable[[str, float], None]) -> None:
+        self._file = file
+        self._on_progress = on_progress
+        self._size = max(1, os.fstat(file.fileno()).st_size)
+        self.fileno, self.seek, self.tell = file.fileno, file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        self._on_progress("uploading", min(1.0, self._file.tell() / self._size))
+        return piece
 
 
 def _save(chunks: Iterator[bytes], path: Path, on_bytes: Callable[[int], None] | None) -> int:
@@ -535,7 +586,11 @@ def _raise_for_problem(reply: httpx.Response) -> None:
         body = {}
     if not isinstance(body, dict):
         body = {}
-    code = str(body.get("code", "http_error"))
-    detail = str(body.get("detail") or f"{reply.status_code} {reply.reason_phrase}")
+    body["detail"] = body.get("detail") or f"{reply.status_code} {reply.reason_phrase}"
+    raise _problem(reply.status_code, body)
+
+
+def _problem(status: int, document: Json) -> ApiError:
     known = {"type", "title", "status", "detail", "code", "instance"}
-    raise ApiError(reply.status_code, code, detail, {k: v for k, v in body.items() if k not in known})
+    values = {name: value for name, value in document.items() if name not in known}
+    return ApiError(status, str(document.get("code", "http_error")), str(document["detail"]), values)

@@ -187,11 +187,6 @@ def decrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterat
             raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
 
 
-def encrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:
-    """Encrypt a file; the destination appears whole or not at all."""
-    _write_whole(destination, encrypt(read_pieces(source), key, context=context))
-
-
 def decrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:
     """Decrypt a file; the destination (mode 0600) appears only once the last chunk has been checked."""
     _write_whole(destination, decrypt(read_pieces(source), key, context=context))

@@ -20,7 +20,7 @@ class Settings(BaseSettings):
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
     secret_key_file: Path = Field(description="32 random bytes, mode 0600, shared by API and workers.")
 
-    upload_limit_bytes: int = Field(1 << 30, description="Largest request body; enforced while it streams.")
+    upload_limit_bytes: int = Field(1 << 32, description="Largest request body; enforced while it streams.")
     unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
     ingest_memory_bytes: int = Field(4 << 30, description="Memory of the process that parses an upload.")
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")

@@ -10,6 +10,7 @@ import typer
 from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
 from service.cli.order_options import read_json
 from service.cli.output import console, note, notes, print_json, print_pairs, print_table, share
+from service.cli.progress import upload_bar
 
 if TYPE_CHECKING:
     from service.client import Budget, Dataset
@@ -55,7 +56,7 @@ def upload(
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
     """
     declared = read_json(schema, "--schema")
-    with connect(url, key, data) as client:
+    with connect(url, key, data) as client, upload_bar() as report:
         dataset = client.create_dataset(
             file,
             declared,
@@ -64,6 +65,7 @@ def upload(
             name=name or file.stem,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
             rows_expire_at=rows_expire_at,
+            on_progress=report,
         )
     if as_json:
         print_json(dataset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.context import Context
-from service.crypto import encrypt_file
+from service.crypto import encrypt, read_pieces
 from service.datasets import repository
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
@@ -95,8 +95,17 @@ def _checked_expiry(moment: dt.datetime) -> dt.datetime:
     return moment
 
 
-def create(context: Context, principal: Principal, upload: Path, declaration: Declaration) -> tuple[Dataset, list[str]]:
-    """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides."""
+def create(
+    context: Context,
+    principal: Principal,
+    upload: Path,
+    declaration: Declaration,
+    report: Callable[[float], None] = lambda _: None,
+) -> tuple[Dataset, list[str]]:
+    """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides.
+
+    `report` hears the share of the file that has been read; if it raises, nothing is kept.
+    """
     settings = context.settings
     with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=settings.scratch_dir) as workdir:
         table = ingest_table(
@@ -110,11 +119,13 @@ def create(context: Context, principal: Principal, upload: Path, declaration: De
             ),
             workdir=Path(workdir),
             fingerprint_key=context.secrets.fingerprint_key,
+            report=report,
         )
         delta = declaration.budget.delta or 1.0 / (DEFAULT_DELTA_FACTOR * table.units)
         budget = open_budget(declaration.budget.epsilon, delta)
         _refuse_duplicate(context, principal, table.fingerprint)
-        return _keep(context, principal, declaration, table, budget, Path(workdir)), list(table.notices)
+        report(1.0)
+        return _keep(context, principal, declaration, table, budget), list(table.notices)
 
 
 def _keep(
@@ -123,14 +134,11 @@ def _keep(
     declaration: Declaration,
     table: IngestedTable,
     budget: Budget,
-    workdir: Path,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
-    encrypted = workdir / "rows.encrypted"
-    encrypt_file(table.canonical_path, encrypted, data_key)
     storage_key = f"datasets/{dataset_id}/rows"
-    context.storage.put(storage_key, encrypted)
+    context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
     try:
         with context.transaction() as session:
             session.execute(

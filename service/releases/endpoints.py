@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
@@ -28,18 +28,13 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
-from service.lazy import lazy
 from service.quick import QuickRoute
 from service.releases import service
 from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
-from service.releases.sample_formats import SampleFormat, media_type
+from service.releases.sampling import DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
-
-if TYPE_CHECKING:
-    from service.releases import sampling
-else:
-    sampling = lazy("service.releases.sampling")
+from service.streaming import ClosingStream
 
 router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
@@ -207,10 +202,16 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    sampler = request.app.state.samplers().get(_bundle_key(release))
-    pieces = sampling.stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
-    return StreamingResponse(
-        pieces,
+    from service.releases.row_streams import stream_rows  # noqa: PLC0415 - loaded with the first sample
+
+    samplers: SamplerCache = request.app.state.samplers
+    drawing: DrawingThreads = request.app.state.drawing
+    sampler = samplers.get(_bundle_key(release))
+    pieces = drawing.run(
+        lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
+    )
+    return ClosingStream(
+        drawing.stream(pieces),
         media_type=media_type(sample_format),
         headers={"Content-Disposition": f'attachment; filename="synthetic.{sample_format}"', **(headers or {})},
     )

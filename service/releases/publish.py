@@ -31,7 +31,7 @@ from service.privacy.orders import parse_order
 from service.releases import service
 from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, sample_response
 from service.releases.models import ENDED, Release
-from service.releases.sample_formats import SampleFormat
+from service.releases.sampling import SampleFormat
 from service.releases.schemas import ReleaseReply
 from service.text import read_json
 from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from service.releases.formulas import disarmed
-from service.releases.sampling import stream_rows
+from service.releases.row_streams import stream_rows
 from tests.tiny_generators import tiny_sampler
 
 DANGEROUS = (
