@@ -34,7 +34,7 @@ from service.client import Client
 from service.embedded import EmbeddedStack
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
-SDV = ["torch==2.13.0", "sdv==1.38.5"]
+SDV = ["torch==2.13.0", "sdv==2.0.0"]
 TRAINING_ROWS = 20_000
 SDV_SHARE = 20
 """SDV is asked for this many times fewer rows, in favour of whoever waits for the bench."""

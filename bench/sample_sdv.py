@@ -21,7 +21,7 @@ def main() -> None:
     from sdv.single_table import GaussianCopulaSynthesizer
 
     real = pd.read_csv(path)
-    synthesizer = GaussianCopulaSynthesizer(Metadata.detect_from_dataframe(real))
+    synthesizer = GaussianCopulaSynthesizer(Metadata.detect_from_dataframes({"table": real}, infer_keys=None))
     synthesizer.fit(real)
     synthesizer.sample(100)
     began = time.perf_counter()
