@@ -107,8 +107,10 @@ class Outcome:
 @contextmanager
 def serve(context: Context) -> Iterator[World]:
     """A seeded API on a loopback port of its own."""
+    # Half of the cases come without a good key, all from one address.
+    unlimited = context.settings.model_copy(update={"rate_limit_failures_per_minute": 1e9})
     config = uvicorn.Config(
-        create_app(context.settings), port=0, http=ImpatientProtocol, log_level="critical", access_log=False
+        create_app(unlimited), port=0, http=ImpatientProtocol, log_level="critical", access_log=False
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -212,18 +214,22 @@ def help_along(case: Any, data: st.DataObject, known: dict[str, st.SearchStrateg
     for name in case.path_parameters or {}:
         if name in known and data.draw(st.integers(0, 3)):
             case.path_parameters[name] = data.draw(known[name])
-    if not isinstance(case.body, dict):
-        return
-    if case.media_type == "multipart/form-data":
-        for name, value in GOOD_FIELDS.items():
-            if name in case.body and data.draw(st.booleans()):
-                case.body[name] = value
-        if "file" in case.body and data.draw(st.booleans()):
-            case.body["file"] = table().encode()
+    if isinstance(case.body, dict):
+        _help_body(case.body, data)
+
+
+def _help_body(body: dict[str, Any], data: st.DataObject) -> None:
+    for name, value in {**GOOD_FIELDS, "file": table().encode()}.items():
+        if "file" in body and name in body and data.draw(st.booleans()):
+            body[name] = value
+    if "method" in body and data.draw(st.booleans()):
+        for name in ("share", "sampling_probability"):
+            body.pop(name, None)
+        body |= {"condition_on": "colour", "epsilon": data.draw(st.sampled_from([0.01, 0.5, 1_000.0])), "steps": 5}
     for name in MOMENTS:
-        if name in case.body and data.draw(st.booleans()):
+        if name in body and data.draw(st.booleans()):
             ahead = dt.datetime.now(dt.UTC) + dt.timedelta(days=data.draw(st.integers(1, 2_000)))
-            case.body[name] = ahead.isoformat()
+            body[name] = ahead.isoformat()
 
 
 def table() -> str:

@@ -51,10 +51,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     context = open_context(settings)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends; do it while nobody waits.
         threading.Thread(target=_warm_up, daemon=True).start()
-        yield
+        yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
 
     app = DocumentedApp(
         title="Imprimatur",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from service.crypto import Secrets
-from service.db import snapshot, transaction
+from service.db import snapshot, statement, transaction
 from service.settings import Settings, get_settings
 from service.storage import Storage
 
@@ -24,6 +24,10 @@ class Context:
     def transaction(self) -> AbstractContextManager[Session]:
         """One transaction on this process's database."""
         return transaction(self.settings)
+
+    def statement(self) -> AbstractContextManager[Session]:
+        """A session for one statement, which is a transaction by itself."""
+        return statement(self.settings)
 
     def snapshot(self) -> AbstractContextManager[Session]:
         """One moment of this process's database, to read only."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer, SecurityScopes
@@ -12,7 +12,8 @@ from service.auth.limits import RateLimits, address_of
 from service.auth.principal import Principal, Scope
 from service.auth.service import authenticate, bearer_key
 from service.context import Context
-from service.errors import Unauthenticated
+from service.errors import InvalidInput, Unauthenticated
+from service.text import read_json
 
 API_KEY = HTTPBearer(
     scheme_name="api_key",
@@ -30,6 +31,16 @@ async def get_context(request: Request) -> Context:
 ContextOf = Annotated[Context, Depends(get_context)]
 
 
+async def read_json_body(request: Request) -> Any:
+    """The body as JSON that means one thing; the endpoint looks at what it says."""
+    if not request.headers.get("content-type", "").lower().startswith("application/json"):
+        raise InvalidInput("send the body as application/json", where="content-type")
+    return read_json(await request.body(), "body")
+
+
+JsonBody = Annotated[Any, Depends(read_json_body)]
+
+
 def get_principal(request: Request, context: ContextOf) -> Principal:
     """Who asks. Leaves the principal on the request for the audit log."""
     limits: RateLimits = request.app.state.rate_limits
@@ -38,7 +49,7 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
     limits.before_lookup(address, digest := _digest(context, authorization))
     try:
         key = bearer_key(authorization)
-        with context.transaction() as session:
+        with context.statement() as session:
             found = authenticate(session, context.secrets, key)
     except Unauthenticated:
         limits.failed(address)

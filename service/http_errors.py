@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import HTTPException as FastApiHTTPException
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -56,6 +58,7 @@ TITLES = {
     413: "Too large",
     422: "Not acceptable as it stands",
     429: "Too often",
+    431: "Too large",
     500: "Our fault",
     503: "Try again",
 }
@@ -66,6 +69,9 @@ FRAMEWORK = {
     405: (405, "method_not_allowed", "this address does not take that method; see /docs"),
 }
 """What the framework itself refuses, said in our words."""
+
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
+"""A full disk or too many open files is nobody's mistake, and passes."""
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -137,12 +143,24 @@ def install(app: FastAPI, *, refused: Callable[[Request, int, str], None]) -> No
         first = faults[0] if faults else {"where": "request", "message": "invalid"}
         return problem(422, "invalid_input", f"{first['where']}: {first['message']}", errors=faults[:20])
 
+    @app.exception_handler(RefusedBody)
+    async def refused_body(_: Request, refusal: RefusedBody) -> Response:
+        return problem(refusal.status_code, refusal.error.code, refusal.error.detail, **refusal.error.values)
+
     @app.exception_handler(HTTPException)
     async def plain(_: Request, error: HTTPException) -> Response:
         status, code, detail = FRAMEWORK.get(error.status_code, (error.status_code, "invalid_input", str(error.detail)))
         reply = problem(status, code, detail)
         reply.headers.update(error.headers or {})  # Allow, where the method is wrong
         return reply
+
+
+class RefusedBody(FastApiHTTPException):
+    """A body that was refused while it was read; the only kind of error that FastAPI lets through from there."""
+
+    def __init__(self, error: errors.ImprimaturError) -> None:
+        super().__init__(status_of(error), error.detail)
+        self.error = error
 
 
 class LastResort:
@@ -169,7 +187,12 @@ class LastResort:
             logger.error("%s %s failed with %s\n%s", scope["method"], scope["path"], type(error).__name__, frames)  # noqa: TRY400 - see above
             if started:
                 raise ConnectionAbortedError("the reply broke off") from None
-            reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                reply = problem(
+                    503, errors.Unavailable.code, "there is no room left on our side; ask again", retry_after_seconds=60
+                )
+            else:
+                reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
             await reply(scope, receive, send)
 
 

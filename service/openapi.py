@@ -41,6 +41,7 @@ def _complete(operation: dict[str, Any], path: str) -> None:
         del replies["422"]
     derived = problems(*_refusals(operation, path, scope))
     derived[500] = described_problem(f"`{INTERNAL_ERROR}`: Our fault; nothing is known to be lost.")
+    derived[431] = described_problem(f"`{errors.TooLarge.code}`: The head of the request is over the limit.")
     for status, reply in derived.items():
         own = replies.get(str(status))
         if own is None:

@@ -66,7 +66,7 @@ def requeue_stale(session: Session, *, lease_seconds: float, everything: bool = 
                   AND CASE WHEN lease_expires_at IS NOT NULL THEN lease_expires_at < now()
                       ELSE :everything OR enqueued_at
                            + make_interval(secs => :lease_seconds * power(2, least(sends - 1, 6))) < now() END
-                ORDER BY enqueued_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+                ORDER BY enqueued_at LIMIT CASE WHEN :everything THEN NULL ELSE 1000 END FOR UPDATE SKIP LOCKED
             ), marked AS (
                 UPDATE releases r SET lease_expires_at = NULL, enqueued_at = now(),
                        sends = CASE WHEN r.lease_expires_at IS NULL THEN r.sends + 1 ELSE 1 END
@@ -87,14 +87,17 @@ class Relay:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
         self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
+        self.broker_forgot = False
         self.next_beat = self.next_tidying = 0.0
 
     def round(self) -> None:
         """Requeue, relay, beat. Raises what the broker or the database raise."""
-        broker_forgot = bool(self.broker.set(BROKER_MARKER, 1, nx=True))
+        # Remembered until it is dealt with: the database may be away just when the broker comes back empty.
+        self.broker_forgot |= bool(self.broker.set(BROKER_MARKER, 1, nx=True))
         with transaction(self.settings) as session:
-            requeue_stale(session, lease_seconds=self.settings.lease_seconds, everything=broker_forgot)
+            requeue_stale(session, lease_seconds=self.settings.lease_seconds, everything=self.broker_forgot)
             sent = relay_once(session, self.sender)
+        self.broker_forgot = False
         if sent:
             logger.info("relayed %d messages", sent)
         if time.monotonic() >= self.next_beat:

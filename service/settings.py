@@ -26,6 +26,9 @@ class Settings(BaseSettings):
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
     sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
     ingest_processes: int = Field(2, gt=0, description="Uploads parsed at once; further ones wait their turn.")
+    request_head_seconds: float = Field(
+        10.0, gt=0, description="How long a connection may take to send a request head."
+    )
     body_grace_seconds: float = Field(30.0, gt=0, description="A request body may pause, or be slow, for this long.")
     body_bytes_per_second: float = Field(
         4_096.0, ge=0, description="Slowest average rate of a request body after that; slower ones are refused."

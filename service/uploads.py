@@ -22,11 +22,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import InvalidInput, TooLarge, TooSlow
-from service.http_errors import problem
+from service.http_errors import RefusedBody, problem
 from service.settings import Settings
 
 MAX_TEXT_FIELD_BYTES = 4 << 20
 MAX_JSON_BODY_BYTES = 1 << 20
+MAX_HEAD_BYTES = 32 << 10
 MAX_PARTS = 16
 
 T = TypeVar("T")
@@ -60,6 +61,10 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD_BYTES:
+            detail = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes"
+            await problem(431, TooLarge.code, detail, limit_bytes=MAX_HEAD_BYTES)(scope, receive, send)
+            return
         multipart = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
         limit_bytes = self.settings.upload_limit_bytes if multipart else MAX_JSON_BODY_BYTES
         too_large = TooLarge(f"the request is larger than {limit_bytes} bytes", limit_bytes=limit_bytes)
@@ -79,12 +84,12 @@ class BodyLimit:
                 async with asyncio.timeout(patience):
                     message = await receive()
             except TimeoutError:
-                raise TooSlow("the body of the request comes too slowly") from None
+                raise RefusedBody(TooSlow("the body of the request comes too slowly")) from None
             waited_seconds += time.monotonic() - began
             seen += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if seen > limit_bytes:
-                raise too_large
+                raise RefusedBody(too_large)
             return message
 
         await self.app(scope, counted, send)
@@ -102,13 +107,15 @@ async def receive_upload(request: Request, *, allowed: set[str], scratch_dir: Pa
         raise InvalidInput("send the table as multipart/form-data", where="content-type")
     try:
         form = await request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS, max_part_size=MAX_TEXT_FIELD_BYTES)
+    except RefusedBody:
+        raise
     except HTTPException as error:  # what Starlette makes of a broken body
         raise InvalidInput(f"the multipart body cannot be read: {error.detail}", where="body") from None
     try:
         names = [name for name, _ in form.multi_items()]
         unknown = sorted(set(names) - allowed - {"file"})
         if unknown:
-            raise InvalidInput(f"unknown multipart field {unknown[0][:100]!r}", where="body", allowed=sorted(allowed))
+            raise InvalidInput("there is an unknown multipart field", where="body", allowed=sorted(allowed | {"file"}))
         if len(names) != len(set(names)):
             raise InvalidInput("a multipart field is given twice", where="body")
         file = form.get("file")

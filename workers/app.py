@@ -16,7 +16,6 @@ celery.conf.update(
     task_acks_late=False,
     worker_prefetch_multiplier=1,
     worker_disable_prefetch=True,  # a busy worker would sit on a message that an idle one could begin with
-    worker_direct=True,  # a queue for each worker, through which it watches itself
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     broker_connection_max_retries=None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +13,8 @@ import time
 import uuid
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.utils.nodenames import worker_direct
 
 from service.context import Context, open_context
 from service.errors import Unavailable
@@ -30,9 +33,16 @@ stopping = threading.Event()
 watch = Watch(celery)
 
 
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def on_setup(sender: str, instance: Any, **_: object) -> None:
+    """A queue of this worker alone. Two workers on one machine may have one name, but not one process id."""
+    watch.queue = worker_direct(f"{sender}.{os.getpid()}")
+    instance.app.amqp.queues.select_add(watch.queue)
+
+
 @worker_ready.connect  # type: ignore[untyped-decorator]
-def on_ready(sender: Any, **_: object) -> None:
-    watch.start(sender.hostname)
+def on_ready(**_: object) -> None:
+    watch.start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -89,24 +99,25 @@ def run_child(context: Context, lease: Lease) -> int:
     """Train in a process of its own, so that a crash or a lack of memory there cannot take the worker along."""
     command = [sys.executable, "-m", "workers.run", str(lease.release_id), str(lease.token)]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
-    next_beat = 0.0
+    next_beat, deadline, told = 0.0, math.inf, False
     try:
         while (status := child.poll()) is None:
-            if time.monotonic() >= next_beat:
-                next_beat = time.monotonic() + context.settings.heartbeat_seconds
+            now = time.monotonic()
+            if now >= next_beat:
+                next_beat = now + context.settings.heartbeat_seconds
                 if not _beat(context, lease):
                     # Lost, or just published: what the child still writes is fenced off, so it may end by itself.
-                    return child.wait(STOP_SECONDS)
-            if stopping.is_set():
-                return _end(child)
+                    next_beat, deadline = math.inf, min(deadline, now + STOP_SECONDS)
+            if stopping.is_set() and not told:
+                child.send_signal(signal.SIGTERM)
+                told, deadline = True, min(deadline, now + STOP_SECONDS)
+            if now > deadline:
+                child.kill()
             time.sleep(POLL_SECONDS)
-    except subprocess.TimeoutExpired:
-        return _end(child)
-    else:
         return status
     finally:
-        if child.poll() is None:
-            _end(child)
+        child.kill()
+        child.wait()
 
 
 def hand_over(context: Context, lease: Lease, *, spent: bool) -> None:
@@ -131,12 +142,3 @@ def _beat(context: Context, lease: Lease) -> bool:
     except Unavailable:
         logger.warning("release %s: no heartbeat, the database does not answer", lease.release_id)
     return True
-
-
-def _end(child: subprocess.Popen[Any]) -> int:
-    child.send_signal(signal.SIGTERM)
-    try:
-        return child.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        return child.wait()

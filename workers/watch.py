@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from celery import Celery
-from celery.utils.nodenames import worker_direct
+from kombu import Queue
 from kombu.exceptions import OperationalError
 
 from service.outbox import PING_TASK
@@ -31,13 +31,14 @@ class Watch:
     """One worker's watch over itself: what it asked, and what came back."""
 
     def __init__(self, app: Celery) -> None:
+        self.queue: Queue | None = None
         self._app = app
         self._asked_at: float | None = None
         self._busy = False
 
-    def start(self, worker_name: str) -> None:
+    def start(self) -> None:
         """Watch from a thread of its own: the threads that might be stuck are the ones being watched."""
-        threading.Thread(target=self._run, args=(worker_name,), name="watch", daemon=True).start()
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
 
     def heard(self) -> None:
         """A ping came through."""
@@ -52,15 +53,15 @@ class Watch:
         finally:
             self._busy, self._asked_at = False, None
 
-    def _run(self, worker_name: str) -> None:
+    def _run(self) -> None:
         while True:
             if not self._busy:
-                self._ask(worker_name)
+                self._ask()
             time.sleep(PING_SECONDS)
 
-    def _ask(self, worker_name: str) -> None:
+    def _ask(self) -> None:
         try:
-            self._app.send_task(PING_TASK, queue=worker_direct(worker_name), expires=PING_SECONDS)
+            self._app.send_task(PING_TASK, queue=self.queue, expires=PING_SECONDS)
         except (OperationalError, OSError):
             self._asked_at = None  # without a broker nobody can consume
             return

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from service.datasets.models import Dataset
 from service.errors import NotFound
+from service.ledger.models import Balance
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -20,6 +21,15 @@ def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Datas
     if dataset is None:
         raise NotFound("no such dataset")
     return dataset
+
+
+def find_with_balance(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> tuple[Dataset, Balance]:
+    """Both in one statement: a balance without its dataset's promise says nothing."""
+    query = select(Dataset, Balance).join(Balance, Balance.dataset_id == Dataset.id)
+    row = session.execute(query.where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)).one_or_none()
+    if row is None:
+        raise NotFound("no such dataset")
+    return row[0], row[1]
 
 
 def find_by_fingerprint(session: Session, fingerprint: bytes) -> Dataset | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from sqlalchemy import insert
@@ -43,7 +41,7 @@ from service.ledger.models import Balance
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import IdpganOrder
-from service.text import MAX_NAME_LENGTH, sentence_of
+from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 DEFAULT_DELTA_FACTOR = 10
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
@@ -68,13 +66,13 @@ def parse_declaration(
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
     try:
-        budget_request = BudgetRequest.model_validate(parse_json(budget, "budget"))
+        budget_request = BudgetRequest.model_validate(read_json(budget, "budget"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
         raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
-    table_schema = parse_table_schema(parse_json(schema, "schema"))
-    unit = None if privacy_unit is None else parse_privacy_unit(parse_json(privacy_unit, "privacy_unit"))
+    table_schema = parse_table_schema(read_json(schema, "schema"))
+    unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
     return Declaration(name, table_schema, budget_request, unit, _parse_expiry(rows_expire_at))
 
 
@@ -95,14 +93,6 @@ def _checked_expiry(moment: dt.datetime) -> dt.datetime:
     if not now < moment <= now + FURTHEST_EXPIRY:
         raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
     return moment
-
-
-def parse_json(text: str, where: str) -> Any:
-    """A JSON form field; depth and size are bounded by the parser and the form."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{where}: this is not JSON", where=where) from None
 
 
 def create(
@@ -241,9 +231,8 @@ def erase_expired(context: Context) -> int:
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
     """Both accounts as they stand, and what they still allow."""
-    with context.transaction() as session:
-        dataset = repository.find(session, principal.tenant_id, dataset_id)
-        balance = ledger_repository.read_balance(session, dataset_id)
+    with context.statement() as session:
+        dataset, balance = repository.find_with_balance(session, principal.tenant_id, dataset_id)
     left = ledger.Remaining.of(balance)
     return BudgetReply(
         epsilon=dataset.epsilon,
@@ -264,7 +253,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
             units=dataset.units,
             budget=dataset.budget,
             simple_left=left.simple,
-            renyi_left=left.renyi,
+            renyi_left=_rounded_down(left.renyi),
         ),
     )
 
@@ -298,6 +287,12 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         head_hash=bytes(balance.head_hash).hex(),
     )
     return LedgerReply(dataset_id=dataset_id, items=items, balance=shown, verified=not faults, faults=faults)
+
+
+def _rounded_down(amount: int, bits: int = 6) -> int:
+    """To its first bits. A second of arithmetic stands behind each amount, so amounts that hardly differ share one."""
+    spare = max(0, amount.bit_length() - bits)
+    return amount >> spare << spare
 
 
 def _epsilon_spent(balance: Balance, budget: Budget) -> float:

@@ -80,8 +80,18 @@ def verify(session: Session, dataset_id: uuid.UUID) -> list[str]:
     return verify_ledger(repository.entries_of_dataset(session, dataset_id), balance)
 
 
+def require_done(row: Row[Any], cost: Shares) -> None:
+    """The outcome of a new reservation made within a larger statement: `BudgetExhausted` unless it was made."""
+    _raise_refusal(row, "this release has a reservation already", cost)
+
+
 def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> LedgerEntry:
     """The entry of a move that has happened, now or before; the error of one that cannot."""
+    _raise_refusal(row, conflict, cost)
+    return LedgerEntry(**{column: getattr(row, column) for column in LedgerEntry.__table__.columns.keys()})  # noqa: SIM118 - not a dict
+
+
+def _raise_refusal(row: Row[Any], conflict: str, cost: Shares | None) -> None:
     if row.outcome == "no_account":
         raise NotFound("no such dataset")
     if row.outcome == "conflict":
@@ -92,4 +102,3 @@ def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> Ledge
             remaining={"simple": row.simple_left, "renyi": row.renyi_left},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )
-    return LedgerEntry(**{column: getattr(row, column) for column in LedgerEntry.__table__.columns.keys()})  # noqa: SIM118 - not a dict

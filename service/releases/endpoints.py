@@ -9,13 +9,13 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, get_args
 
-from fastapi import APIRouter, Body, Header, Query, Request, Response, status
+from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.principal import Principal
 from service.context import Context
-from service.dependencies import Analyst, ContextOf, Reader
+from service.dependencies import Analyst, ContextOf, JsonBody, Reader
 from service.errors import (
     BudgetExhausted,
     Gone,
@@ -28,13 +28,15 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.quick import QuickRoute
 from service.releases import service
+from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
 from service.releases.sampling import DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.streaming import ClosingStream
 
-router = APIRouter(prefix="/v1", tags=["releases"])
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
@@ -46,33 +48,36 @@ ORDER_SCHEMA = "#/components/schemas/Order"
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
 
-OrderBody = Annotated[
-    dict[str, Any],
-    Body(
-        description="An order; `method` and one of `epsilon`, `share` are enough.",
-        examples=[{"method": "idpgan", "epsilon": 4}],
-        json_schema_extra={"$ref": ORDER_SCHEMA},
-    ),
-]
 
-
+ORDER_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "An order; `method` and one of `epsilon`, `share` are enough.",
+        "content": {
+            "application/json": {
+                "schema": {"$ref": ORDER_SCHEMA},
+                "example": {"method": "idpgan", "epsilon": 4},
+            }
+        },
+    }
+}
 ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 
 
-@router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS))
-def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
+@router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)
+def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
-    order, price, _ = service.price(context, principal, dataset_id, body)
-    left = service.remaining(context, principal, dataset_id)
-    multipliers = [e.gradient_noise_multiplier for e in price.events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    quoted = service.quote(context, principal, dataset_id, body)
+    events = quoted.price.events
+    multipliers = [e.gradient_noise_multiplier for e in events if e.kind == "sampled_step"]  # type: ignore[union-attr]
     return QuoteReply(
-        order=order.model_dump(mode="json"),
-        price=PriceReply.of(price),
-        steps=order.steps,
+        order=quoted.order.model_dump(mode="json"),
+        price=PriceReply.of(quoted.price),
+        steps=quoted.order.steps,
         first_noise_multiplier=multipliers[0],
         last_noise_multiplier=multipliers[-1],
-        fits=left.fits(price.shares),
-        remaining=SharesReply.model_validate(left),
+        fits=quoted.remaining.fits(quoted.price.shares),
+        remaining=SharesReply.model_validate(quoted.remaining),
     )
 
 
@@ -80,13 +85,14 @@ def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal:
     "/datasets/{dataset_id}/releases",
     status_code=status.HTTP_202_ACCEPTED,
     responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone),
+    openapi_extra=ORDER_BODY,
 )
 def order_release(
     dataset_id: uuid.UUID,
-    body: OrderBody,
     response: Response,
     context: ContextOf,
     principal: Analyst,
+    body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
 ) -> ReleaseReply:
     """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit."""
@@ -143,10 +149,16 @@ def read_sample(
     format: Annotated[SampleFormat, Query(description="csv, jsonl, parquet or arrow.")] = "csv",  # noqa: A002
     where: Annotated[str | None, Query(max_length=1_000, description="COLUMN:VALUE; only such rows.")] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
+    ] = "escape",
 ) -> StreamingResponse:
     """Synthetic rows from a published release. Drawing them costs no budget, however many."""
     release = service.find_published(context, principal, release_id)
-    return sample_response(request, context, release, rows=rows, sample_format=format, where=where, seed=seed)
+    return sample_response(
+        request, context, release, rows=rows, sample_format=format, where=where, seed=seed, formulas=formulas
+    )
 
 
 @router.get(
@@ -183,6 +195,7 @@ def sample_response(
     sample_format: SampleFormat,
     where: str | None = None,
     seed: int | None = None,
+    formulas: Formulas = "escape",
     headers: dict[str, str] | None = None,
 ) -> StreamingResponse:
     """A stream of rows; a wrong request is refused before the first byte."""
@@ -194,7 +207,9 @@ def sample_response(
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
     sampler = samplers.get(_bundle_key(release))
-    pieces = drawing.run(lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where))
+    pieces = drawing.run(
+        lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
+    )
     return ClosingStream(
         drawing.stream(pieces),
         media_type=media_type(sample_format),

@@ -33,6 +33,7 @@ from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONT
 from service.releases.models import ENDED, Release
 from service.releases.sampling import SampleFormat
 from service.releases.schemas import ReleaseReply
+from service.text import read_json
 from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
 
 router = APIRouter(prefix="/v1", tags=["publish"])
@@ -94,7 +95,7 @@ def _upload_and_order(
         privacy_unit=upload.fields.get("privacy_unit"),
         rows_expire_at=upload.fields.get("rows_expire_at"),
     )
-    document = datasets.parse_json(upload.required("order"), "order")
+    document = read_json(upload.required("order"), "order")
     parse_order(document)
     dataset, _ = datasets.create(context, principal, upload.path, declaration)
     try:

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.errors import InvalidInput
+from service.releases.formulas import Formulas, disarmed
 from service.releases.sampling import media_type
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -42,10 +43,12 @@ def stream_rows(
     format: str = "csv",  # noqa: A002 - the query parameter's name
     seed: int | None = None,
     where: str | Mapping[str, Any] | None = None,
+    formulas: Formulas = "keep",
 ) -> Generator[bytes]:
     """The bytes of `rows` synthetic rows, piece by piece.
 
-    A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping.
+    A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping; `formulas`
+    says what becomes of CSV texts that a spreadsheet would carry out.
     """
     media_type(format)
     try:
@@ -55,8 +58,12 @@ def stream_rows(
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None
     schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
+    written = disarmed if format == "csv" and formulas == "escape" else str
     lookups = [
-        pa.array(c.values, _ARROW_TYPES[c.type]) if isinstance(c, CategoryColumn) else None for c in sampler.columns
+        pa.array([written(v) if isinstance(v, str) else v for v in c.values], _ARROW_TYPES[c.type])
+        if isinstance(c, CategoryColumn)
+        else None
+        for c in sampler.columns
     ]
     batches = (
         pa.RecordBatch.from_arrays(
@@ -65,7 +72,7 @@ def stream_rows(
         for drawn in itertools.chain(first, draws)
     )
     if format == "csv":
-        return _csv(batches, sampler)
+        return _csv(batches, sampler, written)
     if format == "jsonl":
         return _jsonl(batches)
     if format == "parquet":
@@ -91,9 +98,9 @@ def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: 
     return pa.array(numbers, mask=np.ma.getmaskarray(drawn))
 
 
-def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler) -> Generator[bytes]:
-    missing = quoted(sampler.missing_value, empty_too=len(sampler.columns) == 1)  # an empty line would be no row
-    yield (",".join(quoted(name, empty_too=True) for name in sampler.names) + "\n").encode()
+def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler, written: Callable[[str], str]) -> Generator[bytes]:
+    missing = quoted(written(sampler.missing_value), empty_too=len(sampler.columns) == 1)  # an empty line: no row
+    yield (",".join(quoted(written(name), empty_too=True) for name in sampler.names) + "\n").encode()
     for batch in batches:
         piece = io.BytesIO()
         pl.DataFrame(batch).write_csv(piece, include_header=False, null_value=missing, datetime_format=_ISO_SECONDS)

@@ -6,19 +6,27 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
 from service.audit import service as audit
+from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.context import Context
-from service.datasets import repository as datasets
 from service.datasets.models import Dataset
-from service.errors import Gone, IdempotencyConflict, InvalidInput, InvalidOrder, NotCancellable, NotReady
-from service.ledger import repository as ledger_repository
+from service.errors import (
+    BudgetExhausted,
+    Gone,
+    IdempotencyConflict,
+    InvalidInput,
+    InvalidOrder,
+    NotCancellable,
+    NotReady,
+)
 from service.ledger import service as ledger
-from service.outbox import TRAIN_TASK, enqueue
+from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order, resolve_order
 from service.privacy.events import steps_in
 from service.privacy.orders import Order, parse_order
@@ -28,28 +36,21 @@ from service.releases.models import ENDED, Release
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
 
-def price(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> tuple[Order, Price, Dataset]:
-    """The resolved order and its price. Reads the dataset's declaration and balance, no private row."""
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A resolved order, its price, and what is left of the budget it would be paid from."""
+
+    order: Order
+    price: Price
+    remaining: ledger.Remaining
+
+
+def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
+    """Reads the dataset's declaration and balance, no private row; reserves nothing."""
     order = parse_order(document)
-    with context.transaction() as session:
-        dataset = datasets.find(session, principal.tenant_id, dataset_id)
-        left = ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
-    _check_against_schema(order, dataset)
-    if order.share == "rest":
-        epsilon = largest_epsilon(
-            order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
-        )
-        if epsilon <= 0.0:
-            raise InvalidOrder("nothing is left of this dataset's budget", where="share")
-        order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=dataset.units)
-    return order, price_order(order, units=dataset.units, budget=dataset.budget), dataset
-
-
-def remaining(context: Context, principal: Principal, dataset_id: uuid.UUID) -> ledger.Remaining:
-    with context.transaction() as session:
-        datasets.find(session, principal.tenant_id, dataset_id)
-        return ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
+    with context.statement() as session:
+        ground = repository.find_ground(session, principal.tenant_id, dataset_id)
+    return _price(order, ground)
 
 
 def order_release(
@@ -62,42 +63,72 @@ def order_release(
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
     digest = _body_digest(dataset_id, document)
-    earlier = _earlier_release(context, principal, idempotency_key, digest)
-    if earlier is not None:
-        return earlier
-    order, order_price, dataset = price(context, principal, dataset_id, document)
-    if dataset.state == "erased":
+    with context.statement() as session:
+        ground = repository.find_ground(session, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
+    if ground.earlier is not None:
+        return _same_body(ground.earlier, digest)
+    quoted = _price(parse_order(document), ground)
+    if ground.dataset.state == "erased":
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
-    release_id = uuid.uuid4()
     try:
-        with context.transaction() as session:
-            repository.add(
-                session,
-                id=release_id,
-                tenant_id=principal.tenant_id,
-                dataset_id=dataset_id,
-                order_=order.model_dump(mode="json"),
-                price=order_price.as_json(),
-                simple_cost=order_price.shares.simple,
-                renyi_cost=order_price.shares.renyi,
-                idempotency_key=idempotency_key,
-                body_digest=digest,
-                steps=steps_in(order_price.events),
-            )
-            ledger.reserve(session, dataset_id, release_id, order_price.shares)
-            enqueue(session, TRAIN_TASK, release_id)
-            audit.record(session, principal, "release", release_id)
-            return repository.find(session, principal.tenant_id, release_id)
-    except IntegrityError:
+        return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
+    except (IntegrityError, BudgetExhausted):
         # The same key came twice at once and the other request was first.
-        earlier = _earlier_release(context, principal, idempotency_key, digest)
+        earlier = None
+        if idempotency_key is not None:
+            with context.statement() as session:
+                earlier = repository.find_by_idempotency_key(session, principal.tenant_id, idempotency_key)
         if earlier is None:
             raise
-        return earlier
+        return _same_body(earlier, digest)
+
+
+def _place(
+    context: Context,
+    principal: Principal,
+    dataset_id: uuid.UUID,
+    quoted: Quote,
+    digest: bytes,
+    idempotency_key: str | None,
+) -> Release:
+    """One statement decides and writes everything down."""
+    cost = quoted.price.shares
+    written: dict[str, Any] = {
+        "id": uuid.uuid4(),
+        "tenant_id": principal.tenant_id,
+        "dataset_id": dataset_id,
+        "simple_cost": cost.simple,
+        "renyi_cost": cost.renyi,
+        "idempotency_key": idempotency_key,
+        "body_digest": digest,
+        "steps": steps_in(quoted.price.events),
+    }
+    with context.statement() as session:
+        row = repository.place(
+            session,
+            **written,
+            order=quoted.order.model_dump_json(),
+            price=quoted.price.json_text,
+            task=TRAIN_TASK,
+            key_id=principal.key_id,
+            action=principal.action,
+            request_id=principal.request_id,
+            audit_outcome=DONE,
+        )
+    ledger.require_done(row, cost)
+    return Release(
+        **written,
+        order_=quoted.order.model_dump(mode="json"),
+        price=quoted.price.as_json,
+        state=row.state,
+        phase=row.phase,
+        step=row.step,
+        created_at=row.created_at,
+    )
 
 
 def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
-    with context.transaction() as session:
+    with context.statement() as session:
         return repository.find(session, principal.tenant_id, release_id)
 
 
@@ -114,7 +145,7 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
 
 
 def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:
-    with context.transaction() as session:
+    with context.statement() as session:
         return repository.list_of_tenant(session, principal.tenant_id, dataset_id)
 
 
@@ -133,16 +164,24 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
         return repository.find(session, principal.tenant_id, release_id)
 
 
-def _earlier_release(
-    context: Context, principal: Principal, idempotency_key: str | None, digest: bytes
-) -> Release | None:
-    if idempotency_key is None:
-        return None
-    with context.transaction() as session:
-        earlier = repository.find_by_idempotency_key(session, principal.tenant_id, idempotency_key)
-    if earlier is not None and bytes(earlier.body_digest) != digest:
+def _same_body(earlier: Release, digest: bytes) -> Release:
+    if bytes(earlier.body_digest) != digest:
         raise IdempotencyConflict("this Idempotency-Key was used with another body; use a new key for a new order")
     return earlier
+
+
+def _price(order: Order, ground: repository.Ground) -> Quote:
+    dataset, left = ground.dataset, ledger.Remaining.of(ground.balance)
+    _check_against_schema(order, dataset)
+    if order.share == "rest":
+        epsilon = largest_epsilon(
+            order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
+        )
+        if epsilon <= 0.0:
+            raise InvalidOrder("nothing is left of this dataset's budget", where="share")
+        order = order.model_copy(update={"epsilon": epsilon, "share": None})
+    order = resolve_order(order, units=dataset.units)
+    return Quote(order, price_order(order, units=dataset.units, budget=dataset.budget), left)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
