@@ -42,13 +42,13 @@ TOLERANCE = 0.01
 _AIM = 0.997
 """Where inside that interval the search aims: near the top, with room for the last secant step."""
 
-_UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
-"""What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
-
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
 """Below these the search for a noise level meets the ends of floating point."""
 LARGEST_COST = 2**62
 """Nano-shares; the ledger counts in 64 bits."""
+_UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
+"""What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
+
 SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6
 

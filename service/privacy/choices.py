@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -131,7 +132,7 @@ def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Bud
     share = (
         exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
     )
-    noise = float(gaussian_mechanism.get_sigma_gaussian(float(share) * budget.epsilon, float(share) * budget.delta / 2))
+    noise = _gaussian_noise_std(float(share) * budget.epsilon, float(share) * budget.delta / 2)
     free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
     wanted, all_pairs = pairs_worth_measuring(
@@ -142,3 +143,8 @@ def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Bud
         exponent=order.precision_exponent,
     )
     return wanted < all_pairs
+
+
+@lru_cache(4_096)
+def _gaussian_noise_std(epsilon: float, delta: float) -> float:
+    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta))

@@ -184,7 +184,7 @@ class MarginalsOrder(_ChosenOrder):
     steps: Annotated[int, Field(ge=1, le=100_000, description="Fitting steps; they read no row and cost nothing.")] = (
         800
     )
-    learning_rate: Annotated[float, Field(gt=0.0, le=10.0, description="Adam's, falling to zero.")] = 0.1
+    learning_rate: Annotated[float, Field(gt=0.0, le=10.0, description="Adam's, falling to zero.")] = 0.2
 
     @model_validator(mode="after")
     def _power_of_two(self) -> Self:

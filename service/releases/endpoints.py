@@ -69,9 +69,10 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     quoted = service.quote(context, principal, dataset_id, body)
-    events = quoted.price.events
-    steps = [event for event in events if isinstance(event, SampledStepEvent)]
-    multipliers = [e.gradient_noise_multiplier for e in steps] or [e.joint_noise_multiplier for e in events]
+    steps = [event for event in quoted.price.events if isinstance(event, SampledStepEvent)]
+    multipliers = [e.gradient_noise_multiplier for e in steps] or [
+        e.joint_noise_multiplier for e in quoted.price.events
+    ]
     return QuoteReply(
         order=quoted.order.model_dump(mode="json"),
         price=PriceReply.of(quoted.price),
