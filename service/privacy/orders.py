@@ -251,15 +251,15 @@ class MixtureOrder(_ChosenOrder):
     rank: Annotated[int, Field(ge=1, le=512, description="Directions in which a Gaussian varies, at most.")] = 96
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
-    ] = 0.3
+    ] = 0.35
     centred_norm: Annotated[
         float,
         Field(gt=0.0, le=1.0, description="Images less their class mean are clipped to this norm, divided by √pixels."),
-    ] = 0.2
+    ] = 0.26
     cell_quantile: Annotated[
         float,
         Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
-    ] = 0.8
+    ] = 0.95
     means_precision_share: Annotated[
         float, Field(gt=0.0, lt=1.0, description="Part of the Gaussian precision spent on the class means.")
     ] = 0.04
