@@ -116,7 +116,7 @@ class Attempt:
         )
 
     def read_rows(self, domain: TableDomain) -> EncodedTable:
-        """Decrypt and encode. The plain rows exist in this process's memory only."""
+        """Decrypt and encode. The plain rows exist in this process only; large codes in a scratch file without a name."""
         dataset = self.dataset
         if dataset.storage_key is None or dataset.wrapped_data_key is None:
             raise NotFound("the rows were erased")
@@ -124,7 +124,11 @@ class Attempt:
         rows = b"".join(decrypt(self.context.storage.stream(dataset.storage_key), data_key))
         unit = dataset.unit
         return encode_table(
-            rows, domain, units=dataset.units, max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit
+            rows,
+            domain,
+            units=dataset.units,
+            max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
+            scratch_dir=self.context.settings.scratch_dir,
         )
 
     def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
