@@ -39,7 +39,7 @@ from service.ledger import service as ledger
 from service.ledger.chain import Amounts, verify_ledger
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
-from service.privacy.orders import IdpganOrder
+from service.privacy.orders import AutoOrder
 from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 DEFAULT_DELTA_FACTOR = 10
@@ -248,7 +248,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         remaining_share=max(left.simple, left.renyi) / NANO,
         epsilon_spent=_epsilon_spent(account, account.budget),
         largest_next_epsilon=largest_epsilon(
-            IdpganOrder(method="idpgan", share="rest"),
+            AutoOrder(share="rest"),
             units=account.units,
             budget=account.budget,
             simple_left=left.simple,

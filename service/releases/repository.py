@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import psycopg
@@ -12,7 +13,10 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
+from service.datasets.grids import shape_of
+from service.datasets.table_schema import TableSchema
 from service.errors import NotFound
+from service.privacy.choices import TableShape
 from service.releases.models import Release
 
 PLACE = """
@@ -61,7 +65,7 @@ GROUND = """
 SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
        b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted,
        d.erased_at IS NOT NULL OR coalesce(d.rows_expire_at <= clock_timestamp(), false),
-       CASE WHEN %(with_schema)s THEN d.schema END,
+       d.schema::text, coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, 1),
        (SELECT r.id FROM releases r WHERE r.tenant_id = d.tenant_id AND r.idempotency_key = %(key)s::text)
 FROM datasets d JOIN balances b ON b.dataset_id = d.id
 WHERE d.id = %(dataset)s AND d.tenant_id = %(tenant)s
@@ -73,8 +77,23 @@ class Ground(NamedTuple):
 
     account: datasets.Account
     erased: bool
-    schema: dict[str, Any] | None
+    schema: str
+    max_rows_per_unit: int
     earlier_id: uuid.UUID | None
+
+    @property
+    def table_schema(self) -> TableSchema:
+        return _table_schema(self.schema)
+
+    def shape(self, numeric_bins: int) -> TableShape:
+        """What prices and the choice of a method may depend on, beside n."""
+        return shape_of(self.table_schema, numeric_bins=numeric_bins, max_rows_per_unit=self.max_rows_per_unit)
+
+
+@lru_cache(maxsize=256)
+def _table_schema(document: str) -> TableSchema:
+    """Declarations never change, and a wide one takes longer to check than an order to place."""
+    return TableSchema.model_validate_json(document)
 
 
 def find_ground(
@@ -83,14 +102,13 @@ def find_ground(
     dataset_id: uuid.UUID,
     *,
     idempotency_key: str | None = None,
-    with_schema: bool,
 ) -> Ground:
     """All of it in one statement."""
-    values = {"tenant": tenant_id, "dataset": dataset_id, "key": idempotency_key, "with_schema": with_schema}
+    values = {"tenant": tenant_id, "dataset": dataset_id, "key": idempotency_key}
     found = connection.execute(GROUND, values).fetchone()
     if found is None:
         raise NotFound("no such dataset")
-    return Ground(datasets.Account(*found[:-3]), *found[-3:])
+    return Ground(datasets.Account(*found[:-4]), *found[-4:])
 
 
 def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock: bool = False) -> Release:

@@ -15,7 +15,6 @@ from service.audit import service as audit
 from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.context import Context
-from service.datasets.table_schema import TableSchema
 from service.errors import (
     BudgetExhausted,
     Gone,
@@ -27,9 +26,9 @@ from service.errors import (
 )
 from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK
-from service.privacy.calibration import Price, largest_epsilon, price_order, resolve_order
-from service.privacy.events import steps_in
-from service.privacy.orders import Order, parse_order
+from service.privacy.calibration import Price, largest_epsilon, price_order
+from service.privacy.choices import choose_method, resolve_order
+from service.privacy.orders import AutoOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -48,9 +47,8 @@ class Quote:
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
     """Reads the dataset's declaration and balance, no private row; reserves nothing."""
     order = parse_order(document)
-    with_schema = order.condition_on is not None
     with context.driver() as connection:
-        ground = repository.find_ground(connection, principal.tenant_id, dataset_id, with_schema=with_schema)
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
     return _price(order, ground)
 
 
@@ -65,13 +63,7 @@ def order_release(
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
     digest = _body_digest(dataset_id, document)
     with context.driver() as connection:
-        ground = repository.find_ground(
-            connection,
-            principal.tenant_id,
-            dataset_id,
-            idempotency_key=idempotency_key,
-            with_schema=isinstance(document, dict) and "condition_on" in document,
-        )
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
     if ground.earlier_id is not None:
         return _same_body(find(context, principal, ground.earlier_id), digest)
     quoted = _price(parse_order(document), ground)
@@ -106,7 +98,7 @@ def _place(
         "renyi_cost": cost.renyi,
         "idempotency_key": idempotency_key,
         "body_digest": digest,
-        "steps": steps_in(quoted.price.events),
+        "steps": quoted.order.steps,
     }
     with context.driver() as connection:
         placed = repository.place(
@@ -175,9 +167,14 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(order: Order, ground: repository.Ground) -> Quote:
+def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
+    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
+        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
     _check_against_schema(order, ground)
+    if isinstance(order, AutoOrder):
+        order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
+    shape = ground.shape(order.numeric_bins)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -185,7 +182,7 @@ def _price(order: Order, ground: repository.Ground) -> Quote:
         if epsilon <= 0.0:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=account.units)
+    order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
     return Quote(order, price_order(order, units=account.units, budget=account.budget), left)
 
 
@@ -194,13 +191,13 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def _check_against_schema(order: Order, ground: repository.Ground) -> None:
+def _check_against_schema(order: Order | AutoOrder, ground: repository.Ground) -> None:
     if order.condition_on is None:
         return
-    field = TableSchema.model_validate(ground.schema).field(order.condition_on)
+    field = ground.table_schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
-    if field.type != "boolean" and field.constraints.enum is None:
+    if not field.is_categorical:
         raise InvalidOrder(
             "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
         )
