@@ -13,12 +13,12 @@ def test_orphans_go_and_everything_named_stays(api, context, dataset_id):  # noq
     order = {"method": "idpgan", "epsilon": 1, "steps": 5}
     running = api.order(dataset_id, order).json()["id"]
     ended = api.order(dataset_id, order).json()["id"]
-    api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
     storage = context.storage
     current, of_the_ended = (f"checkpoints/{release}/current" for release in (running, ended))
     with context.transaction() as session:
         repository.change(session, uuid.UUID(running), checkpoint_key=current)
         repository.change(session, uuid.UUID(ended), checkpoint_key=of_the_ended)
+    api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
     kept = {f"datasets/{dataset_id}/rows", current, "elsewhere/file"}
     for key in (current, "elsewhere/file"):
         storage.put(key, b"x")
