@@ -44,6 +44,7 @@ def run_point(stack: FaultyStack, point: Point, runs: int) -> Outcome:
     for number in range(runs):
         if number % RUNS_A_DATASET == 0:
             dataset = stack.new_dataset()
+        stack.wait_until_idle()  # else the last order's worker may run into the point meant for the next one
         stack.arm(point.name, point.scopes[number % len(point.scopes)])
         try:
             release_id = stack.order(dataset)

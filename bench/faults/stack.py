@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from service.client import Client
 from service.context import open_context
@@ -157,6 +158,15 @@ class FaultyStack(EmbeddedStack):
                 raise BrokenPromise("the service never got ready again")
             time.sleep(0.1)
 
+    def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Until no worker has a training process, and has had the time to notice that its last one is gone."""
+        deadline = time.monotonic() + seconds
+        while any(_children(pid) for name, pid in self.pids.items() if name.startswith("worker")):
+            if time.monotonic() > deadline:
+                raise BrokenPromise("a training process does not end")
+            time.sleep(0.1)
+        time.sleep(1.0)
+
     def check_charged_once(
         self, dataset_id: str, release_id: str, kinds: tuple[str, ...] = ("reserve", "post")
     ) -> None:
@@ -190,3 +200,10 @@ class FaultyStack(EmbeddedStack):
         if set(context.storage.list()) != named:
             raise BrokenPromise(f"storage and database disagree: {set(context.storage.list()) ^ named}")
         return swept
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children()
+    except psutil.NoSuchProcess:
+        return []
