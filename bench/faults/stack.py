@@ -16,7 +16,7 @@ import psutil
 from service.client import Client
 from service.context import open_context
 from service.datasets.models import Dataset
-from service.embedded import TEST_SETTINGS, EmbeddedStack, supervisor
+from service.embedded import EmbeddedStack, supervisor
 from service.embedded.supervisor import Program
 from service.releases.models import Release
 from service.sweep import sweep
@@ -41,6 +41,9 @@ ORDER: dict[str, Any] = {
     "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4},
 }
 BUDGET = 10.0
+POSTGRES = {"fsync": "off", "autovacuum": "off"}
+"""The machine stays up, so what the server has handed to the kernel is safe. It must hand it over before it answers:
+with synchronous_commit off, a killed server forgets orders that were confirmed."""
 
 
 class BrokenPromise(AssertionError):
@@ -66,7 +69,7 @@ class FaultyStack(EmbeddedStack):
         }
         # What dies here every few seconds would otherwise be started again after half a minute only.
         supervisor.LONGEST_BACKOFF_SECONDS = supervisor.FIRST_BACKOFF_SECONDS
-        super().__init__(folder / "data", 0, postgres_settings=TEST_SETTINGS, extra_environment=environment)
+        super().__init__(folder / "data", 0, postgres_settings=POSTGRES, extra_environment=environment)
 
     def _python_programs(self) -> tuple[Program, ...]:
         *others, worker = super()._python_programs()
