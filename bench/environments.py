@@ -16,7 +16,7 @@ def interpreter_with(name: str, packages: list[str]) -> Path | None:
     if done.exists() and done.read_text().split() == packages:
         return python
     print(f"installing {' '.join(packages)}", flush=True)
-    venv.create(FOLDER / name, with_pip=True)
+    venv.create(FOLDER / name, with_pip=True, clear=True)
     pip = [python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     try:
         subprocess.run(pip, check=True, stderr=subprocess.DEVNULL, timeout=1_800)

@@ -34,7 +34,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from service.datasets.table_schema import TableSchema
-from service.privacy.calibration import price_order, resolve_order
+from service.privacy.calibration import price_order
+from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
 from service.privacy.orders import IdpganOrder
 from workers.encoding.table import EncodedTable, TableDomain, encode_table

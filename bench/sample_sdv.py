@@ -21,16 +21,17 @@ def main() -> None:
     from sdv.single_table import GaussianCopulaSynthesizer
 
     real = pd.read_csv(path)
-    synthesizer = GaussianCopulaSynthesizer(Metadata.detect_from_dataframe(real))
-    synthesizer.fit(real)
+    synthesizer = GaussianCopulaSynthesizer(Metadata.detect_from_dataframes({"table": real}, infer_keys=None))
+    synthesizer.fit({"table": real})
     synthesizer.sample(100)
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     sample = synthesizer.sample(rows)
-    drawn = time.perf_counter() - began
+    sample = sample["table"] if isinstance(sample, dict) else sample
     sample.to_csv("/dev/null", index=False)
-    seconds = time.perf_counter() - began
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "drawn_seconds": drawn, "memory_bytes": memory, "rows": len(sample)}))
+    answer = {"seconds": seconds, "cpu_seconds": cpu_seconds, "memory_bytes": memory, "rows": len(sample)}
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -170,6 +170,6 @@ def _install_metrics(app: FastAPI) -> None:
 def _warm_up() -> None:
     from service.privacy.calibration import price_order  # noqa: PLC0415 - the point is to do it off the start-up path
     from service.privacy.filters import open_budget  # noqa: PLC0415
-    from service.privacy.orders import IdpganOrder  # noqa: PLC0415
+    from service.privacy.orders import AutoOrder  # noqa: PLC0415
 
-    price_order(IdpganOrder(method="idpgan", epsilon=1.0), units=10_000, budget=open_budget(1.0, 1e-5))
+    price_order(AutoOrder(epsilon=1.0), units=10_000, budget=open_budget(1.0, 1e-5))

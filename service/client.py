@@ -2,7 +2,7 @@
 
     with Client("http://127.0.0.1:8000", api_key) as client:
         dataset = client.create_dataset("table.csv", schema, epsilon=5.0)
-        release = client.create_release(dataset["id"], {"method": "idpgan", "epsilon": 4})
+        release = client.create_release(dataset["id"], {"epsilon": 4})
         client.wait(release["id"], on_progress=print)
         client.save_sample(release["id"], "synthetic.csv", rows=1000)
 

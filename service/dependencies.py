@@ -52,7 +52,7 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
         with context.statement() as session:
             found = authenticate(session, context.secrets, key)
     except Unauthenticated:
-        limits.failed(address)
+        limits.failed(address, digest)
         raise
     limits.passed(digest, found.tenant_id)
     principal = replace(found, action=request.scope["route"].name, request_id=request.state.request_id)

@@ -106,8 +106,10 @@ async def _plain_values(request: Request, plan: _Plan) -> dict[str, Any] | None:
 async def _body(request: Request) -> bytes:
     try:
         return await request.body()
+    except HTTPException:  # too large, or too slow
+        raise
     except Exception as error:
-        raise HTTPException(400) from error  # as FastAPI does: it broke off, or came too slowly
+        raise HTTPException(400) from error  # as FastAPI does: it broke off
 
 
 def _answer(request: Request, plan: _Plan, values: dict[str, Any], status: int) -> Response:

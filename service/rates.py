@@ -49,6 +49,11 @@ class Rates:
         """Whether an event of this name was counted not long ago."""
         return name in self._full_at
 
+    def drop(self, name: Hashable) -> None:
+        """Count this name no longer."""
+        with self._lock:
+            self._full_at.pop(name, None)
+
     def _forget(self, now: float) -> None:
         """Make room: first who owes nothing, then, where somebody has filled the table, a tenth of it at once."""
         owing = [item for item in self._full_at.items() if item[1] > now]

@@ -88,8 +88,8 @@ class CategoryColumn:
 class GridColumn:
     """A range cut into cells. A drawn column is a masked array of numbers; masked is missing.
 
-    Values are whole multiples of a step: 1 for integers, days and seconds; for numbers the power of ten that cuts the
-    cell into at least a thousand, so that they are written shortly. Cells are [low, high), and the last cell of a
+    Values are whole multiples of a step: 1 for integers, days and seconds; for numbers the declared decimals, or
+    the power of ten that cuts the cell into at least a thousand, so that they are written shortly. Cells are [low, high), and the last cell of a
     number column includes its end.
     """
 
@@ -106,7 +106,10 @@ class GridColumn:
         if self.type == "number":
             high[-1] = self.edges[-1]
             most_decimals = np.floor(np.log10(2**53 / np.maximum(np.abs(low), np.abs(high)).clip(1e-290)))
-            steps_per_one = 10.0 ** np.minimum(np.ceil(3 - np.log10(np.diff(self.edges))).clip(0), most_decimals)
+            decimals = np.ceil(3 - np.log10(np.diff(self.edges))).clip(0)
+            if "decimals" in config:  # declared, as for money
+                decimals = np.full_like(decimals, config["decimals"])
+            steps_per_one = 10.0 ** np.minimum(decimals, most_decimals)
         first, last = np.ceil(low * steps_per_one), np.floor(high * steps_per_one)
         first += first / steps_per_one < low  # products round
         last -= last / steps_per_one > high

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from workers.training import TrainedGenerator
 
 FORMAT = 1
+NOISE = {"idpgan": "", "marginals": "; rounded to whole counts"}
 ADJACENCY = (
     "zero-out one unit (REPLACE_SPECIAL in dp_accounting): a neighbouring dataset has one unit that contributes nothing"
 )
@@ -35,6 +36,7 @@ def certify(
         "method": release.order_["method"],
         "unit": unit_in_words(dataset),
         "units": dataset.units,
+        "rows_per_unit": rows_per_unit(dataset, trained),
         "adjacency": ADJACENCY,
         "epsilon": price["epsilon"],
         "delta": price["delta"],
@@ -54,13 +56,21 @@ def certify(
         },
         "events": events_to_json(release.events),
         "accountant": f"dp_accounting {version('dp_accounting')}",
-        "noise": "Gaussian, from ChaCha20 seeded by the operating system",
+        "noise": "Gaussian, from ChaCha20 seeded by the operating system" + NOISE[release.order_["method"]],
         "gradients": trained.engine,
         "schema_source": "declared by the owner",
         "code_version": VERSION,
         "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
     return {**document, "public_key": secrets.public_key, "signature": secrets.sign(document)}
+
+
+def rows_per_unit(dataset: Dataset, trained: TrainedGenerator) -> dict[str, Any]:
+    """How many rows of a unit are used at most, and how many it has on average where the events bought that."""
+    most = 1 if dataset.unit is None else dataset.unit.max_rows_per_unit
+    if trained.rows_per_unit is None:
+        return {"most": most, "mean": 1.0 if most == 1 and dataset.unit is None else None}
+    return {"most": most, "mean": round(trained.rows_per_unit, 6)}
 
 
 def unit_in_words(dataset: Dataset) -> str:

@@ -14,10 +14,15 @@ _SEE = "see certificate.json"
 
 _KINDS = {"categories": "categories", "grid": "on a grid"}
 
+_WHAT = {
+    "marginals": "a mixture of simple distributions, written as a network, that was fitted to noised counts of",
+    "idpgan": "a small neural network that was trained on",
+}
+
 _CARD = """\
 # A generator of synthetic rows
 
-This ZIP holds a small neural network that was trained on a private table under differential privacy by the method
+This ZIP holds {what} a private table under differential privacy by the method
 `{method}`. It draws new rows with the same columns; the rows of the table are not in it.
 
 ## Draw rows
@@ -33,6 +38,7 @@ Any number of rows may be drawn, shared and analysed: drawing costs no privacy.
 ## What is protected
 
 - Unit of protection: {unit}
+- Rows of a unit, on average: {rows_per_unit}
 - Adjacency: {adjacency}
 - Guarantee: ({epsilon}, {delta})-differential privacy
 
@@ -82,7 +88,9 @@ def model_card(
     """The card as Markdown; what the certificate does not say is left to certificate.json."""
     return _CARD.format(
         method=order.get("method", _SEE),
-        condition=f"`--where {condition}:VALUE` sets the condition the network was trained with; other columns are filtered.\n"
+        what=_WHAT.get(order.get("method", ""), _WHAT["idpgan"]),
+        rows_per_unit=_mean_rows(certificate.get("rows_per_unit")),
+        condition=f"`--where {condition}:VALUE` sets the condition the generator was made with; other columns are filtered.\n"
         if condition
         else "`--where` filters: a rare value takes longer.\n",
         unit=certificate.get("unit", _SEE),
@@ -98,3 +106,11 @@ def model_card(
         ),
         order=json.dumps(order, ensure_ascii=False, sort_keys=True),
     )
+
+
+def _mean_rows(rows_per_unit: Mapping[str, Any] | None) -> str:
+    if rows_per_unit is None:
+        return _SEE
+    if rows_per_unit["mean"] is None:
+        return f"not bought (at most {rows_per_unit['most']} are used)"
+    return f"{rows_per_unit['mean']:g} (noised where it is not 1; at most {rows_per_unit['most']} are used)"

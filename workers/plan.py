@@ -42,10 +42,15 @@ class Plan:
 
     def take_gaussian(self, purpose: str) -> float:
         """Spend the next event, which must be the Gaussian release of this purpose; its noise multiplier."""
+        noise_multiplier = self.upcoming_gaussian(purpose)
+        self._advance(1)
+        return noise_multiplier
+
+    def upcoming_gaussian(self, purpose: str) -> float:
+        """The noise multiplier of the next event, which must be this Gaussian release. Spends nothing."""
         event = self._next()
         if not isinstance(event, GaussianEvent) or event.purpose != purpose:
             raise self._refusal(f"a Gaussian release for {purpose}")
-        self._advance(1)
         return event.noise_multiplier
 
     def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:

@@ -82,7 +82,7 @@ class Attempt:
         posted = self.charge()
         self.report(self.release.step, "reading")
         schema = self.dataset.table_schema
-        domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.networks.numeric_bins)
+        domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.numeric_bins)
         table = self.patiently(lambda: self.read_rows(domain))
         plan = Plan(self.release.events)
         try:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from service.errors import ImprimaturError, InvalidOrder
-from service.privacy.orders import IdpganOrder
+from service.privacy.orders import IdpganOrder, MarginalsOrder, Order
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.methods.idpgan import Idpgan
+from workers.methods.marginals import Marginals
+from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
 from workers.plan import Plan
 
@@ -37,7 +39,7 @@ class TrainingStopped(ImprimaturError):
 class TrainedGenerator:
     """What a release is made of. It may be published only if `is_private`."""
 
-    generator: TableGenerator
+    generator: TableGenerator | MixtureGenerator
     """Averaged weights, in eval mode, on the CPU."""
     noise_dimension: int
     condition_index: int | None
@@ -46,10 +48,12 @@ class TrainedGenerator:
     device: str
     is_private: bool
     seconds: float
+    rows_per_unit: float | None = None
+    """Mean rows of a unit, where that was bought."""
 
 
 def train(
-    order: IdpganOrder,
+    order: Order,
     plan: Plan,
     table: EncodedTable,
     domain: TableDomain,
@@ -59,6 +63,86 @@ def train(
     checkpoints: CheckpointStore | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,
+) -> TrainedGenerator:
+    """Make a generator by the events of `plan`, from a checkpoint if there is one."""
+    if isinstance(order, MarginalsOrder):
+        return _measure_and_fit(
+            order,
+            plan,
+            table,
+            domain,
+            randomness,
+            on_progress=on_progress,
+            checkpoints=checkpoints,
+            should_stop=should_stop,
+        )
+    return _train_by_steps(
+        order,
+        plan,
+        table,
+        domain,
+        randomness,
+        on_progress=on_progress,
+        checkpoints=checkpoints,
+        should_stop=should_stop,
+        checkpoint_every_steps=checkpoint_every_steps,
+    )
+
+
+def _measure_and_fit(
+    order: MarginalsOrder,
+    plan: Plan,
+    table: EncodedTable,
+    domain: TableDomain,
+    randomness: SecureRandom,
+    *,
+    on_progress: Callable[[int], None],
+    checkpoints: CheckpointStore | None,
+    should_stop: Callable[[], bool],
+) -> TrainedGenerator:
+    """Measure once and keep it before anything is shown; then fit, which reads no row."""
+    started = time.monotonic()
+    device = choose_device(order.device)
+    torch.set_num_threads(training_threads())
+    method = Marginals(order, plan, table, domain, randomness, device)
+    saved = checkpoints.get() if checkpoints is not None else None
+    if saved is None:
+        method.measure()
+        if checkpoints is not None:
+            checkpoints.put(method.checkpoint().to_bytes())
+    else:
+        method.restore(Checkpoint.from_bytes(saved))
+
+    def on_step(step: int) -> None:
+        if should_stop():
+            raise TrainingStopped("the fit was stopped before its last step", steps_done=step)
+        on_progress(step)
+
+    generator = method.fit(on_step)
+    return TrainedGenerator(
+        generator=generator,
+        noise_dimension=generator.noise_dimension,
+        condition_index=method.condition_index,
+        condition_frequencies=method.condition_frequencies,
+        engine="none: noised counts",
+        device=device.type,
+        is_private=method.is_private,
+        seconds=time.monotonic() - started,
+        rows_per_unit=method.rows_per_unit,
+    )
+
+
+def _train_by_steps(
+    order: IdpganOrder,
+    plan: Plan,
+    table: EncodedTable,
+    domain: TableDomain,
+    randomness: SecureRandom,
+    *,
+    on_progress: Callable[[int], None],
+    checkpoints: CheckpointStore | None,
+    should_stop: Callable[[], bool],
+    checkpoint_every_steps: int,
 ) -> TrainedGenerator:
     """Train a generator by the events of `plan`, from a checkpoint if there is one."""
     started = time.monotonic()

@@ -10,6 +10,8 @@ SAMPLING = "workers/mechanism/sampling.py"
 RANDOM = "workers/mechanism/secure_random.py"
 THRESHOLDS = "workers/mechanism/thresholds.py"
 LABELS = "workers/mechanism/label_counts.py"
+TABLES = "workers/mechanism/marginals.py"
+MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 IDPGAN = "workers/methods/idpgan.py"
@@ -26,6 +28,9 @@ T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
 T_LABELS = "tests/workers/mechanism/test_label_counts.py"
+T_TABLES = "tests/workers/mechanism/test_marginals.py"
+T_MARGINALS = "tests/workers/methods/test_marginals_method.py"
+T_CHOICES = "tests/service/privacy/test_choices.py"
 T_IDPGAN = "tests/workers/methods/test_idpgan.py"
 T_PLAN = "tests/workers/test_plan.py"
 T_TABLE = "tests/workers/encoding/test_table.py"
@@ -520,5 +525,76 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_RANDOM,),
+    ),
+    # -- measured marginals
+    Bug(
+        "every table noised as if it were the only one",
+        (
+            (NOISE, "noise_multiplier * math.sqrt(total / weight) for", "noise_multiplier * sensitivities[0] for"),
+            (NOISE, "    if not spent <= noise_multiplier**-2 * (1.0 + 1e-9):\n", "    if False:\n"),
+        ),
+        (T_TABLES, T_MARGINALS),
+    ),
+    Bug(
+        "slices of the label overlap: rows of one label are counted in all of them",
+        (
+            (
+                TABLES,
+                "            places = self._slice_of_row * layout.widths[i] + self._cells[i]\n",
+                (
+                    "            alone = np.bincount(self._cells[i], minlength=layout.widths[i])\n"
+                    "            return np.tile(alone, layout.slices)\n"
+                ),
+            ),
+        ),
+        (T_TABLES,),
+    ),
+    Bug(
+        "tables of a unit with many rows noised as for one",
+        ((TABLES, "(float(max_rows_per_unit if unit_starts is not None else 1),)", "(1.0,)"),),
+        (T_TABLES,),
+    ),
+    Bug(
+        "tables count all rows of a unit",
+        ((TABLES, "            counts &= rows - unit_starts[unit] < max_rows_per_unit\n", ""),),
+        (T_TABLES,),
+    ),
+    Bug(
+        "scores of all pairs have the sensitivity of one",
+        ((TABLES, "(rows * math.sqrt(len(pairs)),)", "(float(rows),)"),),
+        (T_TABLES,),
+    ),
+    Bug(
+        "choosing pairs is not on the price list",
+        (
+            (
+                CALIBRATION,
+                "    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())\n",
+                "    return (GaussianEvent(MARGINALS, noise_multiplier),)\n",
+            ),
+        ),
+        (T_CHOICES, T_MARGINALS),
+    ),
+    Bug(
+        "pairs are chosen by scores without noise",
+        (
+            (
+                MARGINALS,
+                "        return noised.numpy()",
+                "        return private.values[0].numpy()",
+            ),
+        ),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "a crash after the measurement measures again",
+        (
+            (
+                TRAINING,
+                "            checkpoints.put(method.checkpoint().to_bytes())\n    else:",
+                "            pass\n    else:",
+            ),
+        ),
+        (T_MARGINALS,),
     ),
 )

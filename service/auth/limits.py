@@ -31,8 +31,9 @@ class RateLimits:
         else:
             _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a good key")
 
-    def failed(self, address: str) -> None:
-        """One more request without a good key."""
+    def failed(self, address: str, digest: bytes) -> None:
+        """One more request without a good key; a key that was good and has ended counts as unknown from now on."""
+        self._keys.drop(digest)
         self._addresses.seconds_until_free(address)
 
     def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:

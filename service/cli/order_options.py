@@ -14,9 +14,9 @@ Epsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of this rel
 ShareOf = Annotated[
     str | None, typer.Option("--share", help="Share of the whole budget (0.25) or `rest`, instead of ε.")
 ]
-Method = Annotated[str, typer.Option("--method", help="The published method that trains the generator.")]
+Method = Annotated[str, typer.Option("--method", help="How the generator is made: auto, marginals or idpgan.")]
 ConditionOn = Annotated[str | None, typer.Option("--condition-on", help="A categorical column to condition on.")]
-Steps = Annotated[int | None, typer.Option("--steps", help="Private training steps.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the named method.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Any other knob, e.g. noise_decay.kind=periodic. Repeatable."),

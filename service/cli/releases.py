@@ -43,7 +43,7 @@ def quote(
     dataset: DatasetArgument,
     epsilon: Epsilon = None,
     share_: ShareOf = None,
-    method: Method = "idpgan",
+    method: Method = "auto",
     condition_on: ConditionOn = None,
     steps: Steps = None,
     knobs: Set = None,
@@ -79,7 +79,8 @@ def quote(
         ]
         title = f"ε = {found['price']['epsilon']:.6g}, δ = {found['price']['delta']:.3g}"
         print_table(title, ("account", "costs", "left"), rows)
-        print_pairs({"fits": "yes" if found["fits"] else "no"})
+        chosen = found["order"].get("chosen_because")
+        print_pairs({"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"})
     if not found["fits"]:
         raise typer.Exit(Exit.OVER_BUDGET)
 
@@ -88,7 +89,7 @@ def release(
     dataset: DatasetArgument,
     epsilon: Epsilon = None,
     share_: ShareOf = None,
-    method: Method = "idpgan",
+    method: Method = "auto",
     condition_on: ConditionOn = None,
     steps: Steps = None,
     knobs: Set = None,
@@ -174,7 +175,7 @@ def publish(
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
     share_: ShareOf = None,
-    method: Method = "idpgan",
+    method: Method = "auto",
     condition_on: ConditionOn = None,
     steps: Steps = None,
     knobs: Set = None,

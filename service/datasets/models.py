@@ -10,9 +10,11 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from service.datasets.grids import shape_of
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.table_schema import TableSchema
 from service.db import Base
+from service.privacy.choices import TableShape
 from service.privacy.filters import Budget
 
 
@@ -45,6 +47,11 @@ class Dataset(Base):
     @property
     def unit(self) -> PrivacyUnit | None:
         return None if self.privacy_unit is None else PrivacyUnit.model_validate(self.privacy_unit)
+
+    def shape(self, numeric_bins: int) -> TableShape:
+        """What prices and the choice of a method may depend on, beside n."""
+        rows = 1 if self.unit is None else self.unit.max_rows_per_unit
+        return shape_of(self.table_schema, numeric_bins=numeric_bins, max_rows_per_unit=rows)
 
     @property
     def budget(self) -> Budget:

@@ -40,7 +40,7 @@ from service.ledger.chain import verify_ledger
 from service.ledger.models import Balance
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
-from service.privacy.orders import IdpganOrder
+from service.privacy.orders import AutoOrder
 from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 DEFAULT_DELTA_FACTOR = 10
@@ -249,7 +249,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         remaining_share=max(left.simple, left.renyi) / NANO,
         epsilon_spent=_epsilon_spent(balance, dataset.budget),
         largest_next_epsilon=largest_epsilon(
-            IdpganOrder(method="idpgan", share="rest"),
+            AutoOrder(share="rest"),
             units=dataset.units,
             budget=dataset.budget,
             simple_left=left.simple,

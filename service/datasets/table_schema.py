@@ -54,6 +54,8 @@ class FieldSchema(BaseModel):
     example: Annotated[Any, Field(exclude=True)] = None
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
+    decimals: Annotated[int, Field(ge=0, le=9)] | None = None
+    """Digits after the point that values of a number column have, for example 2 for money; our extension."""
     edges: tuple[float, ...] | None = None
     """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
 
@@ -81,6 +83,8 @@ class FieldSchema(BaseModel):
             raise ValueError("a boolean column has no range")
         if self.edges is not None:
             self._check_edges(self.edges)
+        if self.decimals is not None and (self.type != "number" or c.enum is not None):
+            raise ValueError("decimals are for number columns with a range")
         return self
 
     def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
@@ -113,6 +117,10 @@ class FieldSchema(BaseModel):
             raise ValueError("the first and last edge must equal minimum and maximum")
 
     @property
+    def is_categorical(self) -> bool:
+        return self.type == "boolean" or self.constraints.enum is not None
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
         c = self.constraints
@@ -131,6 +139,8 @@ class TableSchema(BaseModel):
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     title: str | None = None
     description: str | None = None
+    target: str | None = None
+    """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
     foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
 
@@ -139,6 +149,15 @@ class TableSchema(BaseModel):
         names = self.names
         if len(set(names)) != len(names):
             raise ValueError("two fields have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _target_is_categorical(self) -> TableSchema:
+        field = None if self.target is None else self.field(self.target)
+        if self.target is not None and field is None:
+            raise ValueError(f"target: there is no field {self.target!r}")
+        if field is not None and not field.is_categorical:
+            raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
         return self
 
     @property

@@ -14,9 +14,19 @@ from service.errors import InvalidOrder, Unpriceable
 from service.lazy import lazy
 from service.privacy.accounting import pld_of, renyi_divergence
 from service.privacy.caching import computed_once
-from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json
+from service.privacy.choices import resolve_order
+from service.privacy.events import (
+    MARGINALS,
+    ONE_WAY_TABLES,
+    PAIR_SCORES,
+    Event,
+    Events,
+    GaussianEvent,
+    SampledStepEvent,
+    events_to_json,
+)
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
-from service.privacy.orders import AdaptiveThresholds, IdpganOrder, Order, default_sampling_probability
+from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, Order
 from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:
@@ -35,6 +45,9 @@ SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
 """Below these the search for a noise level meets the ends of floating point."""
 LARGEST_COST = 2**62
 """Nano-shares; the ledger counts in 64 bits."""
+_UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
+"""What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
+
 SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6
 
@@ -67,14 +80,7 @@ class Price:
         return json.dumps(self.as_json)
 
 
-def resolve_order(order: Order, *, units: int) -> Order:
-    """Fill in what depends on the public n. The result is what the worker executes."""
-    if order.sampling_probability is not None:
-        return order
-    return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
-
-
-def price_order(order: Order, *, units: int, budget: Budget) -> Price:
+def price_order(order: Order | AutoOrder, *, units: int, budget: Budget) -> Price:
     """Price an order from the order, n and the dataset's budget alone; reads no private row.
 
     A release with share s of the budget is calibrated to be (s·ε, s·δ/2)-DP.
@@ -91,7 +97,7 @@ def _price(order: Order, budget: Budget) -> Price:
         raise Unpriceable("so little of the budget cannot be priced; ask for more")
     # One double below: the nearest double to the exact share of the budget may lie above it.
     below = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
-    events, pld_epsilon = _calibrate(order.model_copy(update={"epsilon": None, "share": None}), *below)
+    events, pld_epsilon = _calibrate(order.model_copy(update=_UNPRICED), *below)
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
     if max(shares.simple, shares.renyi) > LARGEST_COST:
@@ -99,12 +105,14 @@ def _price(order: Order, budget: Budget) -> Price:
     return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
 
 
-def largest_epsilon(order: Order, *, units: int, budget: Budget, simple_left: int, renyi_left: int) -> float:
+def largest_epsilon(
+    order: Order | AutoOrder, *, units: int, budget: Budget, simple_left: int, renyi_left: int
+) -> float:
     """Largest ε (to about 1 %) that an order with these knobs may ask for and still fit one of the accounts."""
     by_simple = float(Fraction(max(0, simple_left), NANO) * exact(budget.epsilon))
     if renyi_left <= 0 or by_simple >= budget.epsilon:
         return by_simple
-    resolved = resolve_order(order, units=units).model_copy(update={"epsilon": None, "share": None})
+    resolved = resolve_order(order, units=units).model_copy(update=_UNPRICED)
     return max(by_simple, _largest_epsilon_by_renyi(resolved, budget, renyi_left))
 
 
@@ -129,6 +137,21 @@ def idpgan_events(order: IdpganOrder, *, noise_multiplier: float, label_noise_mu
     return tuple(events)
 
 
+def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Events:
+    """Gaussian releases from all units that together are one of this noise multiplier: Σ 1/σ_i² = 1/σ².
+
+    Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
+    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured; three where pairs are chosen.
+    """
+    if order.pairs == "auto":
+        raise InvalidOrder("pairs must be resolved before pricing")
+    if order.pairs == "all":
+        return (GaussianEvent(MARGINALS, noise_multiplier),)
+    selection = order.selection_precision_share
+    shares = {ONE_WAY_TABLES: selection / 2, PAIR_SCORES: selection / 2, MARGINALS: 1.0 - selection}
+    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
+
+
 def _run_length(thresholds: Any, step: int, end: int) -> tuple[int, bool]:
     """How many steps from `step` look alike, and whether they carry a histogram (at every multiple of every_steps)."""
     if not isinstance(thresholds, AdaptiveThresholds):
@@ -141,7 +164,18 @@ def _run_length(thresholds: Any, step: int, end: int) -> tuple[int, bool]:
     return min(end - step, every - step % every), False
 
 
-def _requested_share(order: Order, budget: Budget) -> Fraction:
+def _events_by_noise(order: Order, epsilon: float, delta: float) -> Callable[[float], Events]:
+    """σ -> the list of an order for a release of this (ε, δ)."""
+    if isinstance(order, MarginalsOrder):
+        marginals = order
+        return lambda noise_multiplier: marginals_events(marginals, noise_multiplier=noise_multiplier)
+    idpgan, label_noise = order, _label_noise(order, epsilon, delta)
+    return lambda noise_multiplier: idpgan_events(
+        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise
+    )
+
+
+def _requested_share(order: Order | AutoOrder, budget: Budget) -> Fraction:
     if order.epsilon is not None:
         share = exact(order.epsilon) / exact(budget.epsilon)
     elif isinstance(order.share, float):
@@ -152,12 +186,9 @@ def _requested_share(order: Order, budget: Budget) -> Fraction:
 
 
 @computed_once(capacity=4_096)
-def _calibrate(order: IdpganOrder, epsilon: float, delta: float) -> tuple[Events, float]:
+def _calibrate(order: Order, epsilon: float, delta: float) -> tuple[Events, float]:
     """Least σ_0 with PLD ε in [(1 - TOLERANCE)·ε, ε]; returns the list and its PLD ε. Cached: prices never change."""
-    label_noise = _label_noise(order, epsilon, delta)
-
-    def events_at(noise_multiplier: float) -> Events:
-        return idpgan_events(order, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise)
+    events_at = _events_by_noise(order, epsilon, delta)
 
     def epsilon_at(noise_multiplier: float) -> float:
         return float(pld_of(events_at(noise_multiplier), epsilon_scale=epsilon).get_epsilon(delta))
@@ -221,15 +252,12 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
 
 
 @computed_once(capacity=4_096)
-def _largest_epsilon_by_renyi(order: IdpganOrder, budget: Budget, renyi_left: int) -> float:
+def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> float:
     """The ε of the release whose ρ(α*) just fits, less 1 % so that its own calibration surely fits too."""
     room = renyi_left / NANO * budget.renyi_capacity * (1.0 - TOLERANCE / 10.0)
     epsilon = budget.epsilon * renyi_left / NANO
     for _ in range(3):  # the label counts' noise depends on the ε that is sought; two rounds settle it
-        label_noise = _label_noise(order, epsilon, budget.account_delta * epsilon / budget.epsilon)
-
-        def events_at(noise_multiplier: float, label_noise: float = label_noise) -> Events:
-            return idpgan_events(order, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise)
+        events_at = _events_by_noise(order, epsilon, budget.account_delta * epsilon / budget.epsilon)
 
         def excess(log_noise: float, events_at: Callable[[float], Events] = events_at) -> float:
             return renyi_divergence(events_at(math.exp(log_noise)), budget.renyi_order) - room
@@ -241,7 +269,7 @@ def _largest_epsilon_by_renyi(order: IdpganOrder, budget: Budget, renyi_left: in
             return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
-        if order.condition_on is None:
+        if order.condition_on is None or isinstance(order, MarginalsOrder):
             break
     return epsilon * (1.0 - TOLERANCE)
 

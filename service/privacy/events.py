@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 else:
     dp_accounting = lazy("dp_accounting")
 
+MARGINALS = "marginals"
+ONE_WAY_TABLES = "one_way_tables"
+PAIR_SCORES = "pair_scores"
+"""Purposes of the Gaussian releases of `method: marginals`."""
+
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -98,10 +98,9 @@ class Optimizer(_Knobs):
     moving_average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the generator's weights.")] = 0.995
 
 
-class IdpganOrder(_Knobs):
-    """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
+class _Order(_Knobs):
+    """What every order names, whatever its method."""
 
-    method: Literal["idpgan"]
     epsilon: Annotated[
         float | None, Field(gt=0.0, le=MAX_EPSILON, description="ε of this release; or give `share`.")
     ] = None
@@ -110,8 +109,94 @@ class IdpganOrder(_Knobs):
         Field(description="Share of the dataset's whole budget, or `rest`; instead of epsilon."),
     ] = None
     condition_on: Annotated[
-        str | None, Field(max_length=200, description="A categorical field whose values are bought and conditioned on.")
+        str | None,
+        Field(
+            max_length=200,
+            description="A categorical field whose values are bought and conditioned on; default the schema's `target`.",
+        ),
     ] = None
+    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
+        "auto"
+    )
+
+    @model_validator(mode="after")
+    def _one_price(self) -> Self:
+        if (self.epsilon is None) == (self.share is None):
+            raise ValueError("give exactly one of epsilon and share")
+        return self
+
+
+class _ChosenOrder(_Order):
+    """An order of a method that `auto` may choose."""
+
+    chosen_because: Annotated[
+        str | None, Field(max_length=1_000, description="Filled in by `method: auto`; may not be ordered.")
+    ] = None
+
+
+class AutoOrder(_Order):
+    """The default: the method that measured best on such tables, chosen from schema and n alone."""
+
+    NUMERIC_BINS: ClassVar[int] = 32
+
+    method: Literal["auto"] = "auto"
+
+
+class MarginalsOrder(_ChosenOrder):
+    """One measurement of one- and two-way tables within each value of the condition, and a mixture fitted to it."""
+
+    method: Literal["marginals"]
+    numeric_bins: Annotated[
+        int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
+    ] = 32
+    pair_cells: Annotated[
+        int,
+        Field(
+            ge=2,
+            le=256,
+            description="In two-way tables a column has at most this many cells: neighbouring ones are counted together. "
+            "Fewer where the table is wide.",
+        ),
+    ] = 64
+    pairs: Annotated[
+        Literal["auto", "all", "chosen"],
+        Field(
+            description="Which pairs of columns are measured: all, or those whose noised scores say that they depend on "
+            "each other; auto: chosen where n is too small for all."
+        ),
+    ] = "auto"
+    selection_precision_share: Annotated[
+        float,
+        Field(
+            gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on choosing pairs, where it is needed."
+        ),
+    ] = 0.15
+    one_way_weight: Annotated[
+        float, Field(gt=0.0, le=1e3, description="Precision of one-way tables relative to two-way ones of their size.")
+    ] = 1.0
+    precision_exponent: Annotated[
+        float, Field(ge=0.0, le=2.0, description="The precision of a table grows with its cells to this power.")
+    ] = 2 / 3
+    components: Annotated[
+        int,
+        Field(ge=2, le=8_192, description="Product distributions in the mixture of each condition; a power of two."),
+    ] = 2_048
+    steps: Annotated[int, Field(ge=1, le=100_000, description="Fitting steps; they read no row and cost nothing.")] = (
+        800
+    )
+    learning_rate: Annotated[float, Field(gt=0.0, le=10.0, description="Adam's, falling to zero.")] = 0.2
+
+    @model_validator(mode="after")
+    def _power_of_two(self) -> Self:
+        if self.components & (self.components - 1):
+            raise ValueError("components must be a power of two")
+        return self
+
+
+class IdpganOrder(_ChosenOrder):
+    """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
+
+    method: Literal["idpgan"]
     steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 3_000
     sampling_probability: Annotated[
         Probability | None,
@@ -141,21 +226,20 @@ class IdpganOrder(_Knobs):
     ] = 0.02
     networks: Annotated[Networks, Field(description="Sizes of both perceptrons.")] = Networks()
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
-    device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
-        "auto"
-    )
 
-    @model_validator(mode="after")
-    def _one_price(self) -> IdpganOrder:
-        if (self.epsilon is None) == (self.share is None):
-            raise ValueError("give exactly one of epsilon and share")
-        return self
+    @property
+    def numeric_bins(self) -> int:
+        return self.networks.numeric_bins
 
 
-Order = IdpganOrder
-"""Union of all orders, told apart by `method`; one member so far."""
+Order = IdpganOrder | MarginalsOrder
+"""What a worker executes, told apart by `method`."""
 
-METHODS: dict[str, type[Order]] = {"idpgan": IdpganOrder}
+METHODS: dict[str, type[Order | AutoOrder]] = {
+    "auto": AutoOrder,
+    "marginals": MarginalsOrder,
+    "idpgan": IdpganOrder,
+}
 
 
 def default_sampling_probability(units: int) -> float:
@@ -163,11 +247,11 @@ def default_sampling_probability(units: int) -> float:
     return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
 
 
-def parse_order(document: Any) -> Order:
+def parse_order(document: Any) -> Order | AutoOrder:
     """Read an order; raises `InvalidOrder` naming the knob that is wrong or unknown."""
     if not isinstance(document, dict):
-        raise InvalidOrder('an order is a JSON object, for example {"method": "idpgan", "epsilon": 4}', where="order")
-    method = document.get("method")
+        raise InvalidOrder('an order is a JSON object, for example {"epsilon": 4}', where="order")
+    method = document.get("method", "auto")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOrder(f"method: choose one of {', '.join(METHODS)}", where="method")
     try:
@@ -177,3 +261,11 @@ def parse_order(document: Any) -> Order:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "order"
         raise InvalidOrder(f"{where}: {sentence_of(first)}", where=where) from None
+
+
+def parse_resolved_order(document: Any) -> Order:
+    """Read an order as it was stored, after `auto` was resolved."""
+    order = parse_order(document)
+    if isinstance(order, AutoOrder):
+        raise InvalidOrder("this order has not been resolved", where="method")
+    return order

@@ -28,6 +28,7 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
+from service.privacy.events import SampledStepEvent
 from service.quick import QuickRoute
 from service.releases import service
 from service.releases.formulas import Formulas
@@ -52,11 +53,11 @@ SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_arg
 ORDER_BODY = {
     "requestBody": {
         "required": True,
-        "description": "An order; `method` and one of `epsilon`, `share` are enough.",
+        "description": "An order; one of `epsilon`, `share` is enough. Default method: `auto`.",
         "content": {
             "application/json": {
                 "schema": {"$ref": ORDER_SCHEMA},
-                "example": {"method": "idpgan", "epsilon": 4},
+                "example": {"epsilon": 4},
             }
         },
     }
@@ -68,8 +69,10 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     quoted = service.quote(context, principal, dataset_id, body)
-    events = quoted.price.events
-    multipliers = [e.gradient_noise_multiplier for e in events if e.kind == "sampled_step"]  # type: ignore[union-attr]
+    steps = [event for event in quoted.price.events if isinstance(event, SampledStepEvent)]
+    multipliers = [e.gradient_noise_multiplier for e in steps] or [
+        e.joint_noise_multiplier for e in quoted.price.events
+    ]
     return QuoteReply(
         order=quoted.order.model_dump(mode="json"),
         price=PriceReply.of(quoted.price),

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from service.db import Base
 from service.privacy.events import Events, events_from_json
 from service.privacy.filters import Shares
-from service.privacy.orders import Order, parse_order
+from service.privacy.orders import Order, parse_resolved_order
 
 ACTIVE = ("reserved", "charged")
 ENDED = ("published", "failed", "voided")
@@ -52,7 +52,7 @@ class Release(Base):
 
     @property
     def order(self) -> Order:
-        return parse_order(self.order_)
+        return parse_resolved_order(self.order_)
 
     @property
     def events(self) -> Events:

@@ -40,7 +40,7 @@ router = APIRouter(prefix="/v1", tags=["publish"])
 
 PROPERTIES: dict[str, Any] = {
     **TABLE_PROPERTIES,
-    "order": {"type": "string", "description": 'JSON: {"method": "idpgan", "epsilon": 4}.'},
+    "order": {"type": "string", "description": 'JSON: {"epsilon": 4}.'},
     "rows": {"type": "string", "description": "How many synthetic rows come back; default 1000."},
     "format": {"type": "string", "enum": list(get_args(SampleFormat)), "description": "Default csv."},
 }

@@ -10,7 +10,6 @@ import os
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 import anyio
@@ -31,7 +30,6 @@ _MEDIA_TYPES: dict[SampleFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
 }
-_NICENESS = 5
 
 
 def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
@@ -72,12 +70,12 @@ class DrawingThreads:
     """A few threads in which all samples of this process are drawn, one piece of one sample at a time.
 
     Samples take turns, piece by piece. A sample whose client is slow holds one piece and no thread; one whose client has
-    gone ends with the piece that is being drawn. The threads leave a core, and the right of way, to the other requests.
+    gone ends with the piece that is being drawn. The threads leave a core to the other requests.
     """
 
     def __init__(self, count: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._threads = ThreadPoolExecutor(count or max(1, cores - 1), "drawing", initializer=_give_way)
+        self._threads = ThreadPoolExecutor(count or max(1, cores - 1), "drawing")
 
     def run(self, function: Callable[[], T]) -> T:
         """The function's result, from one of the threads."""
@@ -100,8 +98,3 @@ class DrawingThreads:
             with anyio.CancelScope(shield=True):  # a generator at work cannot be closed
                 await asyncio.wait({drawing})
             raise
-
-
-def _give_way() -> None:
-    with suppress(AttributeError, OSError):  # on Linux a thread has a niceness of its own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

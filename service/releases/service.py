@@ -27,9 +27,9 @@ from service.errors import (
 )
 from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK
-from service.privacy.calibration import Price, largest_epsilon, price_order, resolve_order
-from service.privacy.events import steps_in
-from service.privacy.orders import Order, parse_order
+from service.privacy.calibration import Price, largest_epsilon, price_order
+from service.privacy.choices import choose_method, resolve_order
+from service.privacy.orders import AutoOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -101,7 +101,7 @@ def _place(
         "renyi_cost": cost.renyi,
         "idempotency_key": idempotency_key,
         "body_digest": digest,
-        "steps": steps_in(quoted.price.events),
+        "steps": quoted.order.steps,
     }
     with context.statement() as session:
         row = repository.place(
@@ -170,9 +170,14 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(order: Order, ground: repository.Ground) -> Quote:
+def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     dataset, left = ground.dataset, ledger.Remaining.of(ground.balance)
+    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
+        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
     _check_against_schema(order, dataset)
+    if isinstance(order, AutoOrder):
+        order = choose_method(order, dataset.shape(AutoOrder.NUMERIC_BINS))
+    shape = dataset.shape(order.numeric_bins)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -180,7 +185,7 @@ def _price(order: Order, ground: repository.Ground) -> Quote:
         if epsilon <= 0.0:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=dataset.units)
+    order = resolve_order(order, units=dataset.units, shape=shape, budget=dataset.budget)
     return Quote(order, price_order(order, units=dataset.units, budget=dataset.budget), left)
 
 
@@ -189,13 +194,13 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def _check_against_schema(order: Order, dataset: Dataset) -> None:
+def _check_against_schema(order: Order | AutoOrder, dataset: Dataset) -> None:
     if order.condition_on is None:
         return
     field = dataset.table_schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
-    if field.type != "boolean" and field.constraints.enum is None:
+    if not field.is_categorical:
         raise InvalidOrder(
             "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
         )

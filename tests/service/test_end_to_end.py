@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import time
+import uuid
 import zipfile
 
 import httpx
@@ -230,3 +231,43 @@ def test_a_privacy_unit_is_trained_and_certified_as_such(client, tmp_path, small
     assert ended["certificate"]["unit"].startswith("all rows of one value of 'who', of which at most 3")
     assert ended["certificate"]["gradients"] == "outer_products"
     assert ended["certificate"]["schema_source"] == "declared by the owner"
+
+
+MARGINALS = {"method": "marginals", "epsilon": 2.0, "condition_on": "colour", "components": 64, "steps": 40}
+
+
+def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_schema):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    release = client.wait(client.create_release(dataset["id"], MARGINALS)["id"], timeout=90)
+    assert release["state"] == "published", release
+    assert release["progress"] == {"step": 40, "steps": 40, "phase": "published"}
+    certificate = release["certificate"]
+    assert [event["purpose"] for event in certificate["events"]] == ["marginals"]
+    assert certificate["noise"].endswith("rounded to whole counts")
+    assert certificate["rows_per_unit"] == {"most": 1, "mean": 1.0}
+    sample = httpx.get(
+        f"{stack.url}/v1/releases/{release['id']}/sample",
+        params={"rows": 30, "where": "colour:blue", "seed": 1},
+        headers={"Authorization": f"Bearer {api_key}"},
+        timeout=60,
+    )
+    rows = list(csv.DictReader(io.StringIO(sample.text)))
+    assert {row["colour"] for row in rows} == {"blue"}
+    assert all(0 <= int(row["size"]) <= 1000 for row in rows)
+
+
+def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_schema, tmp_path):
+    table = tmp_path / "visits.csv"
+    person = uuid.uuid4().hex
+    lines = [f"{person}-{row // 4},red,{row % 9},1.5" for row in range(400)]
+    table.write_text("person,colour,size,weight\n" + "\n".join(lines) + "\n")
+    unit = {"column": "person", "max_rows_per_unit": 3}
+    dataset = client.create_dataset(table, small_schema, epsilon=50.0, privacy_unit=unit)
+    order = {**MARGINALS, "epsilon": 49.0}
+    release = client.wait(client.create_release(dataset["id"], order)["id"], timeout=90)
+    assert release["state"] == "published", release
+    certificate = release["certificate"]
+    assert certificate["units"] == 100
+    assert "at most 3" in certificate["unit"]
+    assert certificate["rows_per_unit"]["most"] == 3
+    assert 2.5 < certificate["rows_per_unit"]["mean"] <= 3.0

@@ -9,7 +9,6 @@ pipeline, and is never reported.
 from __future__ import annotations
 
 import io
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from service.errors import InvalidFile, InvalidSchema
+from service.datasets.grids import grid_edges
+from service.errors import InvalidFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +32,7 @@ ABSENT = 65_535
 """The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""
 
 UNIT_COLUMN = "__unit__"
-ONE_CELL_PER_VALUE = 64
-"""A range of at most this many whole values gets one cell per value, unless the schema declares a grid."""
-
 _BATCH_ROWS = 65_536
-_WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # days and seconds since 1970-01-01
 
 Codes = NDArray[np.uint16]
 RandomKeys = Callable[[int], NDArray[np.uint64]]
@@ -59,6 +55,7 @@ class ColumnDomain:
     values: tuple[Scalar | None, ...] | None
     edges: tuple[float, ...] | None
     missing: bool
+    decimals: int | None = None
 
     @classmethod
     def from_field(cls, field: FieldSchema, *, numeric_bins: int) -> ColumnDomain:
@@ -67,8 +64,8 @@ class ColumnDomain:
         if declared is not None:
             values = (*declared, None) if missing else declared
             return cls(field.name, field.type, "categories", len(values), values, None, missing)
-        edges = _grid_edges(field, numeric_bins)
-        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing)
+        edges = grid_edges(field, numeric_bins)
+        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing, field.decimals)
 
     @property
     def missing_code(self) -> int | None:
@@ -79,7 +76,8 @@ class ColumnDomain:
         head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
         if self.values is not None:
             return {**head, "values": list(self.values)}
-        return {**head, "edges": list(self.edges or ()), "missing": self.missing}
+        decimals = {} if self.decimals is None else {"decimals": self.decimals}
+        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **decimals}
 
     def encode(self, series: pl.Series) -> Codes:
         """Codes of one column of the canonical table; what has no cell of its own becomes missing.
@@ -222,23 +220,3 @@ def _choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomK
     first = np.cumsum(counts) - counts
     rank = np.arange(len(unit_of_row)) - np.repeat(first, counts)
     return np.sort(shuffled[rank < most])
-
-
-def _grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:
-    low, high = field.bounds
-    whole = field.type in _WHOLE
-    if whole:
-        # Cells of whole numbers, half open: [low, high] is [low, high + 1).
-        low, high = math.ceil(low), math.floor(high) + 1
-        if low >= high:
-            raise InvalidSchema(f"{field.name}: give minimum and maximum in whole seconds.", where=field.name)
-    if field.edges is not None:
-        edges = np.asarray([*field.edges[:-1], high], dtype=np.float64)
-    else:
-        cells = field.bins or numeric_bins
-        values = high - low
-        if whole and (values <= cells or (field.bins is None and values <= ONE_CELL_PER_VALUE)):
-            cells = int(values)
-        edges = np.linspace(low, high, cells + 1)
-    # A cell without a whole number, or narrower than a float can tell, does not exist.
-    return tuple(np.unique(np.ceil(edges) if whole else edges).tolist())

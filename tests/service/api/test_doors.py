@@ -277,6 +277,17 @@ def test_who_has_no_key_is_slowed_down_and_locks_out_nobody_who_was_there(api, n
     assert http.get("/v1/datasets", headers=api.reader).status_code == 200
     codes = [http.get("/v1/datasets", headers=bearer(f"guess {i}")).status_code for i in range(5)]
     assert codes == [401] * 3 + [429] * 2
+    new = make_key(api)
+    assert http.get("/v1/datasets", headers=bearer(new["key"])).status_code == 429
     assert http.get("/v1/datasets").status_code == 429
     assert http.get("/v1/datasets", headers=api.reader).status_code == 200
     _assert_problem(http.get("/v1/datasets", headers=api.stranger), 429, "rate_limited")
+
+
+def test_a_key_that_has_ended_is_slowed_down_like_an_unknown_one(api, narrow):
+    http = narrow(rate_limit_failures_per_minute=3)
+    made = make_key(api)
+    assert http.get("/v1/datasets", headers=bearer(made["key"])).status_code == 200
+    assert api.http.delete(f"/v1/keys/{made['id']}", headers=api.owner).status_code == 204
+    codes = [http.get("/v1/datasets", headers=bearer(made["key"])).status_code for _ in range(5)]
+    assert codes == [401] * 3 + [429] * 2

@@ -129,7 +129,6 @@ BAD_ORDERS = {
     "epsilon text": {"method": "idpgan", "epsilon": "4"},
     "share above one": {"method": "idpgan", "share": 1.01},
     "unknown method": {"method": "ctgan", "epsilon": 1},
-    "no method": {"epsilon": 1},
     "unknown knob": {"method": "idpgan", "epsilon": 1, "seed": 7},
     "unknown nested knob": {"method": "idpgan", "epsilon": 1, "thresholds": {"kind": "fixed", "clip": 1}},
     "sampling above one": {"method": "idpgan", "epsilon": 1, "sampling_probability": 1.1},
@@ -193,3 +192,28 @@ def test_a_silent_database_fails_closed(api, context):
         _assert_problem(reply, 503, "unavailable")
         assert reply.headers["retry-after"] == "5"
         assert http.get("/readyz").json()["parts"]["database"] == "down"
+
+
+def test_without_a_method_one_is_chosen_and_says_why(api, dataset_id):
+    path = f"/v1/datasets/{dataset_id}/quotes"
+    quote = api.http.post(path, json={"epsilon": 1.0}, headers=api.reader).json()
+    assert quote["order"]["method"] == "marginals"
+    assert quote["order"]["chosen_because"].startswith("marginals: ")
+    assert quote["steps"] == quote["order"]["steps"]
+    assert quote["last_noise_multiplier"] > 0
+    assert api.http.post(path, json={"method": "auto", "epsilon": 1.0}, headers=api.reader).json() == quote
+    first = api.order(dataset_id, {"epsilon": 1.0}, **{"Idempotency-Key": "auto-1"})
+    again = api.order(dataset_id, {"epsilon": 1.0}, **{"Idempotency-Key": "auto-1"})
+    assert first.json() == again.json()
+    assert first.json()["order"] == quote["order"]
+    assert first.json()["price"] == quote["price"]
+    rest = api.order(dataset_id, {"share": "rest"})
+    assert rest.json()["order"]["method"] == "marginals"
+    assert rest.status_code == 202, rest.text
+
+
+def test_the_reason_is_not_for_the_customer_to_write(api, dataset_id):
+    reply = api.order(dataset_id, {"method": "marginals", "epsilon": 1.0, "chosen_because": "it is best"})
+    _assert_problem(reply, 422, "invalid_order")
+    reply = api.order(dataset_id, {"epsilon": 1.0, "steps": 50})
+    _assert_problem(reply, 422, "invalid_order")

@@ -10,7 +10,8 @@ from dp_accounting import pld, rdp
 
 from service.errors import InvalidOrder, Unpriceable
 from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, renyi_divergence
-from service.privacy.calibration import largest_epsilon, price_order, resolve_order
+from service.privacy.calibration import largest_epsilon, price_order
+from service.privacy.choices import resolve_order
 from service.privacy.events import (
     GaussianEvent,
     SampledStepEvent,

@@ -14,6 +14,7 @@ import workers.mechanism
 HEADINGS = ("Adjacency:", "Sensitivity:", "Shapes:", "Source:", "Edge cases:")
 READS_NO_PRIVATE_VALUE = {
     "allocate": "public clip norms and sizes",
+    "count_noise_stds": "public sizes",
     "geometric_grid": "public edges",
     "thresholds_from": "noised histograms",
     "one_group": "noised thresholds",

@@ -1,0 +1,104 @@
+"""Where synthetic rows come from. Ours go the way of a real order: resolve, price, plan, measure or train, bundle, sample."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bench.tables import peers
+from bench.tables.tables import Table, encode, frame_of
+from service.datasets.grids import shape_of
+from service.privacy.calibration import price_order
+from service.privacy.choices import choose_method, resolve_order
+from service.privacy.filters import open_budget
+from service.privacy.orders import AutoOrder, parse_order
+from service.sampler import TableSampler
+from workers.bundle import build_bundle
+from workers.encoding.table import TableDomain
+from workers.mechanism.secure_random import SecureRandom
+from workers.plan import Plan
+from workers.training import train
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a method is asked for: rows at (epsilon, delta) of one release."""
+
+    table: Table
+    epsilon: float
+    delta: float
+    rows: int
+    seed: int
+    knobs: Mapping[str, Any]
+
+
+Maker = Callable[[Ask], tuple[pl.DataFrame, float]]
+"""Returns the rows, and the seconds from rows to generator (sampling not counted)."""
+
+
+def ours(method: str) -> Maker:
+    def make(ask: Ask) -> tuple[pl.DataFrame, float]:
+        schema, units = ask.table.schema, len(ask.table.train)
+        # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
+        budget = open_budget(ask.epsilon, 2.0 * ask.delta)
+        order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **ask.knobs})
+        if isinstance(order, AutoOrder):
+            order = choose_method(order, shape_of(schema, numeric_bins=order.NUMERIC_BINS))
+        shape = shape_of(schema, numeric_bins=order.numeric_bins)
+        order = resolve_order(order, units=units, shape=shape, budget=budget)
+        price = price_order(order, units=units, budget=budget)
+        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins)
+        started = time.monotonic()
+        encoded = encode(ask.table.train, domain)
+        trained = train(order, Plan(price.events), encoded, domain, SecureRandom.from_test_seed(ask.seed))
+        bundle = build_bundle(
+            trained.generator,
+            domain,
+            noise_dimension=trained.noise_dimension,
+            condition_index=trained.condition_index,
+            condition_frequencies=trained.condition_frequencies,
+            schema=schema,
+            certificate={},
+            order=order.model_dump(mode="json"),
+        )
+        seconds = time.monotonic() - started
+        with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+            sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+        columns: dict[str, list[Any]] = {name: [] for name in sampler.names}
+        for chunk in sampler.chunks(ask.rows, seed=ask.seed):
+            for name, values in chunk.items():
+                columns[name] += values
+        return frame_of(columns, schema), seconds
+
+    return make
+
+
+def real(ask: Ask) -> tuple[pl.DataFrame, float]:
+    """The training rows themselves: what no private method can beat."""
+    return ask.table.train, 0.0
+
+
+def independent(ask: Ask) -> tuple[pl.DataFrame, float]:
+    """Every column shuffled on its own, without noise: what one-way tables alone can do."""
+    rng = np.random.default_rng(ask.seed)
+    frame = ask.table.train
+    return frame.select([frame[name].gather(rng.permutation(len(frame))) for name in frame.columns]), 0.0
+
+
+METHODS: dict[str, Maker] = {
+    "auto": ours("auto"),
+    "marginals": ours("marginals"),
+    "idpgan": ours("idpgan"),
+    "independent": independent,
+    "real": real,
+    **peers.PEERS,
+}
+NEEDS_NO_EPSILON = {"real", "independent"}

@@ -1,0 +1,120 @@
+"""A run as JSON, as a Markdown table, and as a small picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = (
+    "LR AUROC",
+    "GB AUROC",
+    "LR accuracy",
+    "GB accuracy",
+    "TV1",
+    "TV2",
+    "TV3",
+    "correlation error",
+    "rows breaking the schema",
+    "neighbour ratio",
+)
+COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774", "#337ea9", "#d44c47")
+
+
+def write(facts: dict[str, Any]) -> None:
+    folder = ROOT / "bench" / "results"
+    stem = f"tables-{facts['name']}-{facts['date']}"
+    (folder / f"{stem}.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (folder / f"{stem}.md").write_text(markdown(facts))
+    (folder / f"{stem}.svg").write_text(picture(facts))
+
+
+def grouped(facts: dict[str, Any]) -> dict[tuple[str, float | None], list[dict[str, Any]]]:
+    groups: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
+    for run in facts["runs"]:
+        groups.setdefault((run["method"], run["epsilon"]), []).append(run)
+    return groups
+
+
+def markdown(facts: dict[str, Any]) -> str:
+    shown = [name for name in COLUMNS if name in facts["runs"][0]["metrics"]]
+    lines = [
+        f"# {facts['name']}: synthetic rows, method by method ({facts['date']})",
+        "",
+        (
+            f"`python -m bench.tables`; {os.cpu_count()} cores ({platform.machine()}); δ = {facts['delta']:g} of one "
+            f"release; {facts['times']} synthetic row(s) for each training row; classifiers are trained on synthetic and "
+            f"tested on real rows ({facts['test']}). Mean ± half the 95 % interval (normal) over seeds; seconds from rows "
+            "to bundle."
+        ),
+        "",
+        f"| method | ε | seeds | {' | '.join(shown)} | seconds | MB |",
+        f"|---|---|---|{'---|' * len(shown)}---|---|",
+    ]
+    for (method, epsilon), runs in grouped(facts).items():
+        cells = [_cell([run["metrics"][name] for run in runs]) for name in shown]
+        cost = f"{np.mean([run['seconds'] for run in runs]):.0f} | {max(run['megabytes'] for run in runs):.0f}"
+        at = "–" if epsilon is None else f"{epsilon:g}"
+        lines.append(f"| {method} | {at} | {len(runs)} | {' | '.join(cells)} | {cost} |")
+    recalls = [name for name in facts["runs"][0]["metrics"] if "recall" in name]
+    if recalls:
+        lines += [
+            "",
+            "Recall of each class:",
+            "",
+            f"| method | ε | {' | '.join(recalls)} |",
+            f"|---|---|{'---|' * len(recalls)}",
+        ]
+        for (method, epsilon), runs in grouped(facts).items():
+            cells = [_cell([run["metrics"].get(name, float("nan")) for run in runs]) for name in recalls]
+            lines.append(f"| {method} | {'–' if epsilon is None else f'{epsilon:g}'} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    half = 1.96 * np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{np.mean(values):.4f} ± {half:.4f}"
+
+
+def picture(facts: dict[str, Any]) -> str:
+    """GB AUROC over ε, one line for each method; methods without ε are dashed."""
+    metric = "GB AUROC" if "GB AUROC" in facts["runs"][0]["metrics"] else "TV2"
+    means = {key: float(np.mean([r["metrics"][metric] for r in runs])) for key, runs in grouped(facts).items()}
+    epsilons = sorted({epsilon for _, epsilon in means if epsilon is not None}) or [1.0]
+    low, high = min(means.values()), max(means.values())
+    low, high = low - 0.05 * (high - low + 1e-9), high + 0.05 * (high - low + 1e-9)
+
+    def x(epsilon: float) -> float:
+        span = np.log(epsilons[-1] / epsilons[0]) or 1.0
+        return 70.0 + 400.0 * float(np.log(epsilon / epsilons[0]) / span)
+
+    def y(value: float) -> float:
+        return 260.0 - 220.0 * (value - low) / (high - low)
+
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 310" font-family="sans-serif" font-size="12">',
+        '<rect width="640" height="310" fill="white"/>',
+        f'<text x="70" y="22" font-weight="bold">{facts["name"]}: {metric}, trained on synthetic rows</text>',
+        '<path d="M70 40V260H470" fill="none" stroke="#999"/>',
+    ]
+    parts += [f'<text x="{x(e):.0f}" y="278" text-anchor="middle">{e:g}</text>' for e in epsilons]
+    parts += ['<text x="270" y="298" text-anchor="middle">ε</text>']
+    for value in np.linspace(low, high, 5):
+        parts.append(f'<text x="64" y="{y(value) + 4:.0f}" text-anchor="end">{value:.3f}</text>')
+    for place, method in enumerate(dict.fromkeys(method for method, _ in means)):
+        colour = COLOURS[place % len(COLOURS)]
+        points = [(x(e), y(means[method, e])) for e in epsilons if (method, e) in means]
+        dash = ""
+        if (method, None) in means:
+            points, dash = [(70.0, y(means[method, None])), (470.0, y(means[method, None]))], ' stroke-dasharray="5 4"'
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
+        parts.append(f'<text x="482" y="{56 + 18 * place}" fill="{colour}">{method}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,0 +1,122 @@
+"""What an order leaves open: settled from declared columns, n and budget; priced as one Gaussian release."""
+
+import math
+
+import pytest
+from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+
+from service.datasets.grids import shape_of
+from service.datasets.table_schema import parse_table_schema
+from service.errors import InvalidOrder, InvalidSchema
+from service.privacy.accounting import renyi_divergence
+from service.privacy.calibration import largest_epsilon, price_order
+from service.privacy.choices import (
+    MAX_PAIR_WIDTH,
+    TableShape,
+    choose_method,
+    pair_widths,
+    pairs_worth_measuring,
+    resolve_order,
+)
+from service.privacy.filters import NANO, exact, open_budget, simple_cost
+from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
+
+BUDGET = open_budget(4.0, 1e-6)
+
+
+def order(**knobs):
+    return MarginalsOrder.model_validate({"method": "marginals", "epsilon": 1.0, **knobs})
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, 15.0])
+@pytest.mark.parametrize("pairs", ["all", "chosen"])
+def test_all_events_together_are_one_gaussian_release_just_below_the_requested_epsilon(epsilon, pairs):
+    budget = open_budget(2 * epsilon, 1e-6)
+    price = price_order(order(epsilon=epsilon, pairs=pairs), units=50_000, budget=budget)
+    assert 0.99 * epsilon <= price.pld_epsilon <= epsilon
+    assert price.shares.simple == simple_cost(exact(0.5))
+    precision = sum(event.noise_multiplier**-2 for event in price.events)
+    exactly = get_sigma_gaussian(epsilon, price.delta)
+    assert exactly <= precision**-0.5 <= 1.02 * exactly
+    assert price.renyi_divergence == pytest.approx(budget.renyi_order * precision / 2, rel=1e-6)
+    assert price.renyi_divergence == renyi_divergence(price.events, budget.renyi_order)
+
+
+def test_choosing_pairs_is_on_the_price_list():
+    (alone,) = price_order(order(pairs="all"), units=1_000, budget=BUDGET).events
+    events = price_order(order(pairs="chosen"), units=1_000, budget=BUDGET).events
+    assert [event.purpose for event in events] == ["one_way_tables", "pair_scores", "marginals"]
+    shares = [(alone.noise_multiplier / event.noise_multiplier) ** 2 for event in events]
+    assert shares == pytest.approx([0.075, 0.075, 0.85], rel=0.02)
+    assert sum(shares) == pytest.approx(1.0, rel=0.02)
+
+
+def test_the_price_depends_on_neither_n_nor_the_columns():
+    one = price_order(order(pairs="all"), units=10, budget=BUDGET)
+    other = price_order(order(pairs="all", condition_on="y", components=8), units=10**7, budget=BUDGET)
+    assert one.events == other.events
+
+
+def test_rest_fits_what_is_left():
+    left = 3 * NANO // 10
+    largest = largest_epsilon(AutoOrder(share="rest"), units=1_000, budget=BUDGET, simple_left=0, renyi_left=left)
+    price = price_order(AutoOrder(epsilon=largest), units=1_000, budget=BUDGET)
+    assert 0.9 * left < price.shares.renyi <= left
+
+
+def test_auto_is_the_same_whatever_the_rows_and_gives_its_reason():
+    shape = TableShape({"a": 5, "b": 30})
+    chosen = choose_method(AutoOrder(epsilon=1.0), shape)
+    assert isinstance(chosen, MarginalsOrder)
+    assert chosen.chosen_because
+    assert chosen.chosen_because.startswith("marginals: ")
+    for other in (TableShape({"a": 5}), TableShape({"a": 5, "b": 2, "y": 65}, target="y")):
+        chosen = choose_method(AutoOrder(epsilon=1.0), other)
+        assert isinstance(chosen, IdpganOrder)
+        assert chosen.chosen_because.startswith("idpgan: ")
+
+
+def test_the_target_of_the_schema_is_the_condition():
+    fields = [
+        {"name": "y", "type": "boolean"},
+        {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 999, "required": True}},
+        {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
+    ]
+    shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y")
+    assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
+    assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
+    assert resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=9, shape=shape).condition_on == "y"
+    for target in ("size", "z"):
+        with pytest.raises(InvalidSchema, match="target"):
+            parse_table_schema({"fields": fields, "target": target})
+    with pytest.raises(InvalidOrder, match="at most 64"):
+        resolve_order(order(condition_on="y"), units=9, shape=TableShape({"y": 65, "x": 2}))
+
+
+def test_pairs_are_chosen_where_noise_would_drown_all_of_them():
+    few, many = TableShape({f"c{i}": 10 for i in range(5)}), TableShape({f"c{i}": 20 for i in range(100)})
+    for shape, units, wanted in ((few, 30_000, "all"), (many, 5_000, "chosen"), (many, 10_000_000, "all")):
+        resolved = resolve_order(order(), units=units, shape=shape, budget=BUDGET)
+        assert resolved.pairs == wanted
+        assert resolve_order(resolved, units=units, shape=few, budget=BUDGET) == resolved
+    rows = TableShape(many.cells, max_rows_per_unit=50)
+    assert resolve_order(order(), units=1_000_000, shape=many, budget=BUDGET).pairs == "all"
+    assert resolve_order(order(), units=1_000_000, shape=rows, budget=BUDGET).pairs == "chosen"
+
+
+def test_the_number_of_pairs_that_share_a_measurement_grows_with_n():
+    widths = (10,) * 40
+    numbers = [
+        pairs_worth_measuring(widths, slices=2, noise_std=4.0, units=n, exponent=2 / 3)[0]
+        for n in (100, 5_000, 20_000, 10**7)
+    ]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 40
+    assert numbers[-1] == math.comb(40, 2)
+
+
+def test_wide_tables_have_coarser_pairs():
+    assert pair_widths((5, 300, 20), 64) == (5, 64, 20)
+    assert sum(pair_widths((200,) * 100, 64)) <= MAX_PAIR_WIDTH
+    assert min(pair_widths((200,) * 1_000, 64)) == 2

@@ -1,0 +1,160 @@
+"""Tables and scores: neighbouring tables in exact integers, blocks, groups, and the whole-number noise on them."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from workers.mechanism import PrivateSum
+from workers.mechanism.marginals import TableLayout, count_tables, pair_scores
+from workers.mechanism.noise import count_noise_stds, release_counts
+from workers.mechanism.secure_random import SecureRandom
+
+ABSENT = 65_535
+WIDTHS = (5, 3, 9, 2)
+LAYOUTS = {
+    "plain": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), None),
+    "sliced": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), 1),
+}
+
+
+def tables_of(layout):
+    return [*((i,) for i in layout.free), *combinations(layout.free, 2)]
+
+
+def random_codes(rows, seed=0):
+    generator = np.random.default_rng(seed)
+    return np.stack([generator.integers(width, size=rows) for width in WIDTHS], axis=1).astype(np.uint16)
+
+
+def zeroed(codes, rows):
+    neighbour = codes.copy()
+    neighbour[rows] = ABSENT
+    return neighbour
+
+
+def exact_change(one: PrivateSum, other: PrivateSum) -> list[int]:
+    """Squared L2 change of each group, in whole numbers."""
+    return [int(((a - b) ** 2).sum()) for a, b in zip(one.values, other.values, strict=True)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_every_row_adds_one_to_one_cell_of_every_table(layout):
+    codes = random_codes(60)
+    tables = tables_of(layout)
+    full = count_tables(codes, layout, tables)
+    assert full.sensitivities == (1.0,) * len(tables)
+    assert full.groups == tuple((place,) for place in range(len(tables)))
+    for row in range(len(codes)):
+        assert exact_change(full, count_tables(zeroed(codes, [row]), layout, tables)) == [1] * len(tables)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_a_whole_unit_moves_a_table_by_at_most_its_bound_and_by_no_less(layout, most):
+    codes = random_codes(90)
+    codes[30:45] = [4, 2, 8, 1]  # one unit of fifteen equal rows: all in one cell of every table
+    starts = np.array([0, 1, 1, 30, 45, 60, 90])
+    tables = tables_of(layout)
+    full = count_tables(codes, layout, tables, unit_starts=starts, max_rows_per_unit=most)
+    assert full.sensitivities == (float(most),) * len(tables)
+    for unit in range(len(starts) - 1):
+        rows = np.arange(starts[unit], starts[unit + 1])
+        without = count_tables(zeroed(codes, rows), layout, tables, unit_starts=starts, max_rows_per_unit=most)
+        changes = exact_change(full, without)
+        assert max(changes) <= most**2
+        if unit == 3:
+            assert changes == [min(most, 15) ** 2] * len(tables)
+
+
+def test_counts_are_those_of_a_plain_loop_whatever_the_blocks():
+    layout = LAYOUTS["sliced"]
+    codes = zeroed(random_codes(500, seed=3), [7, 99])
+    starts = np.sort(np.concatenate(([0, 500], np.random.default_rng(1).integers(500, size=80))))
+    tables = tables_of(layout)
+    wanted = {table: np.zeros(layout.shape(table), dtype=np.int64) for table in tables}
+    for unit in range(len(starts) - 1):
+        for code in codes[starts[unit] : starts[unit + 1]][:4]:
+            if (code == ABSENT).any():
+                continue
+            for table in tables:
+                if len(table) == 1:
+                    wanted[table][code[1], code[table[0]]] += 1
+                else:
+                    i, j = table
+                    wanted[table][code[1], layout.groups_of(i)[code[i]], layout.groups_of(j)[code[j]]] += 1
+    for block_rows in (1, 7, 500, 65_536):
+        counted = count_tables(codes, layout, tables, unit_starts=starts, max_rows_per_unit=4, block_rows=block_rows)
+        for table, counts in zip(tables, counted.values, strict=True):
+            assert (counts.numpy() == wanted[table]).all()
+
+
+def test_groups_are_of_neighbours_and_a_missing_cell_has_its_own():
+    layout = TableLayout((9, 9, 4), (4, 4, 4), (True, False, True), None)
+    assert layout.groups_of(0).tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3]
+    assert sorted(set(layout.groups_of(1).tolist())) == [0, 1, 2, 3]
+    assert (np.diff(layout.groups_of(1)) >= 0).all()
+    assert layout.groups_of(2).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("most", [1, 4])
+def test_scores_move_by_the_declared_amount_at_most(layout, most):
+    codes = random_codes(80, seed=5)
+    codes[:20] = [0, 0, 0, 0]
+    starts = np.arange(0, 81, 20) if most > 1 else None
+    pairs = list(combinations(layout.free, 2))
+    generator = np.random.default_rng(2)
+    expected = {pair: generator.integers(0, 5, size=layout.shape(pair)) for pair in pairs}
+    for counts in expected.values():
+        counts[:, 0, 0] = 0  # so that the equal rows of the first unit count in full
+    full = pair_scores(codes, layout, expected, unit_starts=starts, max_rows_per_unit=most)
+    assert full.sensitivities == (pytest.approx(most * math.sqrt(len(pairs))),)
+    worst = 0
+    for unit in range(4 if most > 1 else 80):
+        rows = np.arange(20 * unit, 20 * unit + 20) if most > 1 else np.array([unit])
+        without = pair_scores(zeroed(codes, rows), layout, expected, unit_starts=starts, max_rows_per_unit=most)
+        (change,) = exact_change(full, without)
+        worst = max(worst, change)
+        assert change <= most**2 * len(pairs)
+    assert worst == most**2 * len(pairs)
+
+
+def test_noise_of_all_tables_together_is_what_was_charged():
+    sensitivities, sizes = (2.0, 2.0, 2.0, 2.0), [6.0, 40.0, 900.0, 3.0]
+    for exponent in (0.0, 0.5, 2 / 3, 1.0):
+        stds = count_noise_stds(sensitivities, sizes, noise_multiplier=3.0, exponent=exponent)
+        assert sum((c / s) ** 2 for c, s in zip(sensitivities, stds, strict=True)) == pytest.approx(1 / 9)
+    stds = count_noise_stds(sensitivities, sizes, noise_multiplier=3.0, exponent=2 / 3)
+    error = sum(d * s for d, s in zip(sizes, stds, strict=True))
+    for other in (0.0, 0.5, 0.6, 0.8, 1.0):
+        others = count_noise_stds(sensitivities, sizes, noise_multiplier=3.0, exponent=other)
+        assert error < sum(d * s for d, s in zip(sizes, others, strict=True))
+
+
+def test_released_counts_are_whole_and_carry_the_noise_of_their_table():
+    zeros = PrivateSum(
+        (torch.zeros(40_000, dtype=torch.int64), torch.zeros(200, 200, dtype=torch.int64)), ((0,), (1,)), (1.0, 1.0)
+    )
+    stds = count_noise_stds((1.0, 1.0), [10.0, 200.0], noise_multiplier=5.0, exponent=2 / 3)
+    noised = release_counts(zeros, noise_stds=stds, noise_multiplier=5.0, randomness=SecureRandom.from_test_seed(4))
+    for counts, std in zip(noised, stds, strict=True):
+        assert counts.dtype == torch.int64
+        sample = counts.double().flatten().numpy()
+        assert sample.std() == pytest.approx(math.sqrt(std**2 + 1 / 12), rel=0.015)
+        assert abs(sample.mean()) < 4 * std / math.sqrt(sample.size)
+        jittered = sample + np.random.default_rng(0).uniform(-0.5, 0.5, size=sample.size)
+        assert stats.kstest(jittered / math.sqrt(std**2 + 1 / 6), "norm").pvalue > 1e-4
+
+
+def test_less_noise_than_charged_is_refused():
+    one = PrivateSum((torch.zeros(4, dtype=torch.int64),) * 4, ((0,), (1,), (2,), (3,)), (1.0,) * 4)
+    randomness = SecureRandom.from_test_seed(1)
+    release_counts(one, noise_stds=[6.0] * 4, noise_multiplier=3.0, randomness=randomness)
+    with pytest.raises(ValueError, match="smaller"):
+        release_counts(one, noise_stds=[5.9] * 4, noise_multiplier=3.0, randomness=randomness)

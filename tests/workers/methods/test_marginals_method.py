@@ -1,0 +1,326 @@
+"""Measure once, fit, export: what is charged is what is done, and the mixture says what was measured."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from service.datasets.grids import shape_of
+from service.datasets.table_schema import TableSchema
+from service.privacy.calibration import price_order
+from service.privacy.choices import resolve_order
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Events, GaussianEvent
+from service.privacy.filters import open_budget
+from service.privacy.orders import MarginalsOrder
+from service.sampler import TableSampler
+from workers.bundle import build_bundle, export_onnx
+from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods import marginals
+from workers.methods.marginals import Marginals
+from workers.plan import Plan, StepNotOnPlan
+from workers.training import TrainedGenerator, TrainingStopped, train
+
+SCHEMA = TableSchema.model_validate(
+    {
+        "target": "label",
+        "fields": [
+            {"name": "colour", "type": "string", "constraints": {"enum": ["r", "g", "b"]}},
+            {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 11, "required": True}},
+            {"name": "label", "type": "boolean", "constraints": {"required": True}},
+            {"name": "price", "type": "number", "constraints": {"minimum": 0, "maximum": 10, "required": True}},
+        ],
+    }
+)
+DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=6)
+TINY = 1e-6
+ALMOST_NONE: Events = (GaussianEvent(MARGINALS, TINY),)
+CHOSEN: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(PAIR_SCORES, TINY), GaussianEvent(MARGINALS, TINY))
+
+
+class Memory:
+    """One checkpoint, kept in memory."""
+
+    def __init__(self) -> None:
+        self.saved: bytes | None = None
+
+    def put(self, checkpoint: bytes) -> None:
+        self.saved = checkpoint
+
+    def get(self) -> bytes | None:
+        return self.saved
+
+
+def make_order(**knobs: Any) -> MarginalsOrder:
+    document = {"method": "marginals", "epsilon": 1.0, "condition_on": "label", "pairs": "all", "device": "cpu"}
+    return MarginalsOrder.model_validate({**document, "components": 64, "steps": 150, **knobs})
+
+
+def make_table(rows: int = 3_000, rows_per_unit: int = 1) -> EncodedTable:
+    """Size follows colour, price follows the label; price and size are otherwise independent."""
+    generator = np.random.default_rng(1)
+    colour, label = generator.integers(4, size=rows), (generator.random(rows) < 0.2).astype(int)
+    size = (colour * 3 + generator.integers(3, size=rows)) % 12
+    price = np.where(label == 1, generator.integers(3, size=rows), 3 + generator.integers(3, size=rows))
+    codes = np.stack([colour, size, label, price], axis=1).astype(np.uint16)
+    if rows_per_unit == 1:
+        return EncodedTable(codes, rows, None, 1)
+    starts = np.arange(0, rows + 1, rows_per_unit, dtype=np.int64)
+    return EncodedTable(codes, rows // rows_per_unit, starts, rows_per_unit)
+
+
+def run(table: EncodedTable, order: MarginalsOrder, events: Events = ALMOST_NONE, **more: Any) -> TrainedGenerator:
+    return train(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(1), **more)
+
+
+def rows_of(trained: TrainedGenerator, rows: int = 20_000) -> dict[str, list[Any]]:
+    bundle = build_bundle(
+        trained.generator,
+        DOMAIN,
+        noise_dimension=trained.noise_dimension,
+        condition_index=trained.condition_index,
+        condition_frequencies=trained.condition_frequencies,
+        schema=SCHEMA,
+        certificate={},
+        order={"method": "marginals"},
+    )
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        assert "fitted to noised counts" in archive.read("MODEL_CARD.md").decode()
+        sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+    chunks = list(sampler.chunks(rows, seed=3))
+    assert next(sampler.chunks(50, seed=3))["size"] == chunks[0]["size"][:50]
+    only = next(sampler.chunks(50, seed=3, where={"label": "true"}))
+    assert all(only["label"])
+    return {name: [value for chunk in chunks for value in chunk[name]] for name in sampler.names}
+
+
+def assert_rows_look_like_the_table(rows: dict[str, list[Any]]) -> None:
+    size, label, price = np.array(rows["size"]), np.array(rows["label"]), np.array(rows["price"])
+    colour = np.array([{"r": 0, "g": 1, "b": 2, None: 3}[value] for value in rows["colour"]])
+    assert label.mean() == pytest.approx(0.2, abs=0.02)
+    assert (colour == size // 3).mean() > 0.9
+    assert ((price < 5.0) == label).mean() > 0.95
+    assert set(size.tolist()) == set(range(12))
+
+
+@pytest.mark.parametrize("events", [ALMOST_NONE, CHOSEN], ids=["all", "chosen"])
+def test_the_sampled_rows_have_the_measured_relations(events: Events) -> None:
+    order = make_order(pairs="all" if events is ALMOST_NONE else "chosen", steps=300)
+    trained = run(make_table(), order, events)
+    assert not trained.is_private  # a test seed
+    assert_rows_look_like_the_table(rows_of(trained))
+
+
+def test_without_a_condition_the_label_is_a_column_like_others() -> None:
+    trained = run(make_table(), make_order(condition_on=None, steps=300))
+    assert trained.condition_index is None
+    random = torch.Generator().manual_seed(1)
+    logits = trained.generator(torch.randn(5_000, trained.noise_dimension, generator=random))
+    shares = torch.cat([part.softmax(dim=1) for part in logits.split(DOMAIN.widths, dim=1)], dim=1)
+    label, price = shares[:, 16:18], shares[:, 18:24]
+    joint = label.T @ price / len(shares)
+    assert float(joint[1, :3].sum()) == pytest.approx(0.2, abs=0.02)
+    assert float(joint[1, 3:].sum() + joint[0, :3].sum()) < 0.03
+
+
+def test_every_event_is_taken_and_no_other() -> None:
+    plan = Plan(CHOSEN)
+    train(make_order(pairs="chosen", steps=2), plan, make_table(200), DOMAIN, SecureRandom.from_test_seed(1))
+    assert plan.position == 3
+    for events in (ALMOST_NONE, CHOSEN[1:], (CHOSEN[0], CHOSEN[2])):
+        with pytest.raises(StepNotOnPlan):
+            run(make_table(200), make_order(pairs="chosen", steps=2), events)
+    with pytest.raises(StepNotOnPlan):
+        run(make_table(200), make_order(steps=2), CHOSEN)
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 5])
+@pytest.mark.parametrize("pairs", ["all", "chosen"])
+def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
+    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str
+) -> None:
+    """The real `measure`, with its sums recorded on their way to the noise: Σ (change/noise_std)² ≤ Σ 1/σ²."""
+    order, table = make_order(pairs=pairs), make_table(300, rows_per_unit)
+    table.codes[: 4 * rows_per_unit] = [1, 1, 1, 1]
+    budget = open_budget(1.0, 1e-5)
+    events = price_order(order, units=table.units, budget=budget).events
+
+    public: list[Any] = []
+
+    def sums_of(codes: np.ndarray) -> list[tuple[Any, tuple[float, ...]]]:
+        recorded = []
+
+        def release_counts(private: Any, *, noise_stds: Any, **_: Any) -> Any:
+            recorded.append((private, tuple(noise_stds)))
+            # What came out before is the same on both sides: a later release is compared given the earlier ones.
+            if len(public) < len(recorded):
+                public.append(private.values)
+            return public[len(recorded) - 1]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(marginals, "release_counts", release_counts)
+            neighbour = EncodedTable(codes, table.units, table.unit_starts, table.max_rows_per_unit)
+            Marginals(
+                order, Plan(events), neighbour, DOMAIN, SecureRandom.from_test_seed(1), torch.device("cpu")
+            ).measure()
+        return recorded
+
+    zeroed = table.codes.copy()
+    zeroed[:rows_per_unit] = ABSENT
+    full, without = sums_of(table.codes), sums_of(zeroed)
+    assert [len(one[1]) for one in full] == [len(other[1]) for other in without]
+    for event, (one, stds), (other, _) in zip(events, full, without, strict=True):
+        assert isinstance(event, GaussianEvent)
+        change = sum(
+            float(((a - b).double() ** 2).sum()) / std**2
+            for a, b, std in zip(one.values, other.values, stds, strict=True)
+        )
+        assert change <= event.noise_multiplier**-2 * (1 + 1e-9)
+        if event.purpose != PAIR_SCORES:  # the bound is reached: no budget lies idle
+            assert change == pytest.approx(event.noise_multiplier**-2)
+
+
+def test_a_crash_after_the_measurement_never_measures_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, order, table = Memory(), make_order(steps=20), make_table(500)
+
+    def stop() -> bool:
+        return True
+
+    with pytest.raises(TrainingStopped):
+        run(table, order, (GaussianEvent(MARGINALS, 2.0),), checkpoints=memory, should_stop=stop)
+    assert memory.saved is not None
+    before = memory.saved
+
+    def unreadable(*_: Any, **__: Any) -> Any:
+        raise AssertionError("rows were counted again")
+
+    monkeypatch.setattr(marginals, "count_tables", unreadable)
+    plan = Plan((GaussianEvent(MARGINALS, 2.0),))
+    trained = train(order, plan, table, DOMAIN, SecureRandom(), checkpoints=memory)
+    assert plan.position == 1
+    assert memory.saved == before
+    assert not trained.is_private  # the first attempt used a test seed: its mark stays
+    with pytest.raises(StepNotOnPlan):
+        run(table, order, (GaussianEvent(MARGINALS, 3.0),), checkpoints=memory)
+
+
+def test_progress_counts_the_fitting_steps() -> None:
+    steps: list[int] = []
+    run(make_table(100), make_order(steps=12), on_progress=steps.append)
+    assert steps == list(range(1, 13))
+
+
+def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:
+    table = make_table(400)
+    table.codes[:, 2] = 0  # nobody has the second label
+    for events in (ALMOST_NONE, (GaussianEvent(MARGINALS, 50.0),)):
+        trained = run(table, make_order(steps=30), events)
+        assert all(bool(torch.isfinite(p).all()) for p in trained.generator.parameters())
+        assert trained.condition_frequencies is not None
+        assert sum(trained.condition_frequencies) == pytest.approx(1.0)
+    nobody = EncodedTable(np.full((50, 4), ABSENT, dtype=np.uint16), 50, None, 1)
+    rows = rows_of(run(nobody, make_order(steps=5), (GaussianEvent(MARGINALS, 5.0),)), rows=50)
+    assert len(rows["size"]) == 50
+
+
+def test_mean_rows_of_a_unit_are_bought_with_the_tables() -> None:
+    table = make_table(3_000, rows_per_unit=3)
+    table.codes[: 3 * 500 : 3] = ABSENT  # half of the units have two rows only
+    assert run(table, make_order(steps=2)).rows_per_unit == pytest.approx(2.5, abs=0.01)
+    noisy = run(table, make_order(steps=2), (GaussianEvent(MARGINALS, 1e6),)).rows_per_unit
+    assert noisy is not None
+    assert 0.0 < noisy <= 3.0
+    assert run(make_table(100), make_order(steps=2)).rows_per_unit is None
+
+
+def test_wide_columns_are_grouped_in_pairs_only() -> None:
+    wide = TableSchema.model_validate(
+        {
+            "fields": [
+                {"name": name, "type": "integer", "bins": 200, "constraints": {"minimum": 0, "maximum": 999}}
+                for name in ("a", "b", "c")
+            ]
+        }
+    )
+    domain = TableDomain.from_schema(wide, numeric_bins=8)
+    order = resolve_order(make_order(condition_on=None, pair_cells=16), units=500, shape=shape_of(wide, numeric_bins=8))
+    assert isinstance(order, MarginalsOrder)
+    codes = np.random.default_rng(0).integers(201, size=(500, 3)).astype(np.uint16)
+    method = Marginals(
+        order, Plan(ALMOST_NONE), EncodedTable(codes, 500, None, 1), domain, SecureRandom(), torch.device("cpu")
+    )
+    method.measure()
+    shapes = {m.columns: m.counts.shape for m in method.measured}
+    assert shapes[0,] == (1, 201)
+    assert shapes[0, 1] == (1, 16, 16)
+    logits = method.fit(lambda _step: None).logits
+    assert logits.shape == (64, 603)
+
+
+def test_the_scores_that_choose_carry_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `choose_pairs` sees differs from the true scores by noise of σ·√pairs, over many draws."""
+    order, table = make_order(pairs="chosen"), make_table(300)
+    seen: list[np.ndarray] = []
+
+    def choose_pairs(_: Any, pairs: Any, *, scores: np.ndarray, **__: Any) -> Any:
+        seen.append(scores)
+        return pairs[:1]
+
+    monkeypatch.setattr(marginals, "choose_pairs", choose_pairs)
+    randomness = SecureRandom.from_test_seed(2)
+    events = (CHOSEN[0], GaussianEvent(PAIR_SCORES, 7.0), CHOSEN[2])
+    for _ in range(150):
+        Marginals(order, Plan(events), table, DOMAIN, randomness, torch.device("cpu")).measure()
+    scores = np.stack(seen)  # (draws, 3 pairs)
+    assert scores.std(axis=0, ddof=1).mean() == pytest.approx(7.0 * np.sqrt(3), rel=0.12)
+
+
+def test_money_has_cents_dates_are_days_and_nothing_leaves_the_declaration() -> None:
+    schema = TableSchema.model_validate(
+        {
+            "fields": [
+                {
+                    "name": "paid",
+                    "type": "number",
+                    "decimals": 2,
+                    "bins": 7,
+                    "constraints": {"minimum": 0.5, "maximum": 99.99, "required": True},
+                },
+                {
+                    "name": "day",
+                    "type": "date",
+                    "bins": 5,
+                    "constraints": {"minimum": "2020-02-27", "maximum": "2020-04-01", "required": True},
+                },
+            ]
+        }
+    )
+    domain = TableDomain.from_schema(schema, numeric_bins=8)
+    codes = np.random.default_rng(0).integers(5, size=(300, 2)).astype(np.uint16)
+    table = EncodedTable(codes, 300, None, 1)
+    order = make_order(condition_on=None, steps=5)
+    trained = train(order, Plan((GaussianEvent(MARGINALS, 9.0),)), table, domain, SecureRandom.from_test_seed(1))
+    config = {
+        "format": 1,
+        "kind": "table",
+        "noise_dimension": trained.noise_dimension,
+        "columns": domain.to_config(),
+        "condition": None,
+        "missing_value": "",
+    }
+    onnx = export_onnx(trained.generator, noise_dimension=trained.noise_dimension, categories=None)
+    rows = next(TableSampler.from_files(config, onnx).chunks(4_000, seed=1))
+    paid = np.array(rows["paid"])
+    assert (np.round(paid, 2) == paid).all()
+    assert (np.round(paid, 1) != paid).mean() > 0.8
+    assert paid.min() >= 0.5
+    assert paid.max() <= 99.99
+    days = [dt.date.fromisoformat(day) for day in rows["day"]]
+    assert dt.date(2020, 2, 27) <= min(days) < max(days) <= dt.date(2020, 4, 1)

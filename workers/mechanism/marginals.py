@@ -1,0 +1,167 @@
+"""One- and two-way tables within each value of the condition, and how far pairs of columns are from independent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from workers.mechanism import PrivateSum
+
+BLOCK_ROWS = 65_536
+"""Rows counted at once; bounds memory, changes no count."""
+
+Columns = tuple[int, ...]
+"""The columns of a table: one or two, in increasing order, never the label."""
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The public form of all tables: from the declared domain and the order alone.
+
+    A table of columns (i,) has shape (slices, widths[i]); one of (i, j) has (slices, pair_widths[i], pair_widths[j]), where
+    neighbouring cells of a column share a group and a missing cell, always the last, has its own.
+    """
+
+    widths: tuple[int, ...]
+    pair_widths: tuple[int, ...]
+    has_missing: tuple[bool, ...]
+    label: int | None
+
+    @property
+    def slices(self) -> int:
+        return 1 if self.label is None else self.widths[self.label]
+
+    @property
+    def free(self) -> Columns:
+        """Every column but the label."""
+        return tuple(column for column in range(len(self.widths)) if column != self.label)
+
+    def shape(self, columns: Columns) -> tuple[int, ...]:
+        widths = self.widths if len(columns) == 1 else self.pair_widths
+        return (self.slices, *(widths[column] for column in columns))
+
+    def size(self, columns: Columns) -> int:
+        return math.prod(self.shape(columns))
+
+    def groups_of(self, column: int) -> NDArray[np.int64]:
+        """The group of each cell of a column in two-way tables: (widths[column],), increasing."""
+        cells, groups = self.widths[column], self.pair_widths[column]
+        codes = np.arange(cells, dtype=np.int64)
+        if cells == groups:
+            return codes
+        if not self.has_missing[column]:
+            return codes * groups // cells
+        return np.append(codes[:-1] * (groups - 1) // (cells - 1), groups - 1)
+
+
+def count_tables(
+    codes: NDArray[np.uint16],
+    layout: TableLayout,
+    tables: Sequence[Columns],
+    *,
+    unit_starts: NDArray[np.int64] | None = None,
+    max_rows_per_unit: int = 1,
+    block_rows: int = BLOCK_ROWS,
+) -> PrivateSum:
+    """How many rows fall into every cell of every table.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 max_rows_per_unit for each table (1 where a unit is a row), jointly over all slices: a row adds one to
+                 one cell of the table, in the slice of its label. The slices are disjoint, so they share the bound
+                 and nothing is paid for their number.
+    Shapes:      codes (rows, columns); one int64 tensor of layout.shape(table) per table, each its own group.
+    Source:      docs/privacy.md, Lemma 4.
+    Edge cases:  rows with a code outside its column (null records) count nowhere; rows beyond max_rows_per_unit of
+                 their unit are left out here, whatever the encoder promised.
+    """
+    totals = [np.zeros(layout.size(table), dtype=np.int64) for table in tables]
+    for block in _blocks(codes, layout, unit_starts, max_rows_per_unit, block_rows):
+        for place, columns in enumerate(tables):
+            totals[place] += block.count(columns)
+    return PrivateSum(
+        tuple(torch.from_numpy(t.reshape(layout.shape(c))) for t, c in zip(totals, tables, strict=True)),
+        tuple((place,) for place in range(len(tables))),
+        (float(max_rows_per_unit if unit_starts is not None else 1),) * len(tables),
+    )
+
+
+def pair_scores(
+    codes: NDArray[np.uint16],
+    layout: TableLayout,
+    expected: Mapping[Columns, Counts],
+    *,
+    unit_starts: NDArray[np.int64] | None = None,
+    max_rows_per_unit: int = 1,
+    block_rows: int = BLOCK_ROWS,
+) -> PrivateSum:
+    """For each pair of columns, the L1 distance of its table from the whole, public counts `expected` of it.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 max_rows_per_unit·√pairs: a unit moves a table by at most max_rows_per_unit in L1, and so its
+                 distance from anything fixed.
+    Shapes:      one tensor (pairs,) in the order of `expected`, whose values have layout.shape(pair).
+    Source:      docs/privacy.md, Lemma 4.
+    Edge cases:  as in count_tables; distances are whole numbers.
+    """
+    pairs = list(expected)
+    counted = count_tables(
+        codes,
+        layout,
+        pairs,
+        unit_starts=unit_starts,
+        max_rows_per_unit=max_rows_per_unit,
+        block_rows=block_rows,
+    )
+    distances = [
+        int(np.abs(table.numpy() - expected[pair]).sum()) for table, pair in zip(counted.values, pairs, strict=True)
+    ]
+    rows = max_rows_per_unit if unit_starts is not None else 1
+    return PrivateSum((torch.tensor(distances, dtype=torch.int64),), ((0,),), (rows * math.sqrt(len(pairs)),))
+
+
+class _Block:
+    """Rows that count, as positions of their cells."""
+
+    def __init__(self, codes: NDArray[np.uint16], layout: TableLayout) -> None:
+        self._layout = layout
+        columns = codes.T.astype(np.int64)
+        label = 0 if layout.label is None else columns[layout.label]
+        self._cells = columns
+        self._slice_of_row = label
+        self._groups = {i: layout.groups_of(i)[columns[i]] for i in layout.free}
+        self._first = {i: label * layout.pair_widths[i] + self._groups[i] for i in layout.free}
+
+    def count(self, columns: Columns) -> Counts:
+        layout = self._layout
+        if len(columns) == 1:
+            (i,) = columns
+            places = self._slice_of_row * layout.widths[i] + self._cells[i]
+        else:
+            i, j = columns
+            places = self._first[i] * layout.pair_widths[j] + self._groups[j]
+        return np.bincount(places, minlength=layout.size(columns))
+
+
+def _blocks(
+    codes: NDArray[np.uint16],
+    layout: TableLayout,
+    unit_starts: NDArray[np.int64] | None,
+    max_rows_per_unit: int,
+    block_rows: int,
+) -> Iterator[_Block]:
+    widths = np.asarray(layout.widths)
+    for start in range(0, len(codes), block_rows):
+        block = np.asarray(codes[start : start + block_rows])
+        counts = (block < widths).all(axis=1)
+        if unit_starts is not None:
+            rows = np.arange(start, start + len(block))
+            unit = np.searchsorted(unit_starts, rows, side="right") - 1
+            counts &= rows - unit_starts[unit] < max_rows_per_unit
+        yield _Block(block[counts], layout)

@@ -1,0 +1,298 @@
+"""Measured marginals: noised one- and two-way tables within each value of the condition, and a mixture fitted to them.
+
+Private rows are read by `measure` only, which takes its events from the plan; everything after it is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from service.privacy.choices import pair_widths
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
+from service.privacy.orders import MarginalsOrder
+from workers.checkpoints import Checkpoint
+from workers.encoding.table import EncodedTable, TableDomain
+from workers.mechanism import PrivateSum
+from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores
+from workers.mechanism.noise import count_noise_stds, release_counts
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.denoising import Floats, combine, onto_simplex, shrink
+from workers.methods.mixture_fit import MixtureFit, NoisedTables
+from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.networks.mixture import MixtureGenerator
+from workers.networks.table import CONDITION_LOGIT
+from workers.plan import Plan, StepNotOnPlan
+
+MOST_LOGITS = 32_000_000
+"""Logits of all components together (128 MB as float32); more conditions or cells mean fewer components each."""
+
+ROUNDING_VARIANCE = 1.0 / 12.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One noised table; public."""
+
+    columns: Columns
+    counts: NDArray[np.int64]
+    variance: float
+
+
+class Marginals:
+    """The state of one run and its two moves: measure, fit."""
+
+    def __init__(
+        self,
+        order: MarginalsOrder,
+        plan: Plan,
+        table: EncodedTable,
+        domain: TableDomain,
+        randomness: SecureRandom,
+        device: torch.device,
+    ) -> None:
+        self.order, self.plan, self.table, self.domain = order, plan, table, domain
+        self.randomness, self.device = randomness, device
+        self.is_private = randomness.is_private
+        self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
+        free = [column for column in range(len(domain.columns)) if column != self.condition_index]
+        grouped = dict(zip(free, pair_widths(tuple(domain.widths[c] for c in free), order.pair_cells), strict=True))
+        self.layout = TableLayout(
+            widths=domain.widths,
+            pair_widths=tuple(grouped.get(column, width) for column, width in enumerate(domain.widths)),
+            has_missing=tuple(column.missing for column in domain.columns),
+            label=self.condition_index,
+        )
+        self.measured: tuple[Measured, ...] = ()
+
+    # -- private
+
+    def measure(self) -> None:
+        """All private releases of the order, from the next events of the plan."""
+        singles: list[Columns] = [(column,) for column in self.layout.free]
+        pairs: list[Columns] = list(combinations(self.layout.free, 2))
+        first: tuple[Measured, ...] = ()
+        if self.order.pairs == "chosen":
+            first = self._release_tables(ONE_WAY_TABLES, singles)
+            pairs = self._choose(first, pairs)
+        self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs]))
+
+    def _release_tables(self, purpose: str, tables: list[Columns]) -> tuple[Measured, ...]:
+        """Noised counts of these tables, jointly one Gaussian release."""
+        noise_multiplier = self.plan.take_gaussian(purpose)
+        private = count_tables(
+            self.table.codes,
+            self.layout,
+            tables,
+            unit_starts=self.table.unit_starts,
+            max_rows_per_unit=self.table.max_rows_per_unit,
+        )
+        noise_stds = self._noise_stds(tables, private.sensitivities, noise_multiplier)
+        noised = release_counts(
+            private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
+        )
+        return tuple(
+            Measured(columns, counts.numpy(), std**2 + ROUNDING_VARIANCE)
+            for columns, counts, std in zip(tables, noised, noise_stds, strict=True)
+        )
+
+    def _release_scores(self, private: PrivateSum) -> NDArray[np.int64]:
+        noise_multiplier = self.plan.take_gaussian(PAIR_SCORES)
+        (noised,) = release_counts(
+            private,
+            noise_stds=[noise_multiplier * private.sensitivities[0]],
+            noise_multiplier=noise_multiplier,
+            randomness=self.randomness,
+        )
+        return noised.numpy()
+
+    def _choose(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns]:
+        """The pairs whose noised distance from independence is worth the noise of measuring them."""
+        totals = self._totals(first)
+        expected = expected_counts(self.layout, {m.columns: m.counts for m in first}, totals, pairs)
+        scores = self._release_scores(
+            pair_scores(
+                self.table.codes,
+                self.layout,
+                expected,
+                unit_starts=self.table.unit_starts,
+                max_rows_per_unit=self.table.max_rows_per_unit,
+            )
+        )
+        singles = [m.columns for m in first]
+
+        def noise_stds(chosen: list[Columns]) -> tuple[float, ...]:
+            tables = [*singles, *chosen]
+            sensitivities = (self.rows_per_unit_bound,) * len(tables)
+            # Only a forecast: what is charged is taken from the plan by the release itself.
+            return self._noise_stds(tables, sensitivities, self.plan.upcoming_gaussian(MARGINALS))[len(singles) :]
+
+        return choose_pairs(self.layout, pairs, scores=scores, expected=expected, noise_stds=noise_stds)
+
+    # -- post-processing
+
+    def _noise_stds(
+        self, tables: list[Columns], sensitivities: tuple[float, ...], noise_multiplier: float
+    ) -> tuple[float, ...]:
+        """More precision to larger tables; one-way tables count as if they were larger by the order's weight."""
+        exponent = self.order.precision_exponent
+        weight = self.order.one_way_weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
+        sizes = [self.layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
+        return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
+
+    @property
+    def rows_per_unit_bound(self) -> float:
+        return float(self.table.max_rows_per_unit)
+
+    def _totals(self, measured: tuple[Measured, ...]) -> Floats:
+        """Rows in each slice, from the noised tables; where a row is a unit they add up to the public n."""
+        precision = np.array([1.0 / (m.variance * math.prod(m.counts.shape[1:])) for m in measured])
+        sums = np.array([m.counts.reshape(self.layout.slices, -1).sum(axis=1) for m in measured])  # (tables, slices)
+        totals = precision @ sums / precision.sum()
+        rows, most = float(self.table.units), self.table.units * self.rows_per_unit_bound
+        if self.table.unit_starts is not None:
+            rows = float(np.clip(totals.sum(), 1.0, most))
+        positive = np.maximum(onto_simplex(totals, rows), 1e-3)
+        scaled: Floats = positive * (rows / positive.sum())
+        return scaled
+
+    @property
+    def condition_frequencies(self) -> tuple[float, ...] | None:
+        if self.condition_index is None:
+            return None
+        totals = self._totals(self.measured)
+        return tuple((totals / totals.sum()).tolist())
+
+    @property
+    def rows_per_unit(self) -> float | None:
+        """Mean rows of a unit, bought with the tables; None where a unit is a row."""
+        if self.table.unit_starts is None:
+            return None
+        return float(self._totals(self.measured).sum() / max(1, self.table.units))
+
+    @property
+    def components(self) -> int:
+        """The order's, halved until all logits together fit in memory."""
+        components = self.order.components
+        while components > 2 and components * self.layout.slices * self.domain.total_width > MOST_LOGITS:
+            components //= 2
+        return components
+
+    def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
+        """A mixture fitted to what was measured."""
+        seed = int(self.randomness.uniforms(1).item() * 2**53)
+        fitted = MixtureFit(
+            self._noised_tables(),
+            components=self.components,
+            steps=self.order.steps,
+            learning_rate=self.order.learning_rate,
+            randomness=torch.Generator().manual_seed(seed),
+            device=self.device,
+        )
+        fitted.run(on_step)
+        return MixtureGenerator(self._with_condition(fitted.logits())).eval()
+
+    def _noised_tables(self) -> NoisedTables:
+        """All measurements side by side, denoised; two of the same table are averaged by their precision."""
+        layout, free, totals = self.layout, self.layout.free, self._totals(self.measured)
+        widths = [layout.widths[column] for column in free]
+        groups = [layout.pair_widths[column] for column in free]
+        cells, grouped = _spans(free, widths), _spans(free, groups)
+        fine, margins, in_groups = self._one_way_estimates(totals)
+        precision = torch.zeros(sum(widths))
+        two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
+        two_precision = torch.zeros(sum(groups), sum(groups))
+        for m in self.measured:
+            if len(m.columns) == 1:
+                precision[cells[m.columns[0]]] += 1.0 / m.variance
+                continue
+            i, j = m.columns
+            a, b = grouped[i], grouped[j]
+            for place in range(layout.slices):
+                table = shrink(
+                    m.counts[place].astype(np.float64), in_groups[i][place], in_groups[j][place], math.sqrt(m.variance)
+                )
+                two_way[place, a, b], two_way[place, b, a] = table, table.T
+            two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
+        for column, estimates in margins.items():
+            if layout.widths[column] == layout.pair_widths[column]:
+                precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
+        return NoisedTables(
+            one_way=torch.from_numpy(np.concatenate([fine[c] for c in free], axis=1).astype(np.float32)),
+            one_way_precision=precision,
+            two_way=torch.from_numpy(two_way),
+            two_way_precision=two_precision,
+            totals=torch.from_numpy(totals),
+            widths=tuple(widths),
+            groups=tuple(torch.from_numpy(layout.groups_of(column)) for column in free),
+        )
+
+    def _one_way_estimates(
+        self, totals: Floats
+    ) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
+        """Per column: one-way counts by cell, the margins of its two-way tables, and its counts by group."""
+        margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        for m in self.measured:
+            counts = m.counts.astype(np.float64)
+            if len(m.columns) == 1:
+                own[m.columns[0]].append((counts, m.variance))
+            else:
+                i, j = m.columns
+                margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
+                margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
+        fine, in_groups = {}, {}
+        for column in self.layout.free:
+            precision = sum(1.0 / variance for _, variance in own[column])
+            mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
+            groups = self.layout.groups_of(column)
+            mean = combine(mean, 1.0 / precision, groups, margins[column])
+            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(mean, totals, strict=True)])
+            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
+        return fine, margins, in_groups
+
+    def _with_condition(self, logits: Tensor) -> Tensor:
+        """The label's own logits beside the others: (slices, components, total_width)."""
+        label = self.condition_index
+        if label is None:
+            return logits
+        slices, components, _ = logits.shape
+        given = CONDITION_LOGIT * torch.eye(slices)[:, None, :].expand(-1, components, -1)
+        before = sum(self.domain.widths[:label])
+        return torch.cat((logits[..., :before], given, logits[..., before:]), dim=2)
+
+    def checkpoint(self) -> Checkpoint:
+        """What was measured: with it, no crash makes a run measure twice. Noised, so no secret from the store."""
+        tensors = {f"counts.{place}": torch.from_numpy(m.counts) for place, m in enumerate(self.measured)}
+        values = {
+            "plan": self.plan.digest(),
+            "position": self.plan.position,
+            "columns": [m.columns for m in self.measured],
+            "variances": [m.variance for m in self.measured],
+            "is_private": self.is_private,
+        }
+        return Checkpoint(tensors, values)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take up the measurement of an earlier attempt; the fit begins again."""
+        values = checkpoint.values
+        if values["plan"] != self.plan.digest():
+            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
+        self.plan.resume(values["position"])
+        self.is_private = self.is_private and values["is_private"]
+        self.measured = tuple(
+            Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
+            for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))
+        )
+
+
+def _spans(columns: Columns, widths: list[int]) -> dict[int, slice]:
+    ends = np.cumsum(widths).tolist()
+    return {column: slice(end - width, end) for column, width, end in zip(columns, widths, ends, strict=True)}
