@@ -402,12 +402,13 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 TRAINING,
-                "        method.restore(Checkpoint.from_bytes(saved))\n",
+                "        method.restore(Checkpoint.from_bytes(saved))\n        logger",
                 (
                     "        method.restore(Checkpoint.from_bytes(saved))\n"
                     "        method.plan, resumed = Plan(plan._events), plan\n"
                     "        method.buy_label_frequencies()\n"
                     "        method.plan = resumed\n"
+                    "        logger"
                 ),
             ),
         ),
