@@ -87,13 +87,18 @@ class Ground(NamedTuple):
 
     def shape(self, numeric_bins: int) -> TableShape:
         """What prices and the choice of a method may depend on, beside n."""
-        return shape_of(self.table_schema, numeric_bins=numeric_bins, max_rows_per_unit=self.max_rows_per_unit)
+        return _shape(self.schema, numeric_bins, self.max_rows_per_unit)
 
 
 @lru_cache(maxsize=256)
 def _table_schema(document: str) -> TableSchema:
     """Declarations never change, and a wide one takes longer to check than an order to place."""
     return TableSchema.model_validate_json(document)
+
+
+@lru_cache(maxsize=256)
+def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape:
+    return shape_of(_table_schema(document), numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
 
 
 def find_ground(
