@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
-from fastapi import FastAPI, Response
-from fastapi.responses import JSONResponse
+from anyio import CapacityLimiter
+from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import http_errors
+from service.audit.endpoints import router as audit
+from service.audit.service import Refusals
 from service.auth.endpoints import router as keys
+from service.auth.limits import RateLimits
+from service.auth.principal import Principal
 from service.context import Context, open_context
 from service.datasets.endpoints import router as datasets
 from service.dependencies import ContextOf
 from service.errors import Unavailable
+from service.openapi import DocumentedApp
 from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
-from service.releases.sampling import SamplerCache
+from service.releases.sampling import DrawingThreads, SamplerCache
 from service.settings import Settings
 from service.uploads import BodyLimit
 from service.version import VERSION
 
 READY_SECONDS = 30.0
 """A part that has not beaten for this long is not ready."""
+
+AUDITED_REFUSALS = (403, 404, 409, 410)
+"""Refusals of good keys. Requests without one belong to no tenant; /metrics counts them."""
 
 DESCRIPTION = """
 Upload a table once, give it a privacy budget, and order synthetic releases from it. A ledger refuses whatever would
@@ -41,27 +51,51 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     context = open_context(settings)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends; do it while nobody waits.
         threading.Thread(target=_warm_up, daemon=True).start()
-        yield
+        yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
 
-    app = FastAPI(
+    app = DocumentedApp(
         title="Imprimatur",
         version=VERSION,
         description=DESCRIPTION,
         lifespan=lifespan,
-        responses=http_errors.OPENAPI_RESPONSES,
     )
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
-    app.add_middleware(BodyLimit, upload_limit_bytes=context.settings.upload_limit_bytes)
-    http_errors.install(app)
+    app.state.drawing = DrawingThreads()
+    app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
+    app.state.rate_limits = RateLimits(context.settings)
+    app.add_middleware(BodyLimit, settings=context.settings)
+    http_errors.install(app, refused=_audited(Refusals(context)))
     _install_metrics(app)
-    for router in (datasets, releases, publish, keys, pages):
+    for router in (datasets, releases, publish, keys, audit, pages):
         app.include_router(router)
     _install_probes(app)
     return app
+
+
+def _audited(refusals: Refusals) -> Callable[[Request, int, str], None]:
+    def refused(request: Request, status: int, code: str) -> None:
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is None or status not in AUDITED_REFUSALS:
+            return
+        kind, object_id = None, None
+        for name, value in request.path_params.items():
+            with suppress(ValueError):
+                kind, object_id = name.removesuffix("_id"), uuid.UUID(str(value))
+        with suppress(Unavailable):  # the refusal stands, and is answered, without a database
+            refusals.record(principal, kind, object_id, code)
+
+    return refused
+
+
+class Readiness(BaseModel):
+    """Whether orders are carried out now, and which part is missing."""
+
+    ready: bool
+    parts: dict[str, str]
 
 
 def _install_probes(app: FastAPI) -> None:
@@ -70,12 +104,13 @@ def _install_probes(app: FastAPI) -> None:
         """The process answers."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["probes"], responses={503: {"description": "Not ready yet; says which part."}})
-    def readyz(context: ContextOf) -> JSONResponse:
+    @app.get("/readyz", tags=["probes"], responses={503: {"model": Readiness, "description": "Not ready yet."}})
+    def readyz(context: ContextOf, response: Response) -> Readiness:
         """200 once database, relay and a consuming worker are there; 503 before."""
         parts = _parts(context)
         ready = all(state == "ok" for state in parts.values())
-        return JSONResponse({"ready": ready, "parts": parts}, 200 if ready else 503)
+        response.status_code = 200 if ready else 503
+        return Readiness(ready=ready, parts=parts)
 
 
 def _parts(context: Context) -> dict[str, str]:
@@ -89,7 +124,10 @@ def _parts(context: Context) -> dict[str, str]:
 
 
 class Measure:
-    """Counts requests and times their first byte, by route pattern: an id in a label would be a series for ever."""
+    """Counts requests and times their first byte, by route pattern: an id in a label would be a series for ever.
+
+    Outermost, so it also gives every request its id.
+    """
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
         self.app = app
@@ -100,10 +138,15 @@ class Measure:
         self.seconds = Histogram("imprimatur_http_seconds", "Time to the first byte.", labels, registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
         began = time.monotonic()
+        request_id = scope.setdefault("state", {})["request_id"] = uuid.uuid4()
 
         async def measured(message: Message) -> None:
             if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", str(request_id).encode())]
                 method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
                 self.requests.labels(method, route, message["status"]).inc()
                 self.seconds.labels(method, route).observe(time.monotonic() - began)
@@ -116,7 +159,9 @@ def _install_metrics(app: FastAPI) -> None:
     registry = CollectorRegistry()
     app.add_middleware(Measure, registry=registry)
 
-    @app.get("/metrics", tags=["probes"], response_class=Response)
+    content = {"text/plain": {"schema": {"type": "string"}}}
+
+    @app.get("/metrics", tags=["probes"], response_class=Response, responses={200: {"content": content}})
     def metrics() -> Response:
         """Prometheus: counts and times of requests by route; nothing about any dataset."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

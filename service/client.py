@@ -12,10 +12,11 @@ Imports quickly: httpx and the standard library, nothing else of the service.
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict, cast
 
@@ -48,6 +49,7 @@ class Dataset(TypedDict):
     privacy_unit: Json | None
     state: str
     created_at: str
+    rows_expire_at: str | None
     notices: NotRequired[list[str]]
 
 
@@ -84,11 +86,23 @@ class Entry(TypedDict):
     previous_hash: str
 
 
+class LedgerBalance(TypedDict):
+    """The balance at the moment of the entries."""
+
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+    entry_count: int
+    head_hash: str
+
+
 class Ledger(TypedDict):
-    """All lines, and whether the service itself finds the chain whole."""
+    """All lines, the balance they belong to, and whether the service itself finds them whole."""
 
     dataset_id: str
     items: list[Entry]
+    balance: LedgerBalance
     verified: bool
     faults: list[str]
 
@@ -175,10 +189,36 @@ class Client:
         delta: float | None = None,
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
+        rows_expire_at: str | None = None,
+        on_progress: Callable[[str, float], None] | None = None,
     ) -> Dataset:
-        """Upload a CSV or Parquet file with its declared schema and its budget, given once."""
+        """Upload a CSV or Parquet file with its declared schema and its budget, given once.
+
+        At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
+        `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
+        """
         fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
-        return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
+        if rows_expire_at is not None:
+            fields["rows_expire_at"] = rows_expire_at
+        if on_progress is None:
+            return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
+        headers = {"Accept": "text/event-stream"}
+        with closing(self._upload("/v1/datasets", file, fields, headers, on_progress=on_progress)) as reply:
+            return self._heard(reply, on_progress)
+
+    def _heard(self, reply: httpx.Response, on_progress: Callable[[str, float], None]) -> Dataset:
+        """The dataset at the end of an upload's events."""
+        try:
+            for event, document in server_sent_events(reply.iter_lines()):
+                if event == "progress":
+                    on_progress(document["phase"], document["share"])
+                elif event == "problem":
+                    raise _problem(int(document["status"]), document)
+                else:
+                    return cast("Dataset", document)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        raise ApiError(0, "unreachable", f"{self.url} hung up before it said what became of the upload")
 
     def datasets(self) -> list[Dataset]:
         """All datasets of this tenant."""
@@ -190,6 +230,11 @@ class Client:
     def erase_dataset(self, dataset_id: str) -> None:
         """Erase the rows; the ledger, and releases already published, stay."""
         self._send("DELETE", f"/v1/datasets/{dataset_id}", repeat=True)
+
+    def expire_rows_at(self, dataset_id: str, rows_expire_at: str) -> Dataset:
+        """Give the rows a deletion date, or an earlier one."""
+        body = {"rows_expire_at": rows_expire_at}
+        return cast("Dataset", self._send("PATCH", f"/v1/datasets/{dataset_id}", repeat=True, json=body).json())
 
     def budget(self, dataset_id: str) -> Budget:
         return cast("Budget", self._get(f"/v1/datasets/{dataset_id}/budget"))
@@ -335,9 +380,17 @@ class Client:
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
-    def create_key(self, name: str, scope: Literal["owner", "analyst", "reader"]) -> Json:
+    def create_key(
+        self, name: str, scope: Literal["owner", "analyst", "reader"], *, expires_at: str | None = None
+    ) -> Json:
         """A new key of this tenant: `id` and `key`, the latter shown only now."""
-        return cast("Json", self._send("POST", "/v1/keys", repeat=False, json={"name": name, "scope": scope}).json())
+        body = {"name": name, "scope": scope, "expires_at": expires_at}
+        return cast("Json", self._send("POST", "/v1/keys", repeat=False, json=body).json())
+
+    def replace_key(self, key_id: str, *, overlap_seconds: int = 86_400, expires_at: str | None = None) -> Json:
+        """A new key of the same name and scope; the old one works on for `overlap_seconds`."""
+        body = {"overlap_seconds": overlap_seconds, "expires_at": expires_at}
+        return cast("Json", self._send("POST", f"/v1/keys/{key_id}/replacement", repeat=False, json=body).json())
 
     def keys(self) -> list[Json]:
         """All keys of this tenant, without their secrets."""
@@ -345,6 +398,23 @@ class Client:
 
     def revoke_key(self, key_id: str) -> None:
         self._send("DELETE", f"/v1/keys/{key_id}", repeat=True)
+
+    # -- audit ----------------------------------------------------------------------------------------------------
+
+    def audit_log(self, limit: int | None = None) -> Iterator[Json]:
+        """The lines of this tenant's audit log, newest first, fetched page by page."""
+        query: dict[str, int] = {"limit": min(limit or 1_000, 1_000)}
+        given = 0
+        while True:
+            page = self._get("/v1/audit", query)
+            for line in page["items"]:
+                if given == limit:
+                    return
+                yield line
+                given += 1
+            if page["next"] is None or given == limit:
+                return
+            query["before"] = page["next"]
 
     # -- HTTP -----------------------------------------------------------------------------------------------------
 
@@ -358,15 +428,20 @@ class Client:
         fields: Mapping[str, str],
         headers: Mapping[str, str],
         extra_seconds: float = 0.0,
+        on_progress: Callable[[str, float], None] | None = None,
     ) -> httpx.Response:
+        """The reply; not yet read where progress is wanted."""
         file = Path(file)
         # Reading a large table can take the service a while after its last byte has arrived.
         read_seconds = (self._http.timeout.read or 0.0) * 10 + extra_seconds
         timeout = httpx.Timeout(self._http.timeout.connect, read=read_seconds)
 
         def send() -> httpx.Response:
-            with _multipart(file) as files:  # opened anew by every attempt
-                return self._http.post(path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout)
+            with _multipart(file, on_progress) as files:  # opened anew by every attempt
+                request = self._http.build_request(
+                    "POST", path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout
+                )
+                return self._http.send(request, stream=on_progress is not None)
 
         return self._attempt(send, repeat=False)
 
@@ -414,13 +489,22 @@ class Client:
 
 def server_sent_documents(lines: Iterator[str]) -> Iterator[Json]:
     """The JSON documents of a stream of server-sent events; comments and other fields are passed over."""
-    data: list[str] = []
+    for _, document in server_sent_events(lines):
+        yield document
+
+
+def server_sent_events(lines: Iterator[str]) -> Iterator[tuple[str, Json]]:
+    """The kinds and JSON documents of a stream of server-sent events."""
+    kind, data = "message", list[str]()
     for line in lines:
-        if line.startswith("data:"):
+        if line.startswith("event:"):
+            kind = line[6:].strip()
+        elif line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            yield json.loads("\n".join(data))
-            data = []
+        elif not line:
+            if data:
+                yield kind, json.loads("\n".join(data))
+            kind, data = "message", []
 
 
 def _ended(release: Release) -> bool:
@@ -455,10 +539,26 @@ def _upload_fields(
 
 
 @contextmanager
-def _multipart(file: Path) -> Iterator[dict[str, Any]]:
+def _multipart(file: Path, on_progress: Callable[[str, float], None] | None) -> Iterator[dict[str, Any]]:
     kind = "application/vnd.apache.parquet" if file.suffix == ".parquet" else "text/csv"
     with file.open("rb") as stream:
-        yield {"file": (file.name, cast("IO[bytes]", stream), kind)}
+        sent = stream if on_progress is None else _Watched(stream, on_progress)
+        yield {"file": (file.name, cast("IO[bytes]", sent), kind)}
+
+
+class _Watched:
+    """A file that says how much of it has been sent."""
+
+    def __init__(self, file: IO[bytes], on_progress: Callable[[str, float], None]) -> None:
+        self._file = file
+        self._on_progress = on_progress
+        self._size = max(1, os.fstat(file.fileno()).st_size)
+        self.fileno, self.seek, self.tell = file.fileno, file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        self._on_progress("uploading", min(1.0, self._file.tell() / self._size))
+        return piece
 
 
 def _save(chunks: Iterator[bytes], path: Path, on_bytes: Callable[[int], None] | None) -> int:
@@ -486,7 +586,11 @@ def _raise_for_problem(reply: httpx.Response) -> None:
         body = {}
     if not isinstance(body, dict):
         body = {}
-    code = str(body.get("code", "http_error"))
-    detail = str(body.get("detail") or f"{reply.status_code} {reply.reason_phrase}")
+    body["detail"] = body.get("detail") or f"{reply.status_code} {reply.reason_phrase}"
+    raise _problem(reply.status_code, body)
+
+
+def _problem(status: int, document: Json) -> ApiError:
     known = {"type", "title", "status", "detail", "code", "instance"}
-    raise ApiError(reply.status_code, code, detail, {k: v for k, v in body.items() if k not in known})
+    values = {name: value for name, value in document.items() if name not in known}
+    return ApiError(status, str(document.get("code", "http_error")), str(document["detail"]), values)

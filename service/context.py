@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from sqlalchemy.orm import Session
 
 from service.crypto import Secrets
-from service.db import transaction
+from service.db import driver, snapshot, statement, transaction
 from service.settings import Settings, get_settings
 from service.storage import Storage
 
@@ -24,6 +26,18 @@ class Context:
     def transaction(self) -> AbstractContextManager[Session]:
         """One transaction on this process's database."""
         return transaction(self.settings)
+
+    def statement(self) -> AbstractContextManager[Session]:
+        """A session for one statement, which is a transaction by itself."""
+        return statement(self.settings)
+
+    def driver(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """The driver's own connection, for the statements that every order runs."""
+        return driver(self.settings)
+
+    def snapshot(self) -> AbstractContextManager[Session]:
+        """One moment of this process's database, to read only."""
+        return snapshot(self.settings)
 
 
 def open_context(settings: Settings | None = None) -> Context:

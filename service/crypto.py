@@ -47,6 +47,7 @@ class Secrets:
         if len(master) != KEY_BYTES:
             raise Unavailable("The secret key file must hold exactly 32 bytes; restore it from your backup.")
         self._master = master
+        self._subkeys: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
         return "Secrets(…)"
@@ -127,7 +128,10 @@ class Secrets:
         return Ed25519PrivateKey.from_private_bytes(self._subkey("certificates"))
 
     def _subkey(self, purpose: str) -> bytes:
-        return _derive(self._master, salt=None, info=f"imprimatur 1 {purpose}".encode())
+        """Derived once: every request asks for the one of the API keys."""
+        if purpose not in self._subkeys:
+            self._subkeys[purpose] = _derive(self._master, salt=None, info=f"imprimatur 1 {purpose}".encode())
+        return self._subkeys[purpose]
 
 
 def verify_signature(document: Any, signature: str, public_key: str) -> bool:
@@ -181,11 +185,6 @@ def decrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterat
             yield cipher.decrypt(_nonce(prefix, number, last=last), chunk, None)
         except (InvalidTag, ValueError):
             raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
-
-
-def encrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:
-    """Encrypt a file; the destination appears whole or not at all."""
-    _write_whole(destination, encrypt(read_pieces(source), key, context=context))
 
 
 def decrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer, SecurityScopes
 
-from service.auth.service import Principal, Scope, authenticate
+from service.auth.limits import RateLimits, address_of
+from service.auth.principal import Principal, Scope
+from service.auth.service import authenticate, bearer_key
 from service.context import Context
+from service.errors import InvalidInput, Unauthenticated
+from service.text import read_json
+
+API_KEY = HTTPBearer(
+    scheme_name="api_key",
+    auto_error=False,
+    description="An API key. What its scope must include is in `x-required-scope`: an owner may do what an analyst may,"
+    " an analyst what a reader may.",
+)
 
 
-def get_context(request: Request) -> Context:
+async def get_context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
@@ -19,22 +31,48 @@ def get_context(request: Request) -> Context:
 ContextOf = Annotated[Context, Depends(get_context)]
 
 
-def get_principal(
-    context: ContextOf,
-    authorization: Annotated[str | None, Header(include_in_schema=False)] = None,
+async def read_json_body(request: Request) -> Any:
+    """The body as JSON that means one thing; the endpoint looks at what it says."""
+    if not request.headers.get("content-type", "").lower().startswith("application/json"):
+        raise InvalidInput("send the body as application/json", where="content-type")
+    return read_json(await request.body(), "body")
+
+
+JsonBody = Annotated[Any, Depends(read_json_body)]
+
+
+def get_principal(request: Request, context: ContextOf) -> Principal:
+    """Who asks. Leaves the principal on the request for the audit log."""
+    limits: RateLimits = request.app.state.rate_limits
+    address = address_of(request.client.host if request.client else "unknown")
+    authorization = request.headers.get("authorization")
+    limits.before_lookup(address, digest := _digest(context, authorization))
+    try:
+        key = bearer_key(authorization)
+        with context.driver() as connection:
+            found = authenticate(connection, context.secrets, key)
+    except Unauthenticated:
+        limits.failed(address, digest)
+        raise
+    limits.passed(digest, found.tenant_id)
+    principal = replace(found, action=request.scope["route"].name, request_id=request.state.request_id)
+    request.state.principal = principal
+    return principal
+
+
+def _digest(context: Context, authorization: str | None) -> bytes:
+    return context.secrets.api_key_digest((authorization or "").partition(" ")[2].strip())
+
+
+async def _require_scope(
+    wanted: SecurityScopes,
+    principal: Annotated[Principal, Depends(get_principal)],
+    _: Annotated[object, Security(API_KEY)],  # only so that the OpenAPI document names it
 ) -> Principal:
-    with context.transaction() as session:
-        return authenticate(session, context.secrets, authorization)
+    principal.require(cast("Scope", wanted.scope_str))
+    return principal
 
 
-def _with_scope(scope: Scope) -> Callable[[Principal], Principal]:
-    def check(principal: Annotated[Principal, Depends(get_principal)]) -> Principal:
-        principal.require(scope)
-        return principal
-
-    return check
-
-
-Owner = Annotated[Principal, Depends(_with_scope("owner"))]
-Analyst = Annotated[Principal, Depends(_with_scope("analyst"))]
-Reader = Annotated[Principal, Depends(_with_scope("reader"))]
+Owner = Annotated[Principal, Security(_require_scope, scopes=["owner"])]
+Analyst = Annotated[Principal, Security(_require_scope, scopes=["analyst"])]
+Reader = Annotated[Principal, Security(_require_scope, scopes=["reader"])]

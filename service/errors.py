@@ -68,6 +68,18 @@ class Forbidden(ImprimaturError):
     code = "forbidden"
 
 
+class RateLimited(ImprimaturError):
+    """Too many requests from a key, a tenant or an address. Values: retry_after_seconds."""
+
+    code = "rate_limited"
+
+
+class TooSlow(ImprimaturError):
+    """The body came too slowly, or stopped coming."""
+
+    code = "too_slow"
+
+
 class NotFound(ImprimaturError):
     """No such thing in this tenant. Another tenant's id looks exactly the same."""
 
@@ -108,6 +120,24 @@ class NotCancellable(ImprimaturError):
     """The release has ended. Values: state."""
 
     code = "not_cancellable"
+
+
+class NotReplaceable(ImprimaturError):
+    """The key has ended or has been replaced."""
+
+    code = "not_replaceable"
+
+
+class LastOwnerKey(ImprimaturError):
+    """Without this key nobody could make another."""
+
+    code = "last_owner_key"
+
+
+class NotPostponable(ImprimaturError):
+    """The rows have an earlier deletion date already."""
+
+    code = "not_postponable"
 
 
 class Unavailable(ImprimaturError):

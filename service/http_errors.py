@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import HTTPException as FastApiHTTPException
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -14,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
 from service.ledger.service import LedgerConflict
+from service.text import sentence_of
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +37,11 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.BudgetExhausted: 409,
     errors.NotReady: 409,
     errors.NotCancellable: 409,
+    errors.NotPostponable: 409,
+    errors.NotReplaceable: 409,
+    errors.LastOwnerKey: 409,
+    errors.TooSlow: 408,
+    errors.RateLimited: 429,
     LedgerConflict: 409,
     errors.Tampered: 500,
     errors.Unavailable: 503,
@@ -43,10 +52,13 @@ TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Refused",
     410: "Gone",
     413: "Too large",
     422: "Not acceptable as it stands",
+    429: "Too often",
+    431: "Too large",
     500: "Our fault",
     503: "Try again",
 }
@@ -58,30 +70,42 @@ FRAMEWORK = {
 }
 """What the framework itself refuses, said in our words."""
 
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
+"""A full disk or too many open files is nobody's mistake, and passes."""
+
 MEDIA_TYPE = "application/problem+json"
 
-OPENAPI_RESPONSES: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "A problem (RFC 9457): `code` is stable; further members carry the values a person needs.",
-        "content": {
-            MEDIA_TYPE: {
-                "schema": {
-                    "type": "object",
-                    "required": ["type", "title", "status", "detail", "code"],
-                    "properties": {
-                        "type": {"type": "string"},
-                        "title": {"type": "string"},
-                        "status": {"type": "integer"},
-                        "detail": {"type": "string"},
-                        "code": {"type": "string"},
-                    },
-                    "additionalProperties": True,
-                }
-            }
-        },
-    }
+PROBLEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "A problem (RFC 9457): `code` is stable; further members carry the values a person needs.",
+    "required": ["type", "title", "status", "detail", "code"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+    },
+    "additionalProperties": True,
 }
-"""What every operation may answer besides its own replies."""
+INTERNAL_ERROR = "internal_error"
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def problems(*kinds: type[errors.ImprimaturError]) -> Responses:
+    """What an operation documents about its refusals: one entry a status, naming every code."""
+    by_status: dict[int, list[str]] = {}
+    for kind in kinds:
+        sentence = (kind.__doc__ or "").partition("\n")[0]
+        by_status.setdefault(_status_of_class(kind), []).append(f"`{kind.code}`: {sentence}")
+    return {status: described_problem(" ".join(sentences)) for status, sentences in by_status.items()}
+
+
+def described_problem(description: str) -> dict[str, Any]:
+    """The OpenAPI entry of a problem+json reply."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {"description": description, "content": content}
 
 
 def problem(status: int, code: str, detail: str, **values: Any) -> JSONResponse:
@@ -102,25 +126,41 @@ def problem(status: int, code: str, detail: str, **values: Any) -> JSONResponse:
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def install(app: FastAPI) -> None:
-    """Map every error the service knows, and hide the text of those it does not."""
+def install(app: FastAPI, *, refused: Callable[[Request, int, str], None]) -> None:
+    """Map every error the service knows, and hide the text of those it does not. `refused` hears of every known one."""
     app.add_middleware(LastResort)
 
     @app.exception_handler(errors.ImprimaturError)
-    def known(_: Request, error: errors.ImprimaturError) -> Response:
-        return problem(status_of(error), error.code, error.detail, **error.values)
+    def known(request: Request, error: errors.ImprimaturError) -> Response:
+        status = status_of(error)
+        refused(request, status, error.code)
+        return problem(status, error.code, error.detail, **error.values)
 
     @app.exception_handler(RequestValidationError)
-    def invalid(_: Request, error: RequestValidationError) -> Response:
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
         # Never the input itself: it may be a private cell sent to the wrong place.
-        faults = [{"where": ".".join(str(part) for part in e["loc"]), "message": e["msg"]} for e in error.errors()]
+        faults = [{"where": ".".join(map(str, e["loc"])), "message": sentence_of(e)} for e in error.errors()]
         first = faults[0] if faults else {"where": "request", "message": "invalid"}
         return problem(422, "invalid_input", f"{first['where']}: {first['message']}", errors=faults[:20])
 
+    @app.exception_handler(RefusedBody)
+    async def refused_body(_: Request, refusal: RefusedBody) -> Response:
+        return problem(refusal.status_code, refusal.error.code, refusal.error.detail, **refusal.error.values)
+
     @app.exception_handler(HTTPException)
-    def plain(_: Request, error: HTTPException) -> Response:
+    async def plain(_: Request, error: HTTPException) -> Response:
         status, code, detail = FRAMEWORK.get(error.status_code, (error.status_code, "invalid_input", str(error.detail)))
-        return problem(status, code, detail)
+        reply = problem(status, code, detail)
+        reply.headers.update(error.headers or {})  # Allow, where the method is wrong
+        return reply
+
+
+class RefusedBody(FastApiHTTPException):
+    """A body that was refused while it was read; the only kind of error that FastAPI lets through from there."""
+
+    def __init__(self, error: errors.ImprimaturError) -> None:
+        super().__init__(status_of(error), error.detail)
+        self.error = error
 
 
 class LastResort:
@@ -147,10 +187,19 @@ class LastResort:
             logger.error("%s %s failed with %s\n%s", scope["method"], scope["path"], type(error).__name__, frames)  # noqa: TRY400 - see above
             if started:
                 raise ConnectionAbortedError("the reply broke off") from None
-            reply = problem(500, "internal_error", "something went wrong on our side; nothing is known to be lost")
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                reply = problem(
+                    503, errors.Unavailable.code, "there is no room left on our side; ask again", retry_after_seconds=60
+                )
+            else:
+                reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
             await reply(scope, receive, send)
 
 
 def status_of(error: errors.ImprimaturError) -> int:
     """HTTP status of an error: its own class's, or that of the nearest base in the table."""
-    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
+    return _status_of_class(type(error))
+
+
+def _status_of_class(kind: type[errors.ImprimaturError]) -> int:
+    return next((STATUS[cls] for cls in kind.__mro__ if cls in STATUS), 500)

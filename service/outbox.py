@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from typing import TYPE_CHECKING
 
-from celery import Celery
 from sqlalchemy import BigInteger, DateTime, Identity, Text, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.db import Base
+from service.lazy import lazy
+
+if TYPE_CHECKING:
+    import celery
+else:
+    celery = lazy("celery")
 
 TRAIN_TASK = "imprimatur.train"
 PING_TASK = "imprimatur.ping"
@@ -41,9 +47,9 @@ class Heartbeat(Base):
     beat_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
 
 
-def celery_sender(redis_url: str) -> Celery:
+def celery_sender(redis_url: str) -> celery.Celery:
     """A Celery application that only sends: tasks are known by name, workers are never imported."""
-    app = Celery("imprimatur", broker=redis_url)
+    app = celery.Celery("imprimatur", broker=redis_url)
     app.conf.update(
         task_default_queue=QUEUE,
         task_ignore_result=True,

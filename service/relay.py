@@ -21,13 +21,12 @@ from sqlalchemy.orm import Session
 from service.context import open_context
 from service.db import transaction
 from service.errors import ImprimaturError, Unavailable
-from service.outbox import PING_TASK, TRAIN_TASK, OutboxRow, beat, celery_sender, seconds_since_beat
+from service.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
 from service.settings import Settings, get_settings
 from service.sweep import SWEEP_SECONDS, sweep
 
 logger = logging.getLogger(__name__)
 
-PING_SECONDS = 5.0
 BEAT_SECONDS = 1.0
 BROKER_MARKER = "imprimatur:relay"
 """Set once in the broker; when it is gone, so is everything the broker held."""
@@ -67,7 +66,7 @@ def requeue_stale(session: Session, *, lease_seconds: float, everything: bool = 
                   AND CASE WHEN lease_expires_at IS NOT NULL THEN lease_expires_at < now()
                       ELSE :everything OR enqueued_at
                            + make_interval(secs => :lease_seconds * power(2, least(sends - 1, 6))) < now() END
-                ORDER BY enqueued_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+                ORDER BY enqueued_at LIMIT CASE WHEN :everything THEN NULL ELSE 1000 END FOR UPDATE SKIP LOCKED
             ), marked AS (
                 UPDATE releases r SET lease_expires_at = NULL, enqueued_at = now(),
                        sends = CASE WHEN r.lease_expires_at IS NULL THEN r.sends + 1 ELSE 1 END
@@ -88,33 +87,27 @@ class Relay:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
         self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
-        self.next_beat = self.next_ping = self.next_tidying = 0.0
+        self.broker_forgot = False
+        self.next_beat = self.next_tidying = 0.0
 
     def round(self) -> None:
         """Requeue, relay, beat. Raises what the broker or the database raise."""
-        broker_forgot = bool(self.broker.set(BROKER_MARKER, 1, nx=True))
+        # Remembered until it is dealt with: the database may be away just when the broker comes back empty.
+        self.broker_forgot |= bool(self.broker.set(BROKER_MARKER, 1, nx=True))
         with transaction(self.settings) as session:
-            requeue_stale(session, lease_seconds=self.settings.lease_seconds, everything=broker_forgot)
+            requeue_stale(session, lease_seconds=self.settings.lease_seconds, everything=self.broker_forgot)
             sent = relay_once(session, self.sender)
+        self.broker_forgot = False
         if sent:
             logger.info("relayed %d messages", sent)
         if time.monotonic() >= self.next_beat:
-            self._beat()
+            with transaction(self.settings) as session:
+                beat(session, "relay")
             self.next_beat = time.monotonic() + BEAT_SECONDS
         if time.monotonic() >= self.next_tidying:
             with transaction(self.settings) as session:
                 session.execute(delete(OutboxRow).where(OutboxRow.sent_at < func.now() - KEEP_SENT))
             self.next_tidying = time.monotonic() + TIDY_SECONDS
-
-    def _beat(self) -> None:
-        with transaction(self.settings) as session:
-            beat(session, "relay")
-            worker_age = seconds_since_beat(session, "worker")
-        quiet = worker_age is None or worker_age > PING_SECONDS
-        if quiet and time.monotonic() >= self.next_ping:
-            # Only a worker that consumes can answer: it beats when the ping reaches it.
-            self.sender.send_task(PING_TASK, expires=PING_SECONDS)
-            self.next_ping = time.monotonic() + PING_SECONDS
 
 
 def run(settings: Settings, stop: threading.Event) -> None:

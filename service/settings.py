@@ -20,11 +20,25 @@ class Settings(BaseSettings):
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
     secret_key_file: Path = Field(description="32 random bytes, mode 0600, shared by API and workers.")
 
-    upload_limit_bytes: int = Field(1 << 30, description="Largest request body; enforced while it streams.")
+    upload_limit_bytes: int = Field(1 << 32, description="Largest request body; enforced while it streams.")
     unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
     ingest_memory_bytes: int = Field(4 << 30, description="Memory of the process that parses an upload.")
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
     sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
+    ingest_processes: int = Field(2, gt=0, description="Uploads parsed at once; further ones wait their turn.")
+    request_head_seconds: float = Field(
+        10.0, gt=0, description="How long a connection may take to send a request head."
+    )
+    body_grace_seconds: float = Field(30.0, gt=0, description="A request body may pause, or be slow, for this long.")
+    body_bytes_per_second: float = Field(
+        4_096.0, ge=0, description="Slowest average rate of a request body after that; slower ones are refused."
+    )
+    rate_limit_requests_per_minute: float = Field(120_000, gt=0, description="Requests of one API key.")
+    rate_limit_tenant_requests_per_minute: float = Field(240_000, gt=0, description="Requests of all keys of a tenant.")
+    rate_limit_failures_per_minute: float = Field(
+        300, gt=0, description="Requests without a good key from one IPv4 address or IPv6 /64 network."
+    )
+    rate_limit_burst_seconds: float = Field(10.0, gt=0, description="So many seconds' worth may come at once.")
     wait_limit_seconds: int = Field(600, description="Longest `Prefer: wait=N` that is honoured.")
 
     lease_seconds: float = Field(

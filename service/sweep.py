@@ -1,12 +1,11 @@
-"""Removes what a crash left behind in the object store: objects that no row of the database names, and scratch.
+"""Destroys rows whose deletion date has come, and removes what a crash left in the object store and no row names.
 
-Bundles and rows are written before the transaction that names them, so a young object may simply not be named yet.
+Bundles, checkpoints and rows are written before the transaction that names them, so a young object may simply not be named yet.
 """
 
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterator
 
 from sqlalchemy import select
@@ -14,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from service.context import Context
 from service.datasets.models import Dataset
+from service.datasets.service import erase_expired
 from service.releases.models import ACTIVE, Release
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,8 @@ MIN_AGE_SECONDS = 86_400.0
 
 
 def sweep(context: Context, *, min_age_seconds: float = MIN_AGE_SECONDS) -> int:
-    """Delete every orphan older than `min_age_seconds`; returns how many."""
+    """Erase expired rows, then delete every orphan older than `min_age_seconds`; returns how many orphans."""
+    erase_expired(context)
     # Listed first: what is named after the listing was either listed and is named now, or is too young.
     old = list(context.storage.list_older(min_age_seconds))
     with context.transaction() as session:
@@ -38,13 +39,13 @@ def sweep(context: Context, *, min_age_seconds: float = MIN_AGE_SECONDS) -> int:
 
 def _orphans(session: Session, keys: list[str]) -> Iterator[str]:
     for key in keys:
-        prefix, _, rest = key.partition("/")
+        prefix = key.partition("/")[0]
         if prefix == "datasets":
             named = select(Dataset.id).where(Dataset.storage_key == key)
         elif prefix == "bundles":
             named = select(Release.id).where(Release.bundle_key == key)
         elif prefix == "checkpoints":
-            named = select(Release.id).where(Release.id == uuid.UUID(rest), Release.state.in_(ACTIVE))
+            named = select(Release.id).where(Release.checkpoint_key == key, Release.state.in_(ACTIVE))
         else:
             continue  # not ours
         if session.scalars(named.limit(1)).first() is None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import InvalidInput, TooLarge
-from service.http_errors import problem
+from service.errors import InvalidInput, TooLarge, TooSlow
+from service.http_errors import RefusedBody, problem
+from service.settings import Settings
 
 MAX_TEXT_FIELD_BYTES = 4 << 20
 MAX_JSON_BODY_BYTES = 1 << 20
+MAX_HEAD_BYTES = 32 << 10
 MAX_PARTS = 16
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +47,57 @@ class Upload:
 
 
 class BodyLimit:
-    """Counts body bytes as they arrive and stops reading at the limit: large for multipart, small for the rest."""
+    """Counts body bytes and the seconds waited for them; stops reading what is too large or comes too slowly.
 
-    def __init__(self, app: ASGIApp, upload_limit_bytes: int) -> None:
+    Large bodies are for multipart alone. A slow sender costs a connection and a little memory, never a thread.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
-        self.upload_limit_bytes = upload_limit_bytes
+        self.settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD_BYTES:
+            detail = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes"
+            await problem(431, TooLarge.code, detail, limit_bytes=MAX_HEAD_BYTES)(scope, receive, send)
+            return
         multipart = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
-        limit_bytes = self.upload_limit_bytes if multipart else MAX_JSON_BODY_BYTES
+        limit_bytes = self.settings.upload_limit_bytes if multipart else MAX_JSON_BODY_BYTES
         too_large = TooLarge(f"the request is larger than {limit_bytes} bytes", limit_bytes=limit_bytes)
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit_bytes:
             await problem(413, too_large.code, too_large.detail, **too_large.values)(scope, receive, send)
             return
-        seen = 0
+        seen, waited_seconds, complete = 0, 0.0, False
 
         async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, waited_seconds, complete
+            if complete:  # from here on the server only says whether the client is still there
+                return await receive()
+            began = time.monotonic()
+            patience = self._patience_seconds(seen) - waited_seconds
+            try:
+                async with asyncio.timeout(patience):
+                    message = await receive()
+            except TimeoutError:
+                raise RefusedBody(TooSlow("the body of the request comes too slowly")) from None
+            waited_seconds += time.monotonic() - began
             seen += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if seen > limit_bytes:
-                raise too_large
+                raise RefusedBody(too_large)
             return message
 
         await self.app(scope, counted, send)
+
+    def _patience_seconds(self, seen_bytes: int) -> float:
+        """How long a sender of so many bytes may have kept us waiting, in all."""
+        rate = self.settings.body_bytes_per_second
+        return self.settings.body_grace_seconds + (seen_bytes / rate if rate else math.inf)
 
 
 @asynccontextmanager
@@ -76,13 +107,15 @@ async def receive_upload(request: Request, *, allowed: set[str], scratch_dir: Pa
         raise InvalidInput("send the table as multipart/form-data", where="content-type")
     try:
         form = await request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS, max_part_size=MAX_TEXT_FIELD_BYTES)
+    except RefusedBody:
+        raise
     except HTTPException as error:  # what Starlette makes of a broken body
         raise InvalidInput(f"the multipart body cannot be read: {error.detail}", where="body") from None
     try:
         names = [name for name, _ in form.multi_items()]
         unknown = sorted(set(names) - allowed - {"file"})
         if unknown:
-            raise InvalidInput(f"unknown multipart field {unknown[0][:100]!r}", where="body", allowed=sorted(allowed))
+            raise InvalidInput("there is an unknown multipart field", where="body", allowed=sorted(allowed | {"file"}))
         if len(names) != len(set(names)):
             raise InvalidInput("a multipart field is given twice", where="body")
         file = form.get("file")
@@ -95,6 +128,12 @@ async def receive_upload(request: Request, *, allowed: set[str], scratch_dir: Pa
             yield Upload(path, fields)
     finally:
         await form.close()
+
+
+async def in_turn(request: Request, function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function that parses an upload. So many at once, in threads of their own; the others hold no thread."""
+    slots: CapacityLimiter = request.app.state.ingest_slots
+    return await to_thread.run_sync(partial(function, *arguments), limiter=slots)
 
 
 async def _text(name: str, value: UploadFile | str) -> str:
@@ -124,6 +163,10 @@ TABLE_PROPERTIES: dict[str, Any] = {
     "schema": {"type": "string", "description": "Declared Table Schema as JSON: columns, types, enums, bounds."},
     "budget": {"type": "string", "description": 'JSON: {"epsilon": 5, "delta": 1e-6}; delta defaults to 1/(10 n).'},
     "name": {"type": "string", "description": "A name for people."},
+    "rows_expire_at": {
+        "type": "string",
+        "description": "When the rows and their key are destroyed, like 2027-01-31T00:00:00Z; default: never.",
+    },
     "privacy_unit": {
         "type": "string",
         "description": 'JSON: {"column": "customer", "max_rows_per_unit": 8}; all rows of one value are one unit.',

@@ -1,4 +1,4 @@
-"""The least that the ledger's foreign keys ask for: a tenant, a dataset that was never uploaded, an empty account."""
+"""The least that foreign keys ask for: a tenant, a dataset that was never uploaded, an empty account, a bare release."""
 
 import uuid
 
@@ -7,6 +7,7 @@ from sqlalchemy import insert
 from service.auth.models import Tenant
 from service.datasets.models import Dataset
 from service.ledger import repository
+from service.releases.models import Release
 
 
 def add_bare_dataset(session, **values):
@@ -30,3 +31,12 @@ def add_bare_dataset(session, **values):
     session.execute(insert(Dataset).values({**defaults, **values}))
     repository.open_account(session, dataset)
     return tenant, dataset
+
+
+def add_bare_release(session, tenant, dataset, cost, **values):
+    """A release that nobody has priced; returns its id. Its reservation is the caller's business."""
+    release = uuid.uuid4()
+    defaults = {"id": release, "tenant_id": tenant, "dataset_id": dataset, "order_": {}, "price": {}, "steps": 10}
+    costs = {"simple_cost": cost.simple, "renyi_cost": cost.renyi, "body_digest": b""}
+    session.execute(insert(Release).values({**defaults, **costs, **values}))
+    return release

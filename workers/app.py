@@ -15,6 +15,7 @@ celery.conf.update(
     imports=("workers.tasks",),
     task_acks_late=False,
     worker_prefetch_multiplier=1,
+    worker_disable_prefetch=True,  # a busy worker would sit on a message that an idle one could begin with
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     broker_connection_max_retries=None,

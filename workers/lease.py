@@ -1,7 +1,7 @@
 """Claims on releases: compare-and-set with a fencing token and a lease in Postgres.
 
 Whoever holds the newest token may write; a worker that was frozen past its lease finds its token outdated and can
-neither report progress nor publish. All times are the database's.
+report no progress, leave no checkpoint and publish nothing. All times are the database's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from sqlalchemy.orm import Session
 
 from service.errors import ImprimaturError
 from service.ledger import service as ledger
+from service.releases.models import ACTIVE
+
+RETRY = 75
+"""Exit status of an attempt, EX_TEMPFAIL: nothing is wrong with the release; let another one go on from the checkpoint."""
 
 
 class LeaseLost(ImprimaturError):
@@ -64,15 +68,28 @@ def renew(session: Session, lease: Lease, *, lease_seconds: float) -> None:
     )
 
 
-def give_back(session: Session, lease: Lease) -> None:
-    """Let another worker take over at once: the relay sends the release again at its next look."""
-    _write(session, lease, "lease_expires_at = clock_timestamp() - interval '1 second'")
+def give_back(session: Session, lease: Lease, *, spent: bool) -> None:
+    """Let another worker take over at once: the relay sends the release again at its next look.
+
+    An attempt that was not spent does not count: a worker that is told to stop says nothing about the release.
+    """
+    _write(
+        session,
+        lease,
+        "lease_expires_at = clock_timestamp() - interval '1 second', attempts = attempts - :unspent",
+        unspent=0 if spent else 1,
+    )
 
 
 def report(session: Session, lease: Lease, *, step: int, phase: str) -> bool:
     """Publish progress; returns whether a person has asked to stop."""
     row = _write(session, lease, "step = :step, phase = :phase", step=step, phase=phase)
     return bool(row.cancel_requested)
+
+
+def record_checkpoint(session: Session, lease: Lease, *, key: str) -> None:
+    """From here on an attempt continues from this object. What a frozen worker has put beside it is never read."""
+    _write(session, lease, "checkpoint_key = :key", key=key)
 
 
 def charge(session: Session, lease: Lease) -> None:
@@ -82,12 +99,13 @@ def charge(session: Session, lease: Lease) -> None:
 
 
 def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json: str) -> None:
-    """The last write: from here on everybody in the tenant may fetch the artefacts."""
+    """The last write: from here on everybody in the tenant may fetch the artefacts. Only what was charged gets there."""
     _write(
         session,
         lease,
-        "state = 'published', phase = 'published', step = steps, lease_expires_at = NULL, "
+        "state = 'published', phase = 'published', step = steps, lease_expires_at = NULL, checkpoint_key = NULL, "
         "bundle_key = :bundle_key, certificate = CAST(:certificate AS jsonb)",
+        only_from=("charged",),
         bundle_key=bundle_key,
         certificate=certificate_json,
     )
@@ -95,7 +113,12 @@ def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json
 
 def end_without_publishing(session: Session, lease: Lease, *, failure: str, settled_renyi: int | None = None) -> None:
     """Fail a release. Before the charge its reservation is voided; after it the charge stands, or is settled."""
-    row = _write(session, lease, "phase = 'ended', lease_expires_at = NULL, failure = :failure", failure=failure)
+    row = _write(
+        session,
+        lease,
+        "phase = 'ended', lease_expires_at = NULL, checkpoint_key = NULL, failure = :failure",
+        failure=failure,
+    )
     if row.state == "reserved":
         ledger.void(session, row.dataset_id, lease.release_id)
         _write(session, lease, "state = 'voided'")
@@ -105,15 +128,17 @@ def end_without_publishing(session: Session, lease: Lease, *, failure: str, sett
     _write(session, lease, "state = 'failed'")
 
 
-def _write(session: Session, lease: Lease, assignments: str, **values: object) -> Row[Any]:
+def _write(
+    session: Session, lease: Lease, assignments: str, *, only_from: tuple[str, ...] = ACTIVE, **values: object
+) -> Row[Any]:
     """One fenced UPDATE: nothing happens, and `LeaseLost` is raised, unless the token is still the newest."""
     row = session.execute(
         text(
             f"UPDATE releases SET {assignments}, updated_at = now() "  # noqa: S608 - the assignments are constants of this module
-            "WHERE id = :id AND lease_token = :token AND state IN ('reserved', 'charged') "
+            "WHERE id = :id AND lease_token = :token AND state = ANY(:only_from) "
             "RETURNING state, dataset_id, cancel_requested"
         ),
-        {"id": lease.release_id, "token": lease.token, **values},
+        {"id": lease.release_id, "token": lease.token, "only_from": list(only_from), **values},
     ).one_or_none()
     if row is None:
         raise LeaseLost("this worker no longer holds the release")

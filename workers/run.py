@@ -14,7 +14,11 @@ import sys
 import time
 import traceback
 import uuid
+from collections.abc import Callable
 from types import FrameType
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
 
 from service.context import Context, open_context
 from service.crypto import decrypt
@@ -23,13 +27,15 @@ from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
+from service.privacy.events import Events
 from service.privacy.filters import renyi_cost
 from service.releases.models import Release
 from workers import lease as leases
 from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
+from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
-from workers.lease import Lease, LeaseLost
+from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 from workers.training import TrainedGenerator, TrainingStopped, train
@@ -37,12 +43,13 @@ from workers.training import TrainedGenerator, TrainingStopped, train
 logger = logging.getLogger(__name__)
 
 REPORT_SECONDS = 0.3
-RETRY = 75
-"""EX_TEMPFAIL: nothing is wrong with the release; let another attempt continue from the checkpoint."""
-
-
+PAUSE_SECONDS = 1.0
+PATIENCE_SECONDS = 600.0
+"""How long an attempt waits for a database or a store that does not answer, before it is handed over."""
 BROKEN = 1
 """Something nobody expected; other attempts may fare better, and after the last one the release fails."""
+
+Answer = TypeVar("Answer")
 
 
 class NotPrivateError(RuntimeError):
@@ -55,27 +62,28 @@ class Attempt:
     def __init__(self, context: Context, lease: Lease) -> None:
         self.context = context
         self.lease = lease
-        with context.transaction() as session:
-            self.release = session.get_one(Release, lease.release_id)
-            self.dataset = session.get_one(Dataset, self.release.dataset_id)
         self.handed_over = False
         self._next_report = 0.0
         self._cancelled = False
+        self.release, self.dataset = self.patiently(self._load)
+        self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
 
     def run(self) -> None:
         """Charge, read, train, publish."""
-        if self.dataset.storage_key is None:
+        if self.dataset.state == "erased":
             self.end(failure="erased")
             return
-        self.report(0, "charging")
-        if self._cancelled:
-            self.end(failure="cancelled")
+        if self.release.cancel_requested:
+            # Nobody held the release when a person stopped it. A charge is settled at what this attempt would have
+            # gone on from; what ran after that was lost, unseen.
+            self.settle(self.checkpoints.steps_done(self.release.events))
             return
+        self.report(self.release.step, "charging")
         posted = self.charge()
-        self.report(0, "reading")
+        self.report(self.release.step, "reading")
         schema = self.dataset.table_schema
         domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.numeric_bins)
-        table = self.read_rows(domain)
+        table = self.patiently(lambda: self.read_rows(domain))
         plan = Plan(self.release.events)
         try:
             trained = train(
@@ -85,7 +93,7 @@ class Attempt:
                 domain,
                 SecureRandom(),
                 on_progress=lambda step: self.report(step, "training"),
-                checkpoints=Checkpoints(self.context, self.lease.release_id),
+                checkpoints=self.checkpoints,
                 should_stop=lambda: self._cancelled or self.handed_over,
             )
         except TrainingStopped:
@@ -102,13 +110,13 @@ class Attempt:
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""
-        with self.context.transaction() as session:
-            leases.charge(session, self.lease)
-        with self.context.transaction() as session:
-            return ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
+        self.in_transaction(lambda session: leases.charge(session, self.lease))
+        return self.in_transaction(
+            lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
+        )
 
     def read_rows(self, domain: TableDomain) -> EncodedTable:
-        """Decrypt and encode. The plain rows exist in this process's memory only."""
+        """Decrypt and encode. The plain rows exist in this process only; large codes in a scratch file without a name."""
         dataset = self.dataset
         if dataset.storage_key is None or dataset.wrapped_data_key is None:
             raise NotFound("the rows were erased")
@@ -116,7 +124,11 @@ class Attempt:
         rows = b"".join(decrypt(self.context.storage.stream(dataset.storage_key), data_key))
         unit = dataset.unit
         return encode_table(
-            rows, domain, units=dataset.units, max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit
+            rows,
+            domain,
+            units=dataset.units,
+            max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
+            scratch_dir=self.context.settings.scratch_dir,
         )
 
     def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
@@ -131,16 +143,22 @@ class Attempt:
         self._next_report = time.monotonic() + REPORT_SECONDS
 
     def settle(self, steps_done: int) -> None:
-        """A person stopped it early: the Rényi account keeps the steps that ran, the simple account its whole share."""
+        """A person stopped it early: the Rényi account keeps the steps that ran, the simple account its whole share.
+
+        A release that was never charged is voided in full.
+        """
         ran = first_steps(self.release.events, steps_done)
         divergence = renyi_divergence(ran, self.dataset.renyi_order) if ran else 0.0
         cost = min(self.release.renyi_cost, renyi_cost(divergence, self.dataset.budget))
         self.end(failure="cancelled", settled_renyi=cost)
 
     def end(self, *, failure: str, settled_renyi: int | None = None) -> None:
-        with self.context.transaction() as session:
-            leases.end_without_publishing(session, self.lease, failure=failure, settled_renyi=settled_renyi)
-        Checkpoints(self.context, self.lease.release_id).discard()
+        self.in_transaction(
+            lambda session: leases.end_without_publishing(
+                session, self.lease, failure=failure, settled_renyi=settled_renyi
+            )
+        )
+        self.checkpoints.discard()
 
     def publish(self, trained: TrainedGenerator, domain: TableDomain, posted: LedgerEntry) -> None:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
@@ -159,43 +177,101 @@ class Attempt:
             certificate=certificate,
             order=self.release.order_,
         )
-        bundle_key = self.context.storage.put_content("bundles", bundle)
+        bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", bundle))
+        self.in_transaction(
+            lambda session: leases.publish(
+                session, self.lease, bundle_key=bundle_key, certificate_json=json.dumps(certificate)
+            )
+        )
+        self.checkpoints.discard()
+
+    def in_transaction(self, work: Callable[[Session], Answer]) -> Answer:
+        """One transaction, patiently. Fenced writes may be repeated: the token decides, and each changes state once."""
+
+        def transact() -> Answer:
+            with self.context.transaction() as session:
+                return work(session)
+
+        return self.patiently(transact)
+
+    def patiently(self, action: Callable[[], Answer]) -> Answer:
+        """A database or a store that does not answer for a while costs a while, not an attempt."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return action()
+            except Unavailable as error:
+                if self.handed_over or time.monotonic() > deadline:
+                    raise
+                logger.warning("waiting: %s", error.code)
+                time.sleep(PAUSE_SECONDS)
+
+    def _load(self) -> tuple[Release, Dataset]:
         with self.context.transaction() as session:
-            leases.publish(session, self.lease, bundle_key=bundle_key, certificate_json=json.dumps(certificate))
-        Checkpoints(self.context, self.lease.release_id).discard()
+            release = session.get_one(Release, self.lease.release_id)
+            return release, session.get_one(Dataset, release.dataset_id)
 
 
 class Checkpoints:
-    """The latest checkpoint of a release in the object store. It holds nothing that was not noised or public."""
+    """The checkpoint to go on from: an object in the store, and a fenced write that says that it counts.
 
-    def __init__(self, context: Context, release_id: uuid.UUID) -> None:
-        self._storage = context.storage
-        self._key = f"checkpoints/{release_id}"
+    It holds nothing that was not noised or public. What is put but never recorded, the sweep removes.
+    """
+
+    def __init__(self, attempt: Attempt, key: str | None) -> None:
+        self._attempt = attempt
+        self._storage = attempt.context.storage
+        self._key = key
 
     def put(self, checkpoint: bytes) -> None:
-        self._storage.put(self._key, checkpoint)
+        lease, earlier = self._attempt.lease, self._key
+        try:
+            key = self._storage.put_content(f"checkpoints/{lease.release_id}", checkpoint)
+            with self._attempt.context.transaction() as session:
+                leases.record_checkpoint(session, lease, key=key)
+            self._key = key
+            if earlier is not None and earlier != key:
+                self._storage.delete(earlier)
+        except Unavailable as error:
+            logger.warning("no checkpoint written: %s", error.code)
 
     def get(self) -> bytes | None:
+        key = self._key
+        if key is None:
+            return None
         try:
-            return self._storage.get(self._key)
+            return self._attempt.patiently(lambda: self._storage.get(key))
         except NotFound:
             return None
 
+    def steps_done(self, events: Events) -> int:
+        """How many steps of the list lie behind the checkpoint."""
+        saved = self.get()
+        return 0 if saved is None else Plan(events, Checkpoint.from_bytes(saved).values["position"]).steps_done
+
     def discard(self) -> None:
-        self._storage.delete(self._key)
+        """After the end, which no longer names it. The sweep removes what a silent store keeps."""
+        if self._key is None:
+            return
+        try:
+            self._storage.delete(self._key)
+        except Unavailable as error:
+            logger.warning("no checkpoint removed: %s", error.code)
 
 
 def main() -> int:
     """Run the attempt named on the command line."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     lease = Lease(uuid.UUID(sys.argv[1]), int(sys.argv[2]))
-    attempt = Attempt(open_context(), lease)
-
-    def hand_over(_: int, __: FrameType | None) -> None:
-        attempt.handed_over = True
-
-    signal.signal(signal.SIGTERM, hand_over)
+    # Ctrl-C in a terminal reaches the whole group; it is the worker that decides when we stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        attempt = Attempt(open_context(), lease)
+
+        def hand_over(_: int, __: FrameType | None) -> None:
+            attempt.handed_over = True
+
+        signal.signal(signal.SIGTERM, hand_over)
         attempt.run()
     except LeaseLost:
         logger.info("release %s is no longer ours", lease.release_id)

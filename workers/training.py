@@ -159,8 +159,11 @@ def _train_by_steps(
         method.buy_label_frequencies()
     else:
         method.restore(Checkpoint.from_bytes(saved))
+        logger.info("goes on after step %d", plan.steps_done)
     while plan.steps_done < plan.steps:
         if should_stop():
+            if checkpoints is not None:
+                checkpoints.put(method.checkpoint().to_bytes())  # whoever goes on loses nothing
             raise TrainingStopped("the training was stopped before its last step", steps_done=plan.steps_done)
         method.critic_step()
         step = plan.steps_done

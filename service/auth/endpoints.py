@@ -1,4 +1,4 @@
-"""`/v1/keys`: make, list and revoke the keys of one's own tenant."""
+"""`/v1/keys`: make, list, replace and revoke the keys of one's own tenant."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import uuid
 
 from fastapi import APIRouter, status
 
+from service.audit import service as audit
 from service.auth import service
-from service.auth.schemas import KeyList, KeyReply, KeyRequest, NewKeyReply
+from service.auth.schemas import KeyList, KeyReply, KeyRequest, NewKeyReply, ReplacementRequest
 from service.dependencies import ContextOf, Owner
+from service.errors import LastOwnerKey, NotReplaceable
+from service.http_errors import problems
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
@@ -17,10 +20,16 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"])
 def create_key(body: KeyRequest, context: ContextOf, principal: Owner) -> NewKeyReply:
     """Make a key of scope owner, analyst or reader. Its secret is shown in this reply only."""
     with context.transaction() as session:
-        key_id, key = service.create_key(
-            session, context.secrets, principal.tenant_id, name=body.name, scope=body.scope
+        made = service.create_key(
+            session,
+            context.secrets,
+            principal.tenant_id,
+            name=body.name,
+            scope=body.scope,
+            expires_at=body.expires_at,
         )
-    return NewKeyReply(id=key_id, key=key)
+        audit.record(session, principal, "key", made.id)
+    return NewKeyReply(id=made.id, key=made.key, expires_at=made.expires_at)
 
 
 @router.get("")
@@ -30,8 +39,28 @@ def list_keys(context: ContextOf, principal: Owner) -> KeyList:
         return KeyList(items=[KeyReply.model_validate(key) for key in service.list_keys(session, principal)])
 
 
-@router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
+@router.post(
+    "/{key_id}/replacement", status_code=status.HTTP_201_CREATED, responses=problems(NotReplaceable, LastOwnerKey)
+)
+def replace_key(key_id: uuid.UUID, body: ReplacementRequest, context: ContextOf, principal: Owner) -> NewKeyReply:
+    """Make a key of the same name and scope in place of an old one, which works on for a while or ends at once."""
+    with context.transaction() as session:
+        made = service.replace_key(
+            session,
+            context.secrets,
+            principal,
+            key_id,
+            overlap_seconds=body.overlap_seconds,
+            expires_at=body.expires_at,
+        )
+        audit.record(session, principal, "key", key_id)
+        audit.record(session, principal, "key", made.id)
+    return NewKeyReply(id=made.id, key=made.key, expires_at=made.expires_at)
+
+
+@router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, responses=problems(LastOwnerKey))
 def revoke_key(key_id: uuid.UUID, context: ContextOf, principal: Owner) -> None:
-    """Revoke a key; it stops working at once."""
+    """Revoke a key; it stops working at once. The last owner key without an end can only be replaced."""
     with context.transaction() as session:
         service.revoke_key(session, principal, key_id)
+        audit.record(session, principal, "key", key_id)

@@ -22,7 +22,7 @@ class Tenant(Base):
 
 
 class ApiKey(Base):
-    """One bearer key: its tenant, its scope, and when it was revoked."""
+    """One bearer key: its tenant, its scope, when it ends or was revoked, and which key took its place."""
 
     __tablename__ = "api_keys"
 
@@ -32,4 +32,6 @@ class ApiKey(Base):
     scope: Mapped[str] = mapped_column(Text)
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+    expires_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     revoked_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    replaced_by: Mapped[uuid.UUID | None]

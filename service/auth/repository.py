@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, insert, select, update
+import psycopg
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.auth.models import ApiKey, Tenant
@@ -26,26 +28,84 @@ def count_tenants(session: Session) -> int:
     return session.scalars(select(func.count()).select_from(Tenant)).one()
 
 
-def add_key(session: Session, tenant_id: uuid.UUID, name: str, scope: str, digest: bytes) -> uuid.UUID:
+def add_key(
+    session: Session, tenant_id: uuid.UUID, name: str, scope: str, digest: bytes, expires_at: dt.datetime | None
+) -> uuid.UUID:
     key_id = uuid.uuid4()
-    session.execute(insert(ApiKey).values(id=key_id, tenant_id=tenant_id, name=name, scope=scope, digest=digest))
+    session.execute(
+        insert(ApiKey).values(
+            id=key_id, tenant_id=tenant_id, name=name, scope=scope, digest=digest, expires_at=expires_at
+        )
+    )
     return key_id
 
 
-def find_live_key(session: Session, digest: bytes) -> ApiKey | None:
-    return session.scalars(select(ApiKey).where(ApiKey.digest == digest, ApiKey.revoked_at.is_(None))).one_or_none()
+LIVE_KEY = """
+SELECT id, tenant_id, scope, digest FROM api_keys
+WHERE digest = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+"""
+
+
+class LiveKey(NamedTuple):
+    """A key that works now, by the database's clock."""
+
+    id: uuid.UUID
+    tenant_id: uuid.UUID
+    scope: str
+    digest: bytes
+
+
+def find_live_key(connection: psycopg.Connection[Any], digest: bytes) -> LiveKey | None:
+    """Every request asks this; see `service.db.driver`."""
+    found = connection.execute(LIVE_KEY, (digest,)).fetchone()
+    return None if found is None else LiveKey(*found)
 
 
 def list_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[ApiKey]:
     return session.scalars(select(ApiKey).where(ApiKey.tenant_id == tenant_id).order_by(ApiKey.created_at)).all()
 
 
-def revoke_key(session: Session, tenant_id: uuid.UUID, key_id: uuid.UUID) -> bool:
-    """True when the tenant has such a key; revoking twice keeps the first time."""
-    found = session.scalars(
-        update(ApiKey)
-        .where(ApiKey.tenant_id == tenant_id, ApiKey.id == key_id)
-        .values(revoked_at=func.coalesce(ApiKey.revoked_at, dt.datetime.now(dt.UTC)))
-        .returning(ApiKey.id)
+def lock_key(session: Session, tenant_id: uuid.UUID, key_id: uuid.UUID) -> ApiKey | None:
+    """The tenant's key, and nobody else changes it before this transaction ends."""
+    return session.scalars(
+        select(ApiKey).where(ApiKey.tenant_id == tenant_id, ApiKey.id == key_id).with_for_update()
+    ).one_or_none()
+
+
+def lock_lasting_owner_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[uuid.UUID]:
+    """The tenant's owner keys that work and have no end."""
+    return session.scalars(
+        select(ApiKey.id)
+        .where(
+            ApiKey.tenant_id == tenant_id,
+            ApiKey.scope == "owner",
+            ApiKey.revoked_at.is_(None),
+            ApiKey.expires_at.is_(None),
+        )
+        .order_by(ApiKey.id)
+        .with_for_update()
+    ).all()
+
+
+def is_live(session: Session, key_id: uuid.UUID) -> bool:
+    return session.scalars(select(ApiKey.id).where(ApiKey.id == key_id, _live())).one_or_none() is not None
+
+
+def change_key(session: Session, key_id: uuid.UUID, **values: Any) -> None:
+    session.execute(
+        update(ApiKey).where(ApiKey.id == key_id).values(**values).execution_options(synchronize_session=False)
     )
-    return found.one_or_none() is not None
+
+
+def revoked_now() -> dict[str, Any]:
+    """Values of `change_key`: revoked now; revoking twice keeps the first time."""
+    return {"revoked_at": func.coalesce(ApiKey.revoked_at, func.now())}
+
+
+def ended_after(seconds: float) -> dict[str, Any]:
+    """Values of `change_key`: ends so many seconds from now, or earlier where that was said before."""
+    return {"expires_at": func.least(ApiKey.expires_at, func.now() + dt.timedelta(seconds=seconds))}
+
+
+def _live() -> ColumnElement[bool]:
+    return and_(ApiKey.revoked_at.is_(None), or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > func.now()))

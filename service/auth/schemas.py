@@ -6,9 +6,14 @@ import datetime as dt
 import uuid
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from service.auth.service import Scope
+from service.auth.principal import Scope
+from service.text import Name
+
+End = Annotated[
+    AwareDatetime | None, Field(description="When the key stops working, at most ten years from now; null: never.")
+]
 
 
 class KeyRequest(BaseModel):
@@ -16,8 +21,23 @@ class KeyRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Name
     scope: Scope
+    expires_at: End = None
+
+
+class ReplacementRequest(BaseModel):
+    """How a key is replaced by a new one of the same name and scope."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    overlap_seconds: Annotated[
+        int, Field(ge=0, le=30 * 86_400, description="How long the old key still works; 0 ends it at once.")
+    ] = 86_400
+    expires_at: Annotated[
+        AwareDatetime | None,
+        Field(description="When the new key stops working; default: it lives as long as the old one was made to live."),
+    ] = None
 
 
 class KeyReply(BaseModel):
@@ -29,7 +49,9 @@ class KeyReply(BaseModel):
     name: str
     scope: Scope
     created_at: dt.datetime
+    expires_at: dt.datetime | None
     revoked_at: dt.datetime | None
+    replaced_by: uuid.UUID | None
 
 
 class KeyList(BaseModel):
@@ -43,3 +65,4 @@ class NewKeyReply(BaseModel):
 
     id: uuid.UUID
     key: str
+    expires_at: dt.datetime | None

@@ -1,64 +1,79 @@
-"""From a bearer key to a principal, and the making of keys."""
+"""From a bearer key to a principal, and the making, replacing and ending of keys."""
 
 from __future__ import annotations
 
+import datetime as dt
 import secrets
 import uuid
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, cast
 
+import psycopg
 from sqlalchemy.orm import Session
 
+from service.audit import repository as audit
 from service.auth import repository
 from service.auth.models import ApiKey
+from service.auth.principal import Principal, Scope
 from service.crypto import Secrets
-from service.errors import Forbidden, InvalidInput, NotFound, Unauthenticated
-
-Scope = Literal["owner", "analyst", "reader"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""From the most to the least powerful; each may do what those after it may."""
+from service.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
 
 FIRST_TENANT = "first"
+LONGEST_LIFE = dt.timedelta(days=3_653)
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
-    """Who asks: a tenant, through one key, with one scope."""
+class NewKey:
+    """A key that was just made; `key` is shown once and never again."""
 
-    tenant_id: uuid.UUID
-    key_id: uuid.UUID
-    scope: Scope
-
-    def require(self, scope: Scope) -> None:
-        """Raise `Forbidden` unless this key's scope includes `scope`."""
-        if SCOPES.index(self.scope) > SCOPES.index(scope):
-            raise Forbidden(f"this needs a key of scope {scope}; yours is {self.scope}", required_scope=scope)
+    id: uuid.UUID
+    key: str
+    expires_at: dt.datetime | None
 
 
-def authenticate(session: Session, key_secrets: Secrets, authorization: str | None) -> Principal:
-    """The principal behind an `Authorization: Bearer …` header; the same error for every kind of wrong key."""
+def bearer_key(authorization: str | None) -> str:
+    """The key of an `Authorization: Bearer …` header."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         raise Unauthenticated("send your API key as 'Authorization: Bearer <key>'")
-    found = repository.find_live_key(session, key_secrets.api_key_digest(key.strip()))
-    if found is None or not key_secrets.matches_api_key(key.strip(), bytes(found.digest)):
-        raise Unauthenticated("this API key is not known or was revoked")
-    return Principal(found.tenant_id, found.id, found.scope)  # type: ignore[arg-type]  # the CHECK allows only scopes
+    return key.strip()
+
+
+def authenticate(connection: psycopg.Connection[Any], key_secrets: Secrets, key: str) -> Principal:
+    """The principal behind a key; the same error for every kind of wrong key."""
+    found = repository.find_live_key(connection, key_secrets.api_key_digest(key))
+    if found is None or not key_secrets.matches_api_key(key, bytes(found.digest)):
+        raise Unauthenticated("this API key is not known, was revoked or has expired")
+    return Principal(found.tenant_id, found.id, cast("Scope", found.scope))
 
 
 def create_key(
-    session: Session, key_secrets: Secrets, tenant_id: uuid.UUID, *, name: str, scope: Scope
-) -> tuple[uuid.UUID, str]:
-    """A new key; the second value is shown once and never again."""
+    session: Session,
+    key_secrets: Secrets,
+    tenant_id: uuid.UUID,
+    *,
+    name: str,
+    scope: Scope,
+    expires_at: dt.datetime | None = None,
+) -> NewKey:
+    """A new key of the tenant."""
+    now = dt.datetime.now(dt.UTC)
+    if expires_at is not None:
+        if not now < expires_at <= now + LONGEST_LIFE:
+            raise InvalidInput("expires_at: name a moment within the next ten years", where="expires_at")
+        expires_at = expires_at.astimezone(dt.UTC)
     key = f"imp_{secrets.token_urlsafe(32)}"
-    return repository.add_key(session, tenant_id, name, scope, key_secrets.api_key_digest(key)), key
+    key_id = repository.add_key(session, tenant_id, name, scope, key_secrets.api_key_digest(key), expires_at)
+    return NewKey(key_id, key, expires_at)
 
 
 def create_tenant(session: Session, key_secrets: Secrets, name: str) -> str:
     """A new tenant with its first owner key."""
     if repository.find_tenant(session, name) is not None:
         raise InvalidInput(f"a tenant named {name!r} exists", where="name")
-    return create_key(session, key_secrets, repository.add_tenant(session, name), name="first owner", scope="owner")[1]
+    tenant_id = repository.add_tenant(session, name)
+    audit.add(session, tenant_id, "create_tenant", object_kind="tenant", object_id=tenant_id)
+    return create_key(session, key_secrets, tenant_id, name="first owner", scope="owner").key
 
 
 def create_first_owner(session: Session, key_secrets: Secrets) -> str | None:
@@ -69,11 +84,45 @@ def create_first_owner(session: Session, key_secrets: Secrets) -> str | None:
 
 
 def list_keys(session: Session, principal: Principal) -> list[ApiKey]:
-    """The keys of the caller's tenant, revoked ones too."""
+    """The keys of the caller's tenant, ended ones too."""
     return list(repository.list_keys(session, principal.tenant_id))
 
 
-def revoke_key(session: Session, principal: Principal, key_id: uuid.UUID) -> None:
-    """Make a key of the caller's tenant useless at once."""
-    if not repository.revoke_key(session, principal.tenant_id, key_id):
+def replace_key(
+    session: Session,
+    key_secrets: Secrets,
+    principal: Principal,
+    key_id: uuid.UUID,
+    *,
+    overlap_seconds: int,
+    expires_at: dt.datetime | None,
+) -> NewKey:
+    """A key with the name and scope of an old one, which still works for `overlap_seconds`.
+
+    Without `expires_at` the new key lives as long as the old one was made to live.
+    """
+    lasting = repository.lock_lasting_owner_keys(session, principal.tenant_id)
+    old = repository.lock_key(session, principal.tenant_id, key_id)
+    if old is None:
         raise NotFound("no such key")
+    if expires_at is not None and list(lasting) == [key_id]:
+        raise LastOwnerKey("this is the tenant's last owner key without an end; its replacement must have none either")
+    if old.replaced_by is not None or not repository.is_live(session, key_id):
+        raise NotReplaceable("this key has ended or was replaced already; make a new one")
+    if expires_at is None and old.expires_at is not None:
+        expires_at = dt.datetime.now(dt.UTC) + (old.expires_at - old.created_at)
+    scope = cast("Scope", old.scope)  # the CHECK allows no other
+    new = create_key(session, key_secrets, principal.tenant_id, name=old.name, scope=scope, expires_at=expires_at)
+    ended = repository.ended_after(overlap_seconds) if overlap_seconds else repository.revoked_now()
+    repository.change_key(session, key_id, replaced_by=new.id, **ended)
+    return new
+
+
+def revoke_key(session: Session, principal: Principal, key_id: uuid.UUID) -> None:
+    """Make a key of the caller's tenant useless at once, unless nobody would be left to make another."""
+    lasting = repository.lock_lasting_owner_keys(session, principal.tenant_id)
+    if repository.lock_key(session, principal.tenant_id, key_id) is None:
+        raise NotFound("no such key")
+    if list(lasting) == [key_id]:
+        raise LastOwnerKey("this is the tenant's last owner key without an end; replace it instead")
+    repository.change_key(session, key_id, **repository.revoked_now())

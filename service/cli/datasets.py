@@ -10,6 +10,7 @@ import typer
 from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
 from service.cli.order_options import read_json
 from service.cli.output import console, note, notes, print_json, print_pairs, print_table, share
+from service.cli.progress import upload_bar
 
 if TYPE_CHECKING:
     from service.client import Budget, Dataset
@@ -40,6 +41,10 @@ def upload(
     name: Name = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    rows_expire_at: Annotated[
+        str | None,
+        typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
+    ] = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -51,7 +56,7 @@ def upload(
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
     """
     declared = read_json(schema, "--schema")
-    with connect(url, key, data) as client:
+    with connect(url, key, data) as client, upload_bar() as report:
         dataset = client.create_dataset(
             file,
             declared,
@@ -59,6 +64,8 @@ def upload(
             delta=delta,
             name=name or file.stem,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+            rows_expire_at=rows_expire_at,
+            on_progress=report,
         )
     if as_json:
         print_json(dataset)
@@ -69,6 +76,8 @@ def upload(
 def print_dataset(dataset: Dataset) -> None:
     """One dataset for a person; what the upload noticed goes to the owner's standard error."""
     print_pairs({n: dataset[n] for n in ("id", "name", "units", "epsilon", "delta", "state")})
+    if dataset["rows_expire_at"] is not None:
+        print_pairs({"rows expire": dataset["rows_expire_at"]})
     for notice in dataset.get("notices", []):
         note(f"note: {notice}")
 
@@ -98,6 +107,23 @@ def erase(
             typer.confirm(f"Destroy the rows of {dataset_id}? Nothing brings them back", abort=True, err=True)
         client.erase_dataset(dataset_id)
     notes().print(f"erased the rows of {dataset_id}")
+
+
+def expire(
+    dataset: DatasetArgument,
+    moment: Annotated[str, typer.Argument(metavar="MOMENT", help="With its time zone, like 2027-01-31T00:00:00Z.")],
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Give a dataset's rows a deletion date, or an earlier one; it is never put off."""
+    with connect(url, key, data) as client:
+        changed = client.expire_rows_at(dataset_id_of(client, dataset), moment)
+    if as_json:
+        print_json(changed)
+    else:
+        print_dataset(changed)
 
 
 def budget(

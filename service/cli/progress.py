@@ -60,6 +60,22 @@ def _bar() -> Iterator[Callable[[Release], None] | None]:
 
 
 @contextmanager
+def upload_bar() -> Iterator[Callable[[str, float], None] | None]:
+    """A bar for the way of a file: uploading, reading, storing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<12}"), BarColumn(bar_width=40), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=notes()) as progress:
+        task = progress.add_task("uploading", total=1.0)
+        yield lambda phase, share: progress.update(
+            task, description=phase, completed=share, total=None if phase == "storing" else 1.0
+        )
+
+
+@contextmanager
 def byte_count(what: str) -> Iterator[Callable[[int], None] | None]:
     """A running count of bytes written."""
     if not sys.stderr.isatty():

@@ -30,7 +30,7 @@ from service.cli.order_options import (
     read_json,
 )
 from service.cli.output import Exit, Failure, note, print_json, print_pairs, print_table, share
-from service.cli.progress import byte_count, follow
+from service.cli.progress import byte_count, follow, upload_bar
 from service.cli.results import Output, Seed, Where, conditions, format_of, save_json, write_to_stdout
 
 if TYPE_CHECKING:
@@ -264,7 +264,8 @@ def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **dec
     from service.client import ApiError
 
     try:
-        dataset = client.create_dataset(file, schema, **declaration)
+        with upload_bar() as report:
+            dataset = client.create_dataset(file, schema, **declaration, on_progress=report)
     except ApiError as error:
         known = error.values.get("dataset_id")
         if error.code != "duplicate_rows" or known is None:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from service.datasets.arrow_text import cells_are
 from service.datasets.cells import DAY_MICROSECONDS, Cells
+from service.datasets.columns import cells_are
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from service.datasets.columns import Column
     from service.datasets.table_schema import FieldSchema
 
 DTYPES: dict[str, pl.DataType] = {
-    "string": pl.String(),
     "integer": pl.Int64(),
     "number": pl.Float64(),
     "boolean": pl.Boolean(),
@@ -36,6 +36,7 @@ class ColumnReader:
         self._missing_values = tuple(missing_values)
         self._low, self._high = _range(field)
         self._spellings = _spellings(field)
+        self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.constraints.enum or ()])
         self.missing = 0
         self.wrong_type = 0
         self.not_finite = 0
@@ -43,22 +44,27 @@ class ColumnReader:
         self.run_on = 0
         self.out_of_range = 0
 
-    def read(self, cells: Cells) -> pl.Series:
-        """The chunk in the declared type; null for missing and for what was counted as unusable."""
+    def read(self, column: Column) -> pl.Series:
+        """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
+
+        Text becomes an Enum of the declared categories.
+        """
+        cells = column.cells
         absent = cells.missing(self._missing_values)
-        self.missing += int(absent.sum())
+        self.missing += column.count(absent)
         values, usable = self._meaning(cells, absent)
         refused = ~usable & ~absent
         if refused.any():
-            not_finite = self._not_finite(cells, refused)
+            not_finite = self._not_finite(column, refused)
             self.not_finite += not_finite
-            self.wrong_type += int(refused.sum()) - not_finite
+            self.wrong_type += column.count(refused) - not_finite
         values = _null_where(values, absent | refused)
         if self.field.constraints.enum is not None:
-            values = self._declared_only(values, absent | refused)
+            values = self._declared_only(column, values, absent | refused)
         if self._low is not None:
-            self.out_of_range += int(((values < self._low) | (values > self._high)).sum())
-        return values.cast(DTYPES[self.field.type]).alias(self.field.name)
+            outside = (values < self._low) | (values > self._high)
+            self.out_of_range += column.count(outside.fill_null(value=False))
+        return column.spread(values.cast(self._dtype)).alias(self.field.name)
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""
@@ -112,13 +118,13 @@ class ColumnReader:
             return moment, moment.is_not_null()
         return moment // DAY_MICROSECONDS, (moment % DAY_MICROSECONDS == 0).fill_null(value=False)
 
-    def _not_finite(self, cells: Cells, refused: pl.Series) -> int:
+    def _not_finite(self, column: Column, refused: pl.Series) -> int:
         if self.field.type not in {"integer", "number"}:
             return 0
-        number = cells.number
-        return int((refused & number.is_not_null() & ~number.is_finite()).sum())
+        number = column.cells.number
+        return column.count(refused & ~number.is_finite().fill_null(value=True))
 
-    def _declared_only(self, values: pl.Series, absent: pl.Series) -> pl.Series:
+    def _declared_only(self, column: Column, values: pl.Series, absent: pl.Series) -> pl.Series:
         if self.field.type == "string":
             declared = values.replace_strict(self._spellings, default=None, return_dtype=pl.String)
             if declared.null_count() > int(absent.sum()):
@@ -130,15 +136,15 @@ class ColumnReader:
             known = values.is_in(list(self._spellings.values())).fill_null(value=True)
             declared = _null_where(values, ~known)
         undeclared = declared.is_null() & ~absent
-        self.undeclared += int(undeclared.sum())
+        self.undeclared += column.count(undeclared)
         if self.field.type == "string":
-            self.run_on += holding_line_ends(values.filter(undeclared))
+            self.run_on += column.count(undeclared & holding_line_ends(values))
         return declared
 
 
-def holding_line_ends(text: pl.Series) -> int:
-    """Cells with a line end. An unclosed quote swallows rows into one such cell, and they must not vanish silently."""
-    return int(text.str.contains(r"[\r\n]").sum())
+def holding_line_ends(text: pl.Series) -> pl.Series:
+    """Mask of cells with a line end. An unclosed quote swallows rows into one such cell; they must not vanish unseen."""
+    return text.str.contains(r"[\r\n]").fill_null(value=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,14 @@
-"""Write the canonical Parquet file: rows as uploaded, or grouped by privacy unit through buckets on disk."""
+"""Write the canonical Parquet file: rows as uploaded, or grouped by privacy unit through buckets on disk.
+
+Text is written from Enums of the declared categories, and read back as plain text: the file names no Arrow types.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +16,10 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from service.datasets.fingerprint import Blocks
+
 UNIT_COLUMN = "__unit__"
-_UNIT_KEY = "__unit_key__"
+_LOW, _HIGH = "__unit_low__", "__unit_high__"
 _GROUP_ROWS = 131_072
 _GROUP_BYTES = 32 * 1024 * 1024
 _BUCKET_BYTES = 128 * 1024 * 1024
@@ -20,7 +27,7 @@ _MAX_BUCKETS = 256
 
 
 class RowGroupWriter:
-    """Collects chunks into row groups of bounded size."""
+    """Collects chunks into row groups of bounded size; one thread of its own packs the last while the next is read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -28,11 +35,14 @@ class RowGroupWriter:
         self._held_rows = 0
         self._held_bytes = 0
         self._file: pq.ParquetWriter | None = None
+        self._thread = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
         if self._file is not None:
             self._file.close()
 
@@ -44,19 +54,29 @@ class RowGroupWriter:
             self.flush()
 
     def flush(self) -> None:
-        if not self._held:
-            return
-        table = pl.concat(self._held).to_arrow(compat_level=pl.CompatLevel.oldest())
+        """Hand what is held to the thread, once it is done with the group before."""
+        self.wait()
+        if self._held:
+            self._writing = self._thread.submit(self._pack, self._held)
+            self._held, self._held_rows, self._held_bytes = [], 0, 0
+
+    def wait(self) -> None:
+        """Until everything handed over is written; raises what went wrong."""
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+
+    def _pack(self, frames: list[pl.DataFrame]) -> None:
+        table = pl.concat(frames, rechunk=True).to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._file is None:
-            self._file = pq.ParquetWriter(self._path, table.schema, compression="zstd")
+            self._file = pq.ParquetWriter(self._path, table.schema, compression="zstd", store_schema=False)
         self._file.write_table(table, row_group_size=_GROUP_ROWS)
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
 
 
 class CanonicalWriter(Protocol):
     """Takes the table's chunks; `finish` closes the file and returns what is known about the units."""
 
-    def add(self, frame: pl.DataFrame, unit_keys: pl.Series | None) -> None: ...
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None: ...
 
     def finish(self) -> Units: ...
 
@@ -76,20 +96,23 @@ class RowUnits:
         self._writer = RowGroupWriter(path)
         self._rows = 0
 
-    def add(self, frame: pl.DataFrame, unit_keys: pl.Series | None) -> None:  # noqa: ARG002 - same signature
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:  # noqa: ARG002 - same signature
         self._writer.write(frame)
         self._rows += frame.height
 
     def finish(self) -> Units:
         with self._writer as writer:
             writer.flush()
+            writer.wait()
         return Units(self._rows)
 
 
 class ColumnUnits:
-    """Rows of one unit side by side, with a dense code, without holding the table in memory.
+    """Rows of one unit side by side, with a dense code, without holding the table or its units in memory.
 
-    Chunks are dealt into buckets on disk by a hash of the unit; one bucket at a time is then sorted and numbered on.
+    A unit is known by its block of the fingerprint (`fingerprint.py`): 128 pseudorandom bits, different for different
+    units but for a chance of 2^-75 among 10^8 of them. Chunks are dealt into buckets on disk by the low bits; one
+    bucket at a time is then sorted and numbered on.
     """
 
     def __init__(self, path: Path, workdir: Path, *, expected_bytes: int, max_rows_per_unit: int) -> None:
@@ -98,39 +121,46 @@ class ColumnUnits:
         buckets = min(_MAX_BUCKETS, 1 + expected_bytes // _BUCKET_BYTES)
         self._paths = [workdir / f"bucket-{number}.arrow" for number in range(buckets)]
         self._streams: list[Any] = [None] * buckets
+        self._schema: pl.Schema | None = None
 
-    def add(self, frame: pl.DataFrame, unit_keys: pl.Series | None) -> None:
-        if unit_keys is None:
-            raise ValueError("a table with a privacy unit needs unit keys")
-        frame = frame.with_columns(unit_keys.alias(_UNIT_KEY))
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:
+        if units is None:
+            raise ValueError("a table with a privacy unit needs the rows' units")
+        self._schema = frame.schema
+        frame = frame.with_columns(
+            pl.col(pl.Enum).to_physical(), pl.Series(_LOW, units[:, 0]), pl.Series(_HIGH, units[:, 1])
+        )
         if len(self._paths) == 1:
             self._append(0, frame)
             return
-        bucket = unit_keys.hash(seed=0) % len(self._paths)  # only has to be stable within this process
-        for (number,), part in (
-            frame.with_columns(bucket.alias("__bucket__"))
-            .partition_by("__bucket__", as_dict=True, include_key=False, maintain_order=True)
-            .items()
-        ):
-            self._append(int(number), part)
+        bucket = (units[:, 0] % np.uint64(len(self._paths))).astype(np.uint32)
+        frame = frame[np.argsort(bucket, kind="stable").astype(np.uint32)]
+        stop = 0
+        for number, rows in enumerate(np.bincount(bucket, minlength=len(self._paths)).tolist()):
+            start, stop = stop, stop + rows
+            if rows:
+                self._append(number, frame[start:stop])
 
     def finish(self) -> Units:
         count = over_maximum = 0
         with RowGroupWriter(self._path) as writer:
             for path, stream in zip(self._paths, self._streams, strict=True):
-                if stream is None:
+                if stream is None or self._schema is None:
                     continue
                 stream.close()
-                bucket = pl.read_ipc_stream(path).sort(_UNIT_KEY, maintain_order=True)
+                bucket = pl.read_ipc_stream(path)
                 path.unlink()
-                codes = bucket[_UNIT_KEY].rle_id().cast(pl.Int64) + count
-                sizes = bucket[_UNIT_KEY].rle().struct.field("len")
+                bucket = bucket.sort(_LOW, _HIGH, maintain_order=True)
+                units = bucket.select(pl.struct(_LOW, _HIGH).rle_id().cast(pl.Int64)).to_series()
+                sizes = np.bincount(units.to_numpy())
+                columns = [_restored(bucket[name], dtype) for name, dtype in self._schema.items()]
+                bucket = pl.DataFrame([*columns, (units + count).alias(UNIT_COLUMN)])
                 count += len(sizes)
                 over_maximum += int((sizes > self._max_rows_per_unit).sum())
-                bucket = bucket.drop(_UNIT_KEY).with_columns(codes.alias(UNIT_COLUMN))
                 for part in bucket.iter_slices(_GROUP_ROWS):
                     writer.write(part)
             writer.flush()
+            writer.wait()
         return Units(count, over_maximum)
 
     def _append(self, number: int, frame: pl.DataFrame) -> None:
@@ -138,3 +168,10 @@ class ColumnUnits:
         if self._streams[number] is None:
             self._streams[number] = pa.ipc.new_stream(self._paths[number], table.schema)
         self._streams[number].write_table(table)
+
+
+def _restored(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """The column as it was before its categories were dealt out as codes."""
+    if not isinstance(dtype, pl.Enum):
+        return column
+    return pl.Series(dtype.categories, dtype=dtype).gather(column).alias(column.name)

@@ -1,22 +1,30 @@
 """What the text of a cell means: a whole number, a number, a moment, or only text. One grammar for every column.
 
 The meaning does not depend on the declared schema; the schema then says which meaning is wanted (`canonical.py`), and
-the fingerprint takes whichever there is (`fingerprint.py`).
+the fingerprint takes whichever there is (`fingerprint.py`). Columns that a Parquet file already holds as numbers or
+moments mean what their text would mean, without being written out and read again.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 DAY_MICROSECONDS = 86_400_000_000
+USUALLY_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
+"""Spellings (any case) of a missing value that are one for the fingerprint, whatever the schema declares."""
+
+_TICKS = {"day": Fraction(DAY_MICROSECONDS), "ms": Fraction(1_000), "us": Fraction(1), "ns": Fraction(1, 1_000)}
+_FOUR_DIGIT_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Microseconds of the years 1 to 9999, first and last."""
+
 _MOMENT = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
@@ -25,21 +33,34 @@ _MOMENT = (
 
 
 class Cells:
-    """One column of one chunk. Surrounding spaces are not part of a value."""
+    """Cells of one column, as text. Surrounding spaces are not part of a value."""
 
     def __init__(self, raw: pl.Series) -> None:
-        self.raw = raw
-        self.text = raw.str.strip_chars(" \t")
+        self._raw = raw
+
+    @cached_property
+    def raw(self) -> pl.Series:
+        """The text as it came; null where there is no value."""
+        return self._raw.cast(pl.String)
+
+    @cached_property
+    def text(self) -> pl.Series:
+        return self.raw.str.strip_chars(" \t")
 
     def missing(self, markers: Collection[str]) -> pl.Series:
         """Boolean mask of the cells without a value. A marker that is a number, like -999, means any spelling of it."""
-        absent = self.text.is_null()
+        absent = self._raw.is_null()
         for marker in {marker.strip(" \t") for marker in markers}:
-            absent = absent | (self.text == marker).fill_null(value=False)
+            absent = absent | self._spelled(marker)
             number = _finite(marker)
             if number is not None:
                 absent = absent | (self.number == number).fill_null(value=False)
         return absent
+
+    @property
+    def usually_missing(self) -> pl.Series:
+        """Boolean mask of the cells that everybody would call missing."""
+        return self.text.str.to_lowercase().is_in(list(USUALLY_MISSING)).fill_null(value=True)
 
     @cached_property
     def number(self) -> pl.Series:
@@ -52,51 +73,110 @@ class Cells:
         plain = self.text.cast(pl.Int64, strict=False)
         if plain.null_count() == self.text.null_count():
             return plain
-        number = self.number
-        return plain.fill_null(
-            _where(number.is_finite() & (number == number.floor()), number).cast(pl.Int64, strict=False)
-        )
+        return plain.fill_null(_whole(self.number))
 
     @cached_property
     def moment(self) -> pl.Series:
         """Int64 microseconds since 1970-01-01 UTC; null where the text is not an ISO 8601 date or datetime."""
         looks = self.text.str.contains(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]|$)").fill_null(value=False)
         if not looks.any():
-            return pl.Series(self.text.name, [None], dtype=pl.Int64).new_from_index(0, len(self.text))
+            return _nothing(self.text, pl.Int64())
         return _moments(_where(looks, self.text))
-
-    def canonical(self, missing: pl.Series) -> pl.Series:
-        """One spelling per meaning, never null: "" missing, digits a whole number, f… a float, t… a moment, s… text.
-
-        Floats are spelled by their IEEE 754 bits, so no library's float formatting is involved. true and false are
-        1 and 0, because that is how a boolean may also be written.
-        """
-        whole = self.whole
-        if whole.null_count() == 0:
-            spelled = whole.cast(pl.String)
-            return _where(~missing, spelled).fill_null("") if missing.any() else spelled
-        spelled = whole.cast(pl.String)
-        left = whole.is_null() & ~missing
-        if left.any():
-            number = self.number
-            fraction = left & number.is_finite().fill_null(value=False)
-            if fraction.any():
-                spelled = spelled.fill_null("f" + _where(fraction, _bits(number)).cast(pl.String))
-                left = left & ~fraction
-        if left.any():
-            spelled = spelled.fill_null("t" + self.moment.cast(pl.String))
-            spelled = spelled.fill_null(_booleans(self.text).cast(pl.Int8).cast(pl.String))
-            spelled = spelled.fill_null("s" + self.text)
-        return _where(~missing, spelled).fill_null("")
 
     @cached_property
     def boolean(self) -> pl.Series:
         """Boolean; true/false in any case, or 1/0."""
-        named = _booleans(self.text)
+        named = self.word
         if named.null_count() == 0:
             return named
         whole = self.whole
         return named.fill_null(_where(whole.is_between(0, 1), whole).cast(pl.Boolean))
+
+    @cached_property
+    def word(self) -> pl.Series:
+        """Boolean; true/false in any case, and nothing else."""
+        words = {"true": True, "false": False}
+        return self.text.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
+
+    def _spelled(self, marker: str) -> pl.Series:
+        return (self.text == marker).fill_null(value=False)
+
+
+class _TypedCells(Cells):
+    """Cells that are not text. Their text is made only where a column of text is wanted."""
+
+    @property
+    def usually_missing(self) -> pl.Series:
+        return self._raw.is_null()
+
+    @cached_property
+    def word(self) -> pl.Series:
+        return _nothing(self._raw, pl.Boolean())
+
+    @cached_property
+    def moment(self) -> pl.Series:
+        return _nothing(self._raw, pl.Int64())
+
+    def _spelled(self, marker: str) -> pl.Series:  # noqa: ARG002 - a marker that is a number is compared as one
+        return _nothing(self._raw, pl.Boolean()).fill_null(value=False)
+
+
+class WholeCells(_TypedCells):
+    """Integers of at most 64 bits with sign."""
+
+    @cached_property
+    def number(self) -> pl.Series:
+        return self._raw.cast(pl.Float64)
+
+    @cached_property
+    def whole(self) -> pl.Series:
+        return self._raw.cast(pl.Int64)
+
+
+class NumberCells(_TypedCells):
+    """Float64, all finite: others have words for a text, and markers may be among them."""
+
+    @cached_property
+    def number(self) -> pl.Series:
+        return self._raw
+
+    @cached_property
+    def whole(self) -> pl.Series:
+        return _whole(self._raw)
+
+
+class MomentCells(_TypedCells):
+    """Dates and datetimes without a zone. Years of other than four digits are no moment: ISO 8601 cannot spell them."""
+
+    def __init__(self, raw: pl.Series) -> None:
+        super().__init__(raw)
+        tick = _TICKS[str(getattr(raw.dtype, "time_unit", "day"))]  # in microseconds
+        first, last = (min(max(int(moment / tick), -(2**63)), 2**63 - 1) for moment in _FOUR_DIGIT_YEARS)
+        self._ticks = raw.cast(pl.Int64)
+        self._fits = self._ticks.is_between(first, last).fill_null(value=False)
+        fitting = _where(self._fits, self._ticks)  # before they are scaled, which could overflow
+        self._moment = fitting * tick.numerator // tick.denominator
+
+    @cached_property
+    def raw(self) -> pl.Series:
+        return _where(self._fits, self._raw).cast(pl.String).fill_null(self._ticks.cast(pl.String))
+
+    @cached_property
+    def number(self) -> pl.Series:
+        return _nothing(self._raw, pl.Float64())
+
+    @cached_property
+    def whole(self) -> pl.Series:
+        return _nothing(self._raw, pl.Int64())
+
+    @cached_property
+    def moment(self) -> pl.Series:
+        return self._moment
+
+    def _spelled(self, marker: str) -> pl.Series:
+        if not marker:
+            return super()._spelled(marker)
+        return (self.text == marker).fill_null(value=False)
 
 
 def _finite(text: str) -> float | None:
@@ -107,14 +187,12 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _booleans(text: pl.Series) -> pl.Series:
-    words = {"true": True, "false": False}
-    return text.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
+def _whole(number: pl.Series) -> pl.Series:
+    return _where(number.is_finite() & (number == number.floor()), number).cast(pl.Int64, strict=False)
 
 
-def _bits(number: pl.Series) -> pl.Series:
-    floats = number.fill_null(0.0).to_numpy()
-    return pl.Series(number.name, np.ascontiguousarray(floats).view(np.int64))
+def _nothing(like: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return pl.Series(like.name, [None], dtype=dtype).new_from_index(0, len(like))
 
 
 def _where(mask: pl.Series, values: pl.Series) -> pl.Series:

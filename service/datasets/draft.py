@@ -10,7 +10,7 @@ import datetime as dt
 import math
 from typing import TYPE_CHECKING, Any
 
-from service.datasets.cells import DAY_MICROSECONDS, Cells
+from service.datasets.cells import DAY_MICROSECONDS
 from service.datasets.limits import IngestLimits
 from service.datasets.reading import check_unique, open_table
 from service.datasets.table_schema import MAX_CATEGORIES
@@ -19,6 +19,7 @@ from service.errors import InvalidFile
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from service.datasets.columns import Column
 
 _MARKERS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
 _FEW_NUMBERS = 20
@@ -45,9 +46,10 @@ def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, An
     columns = {name: _Observed(name) for name in table.names}
     rows = 0
     for chunk in table.chunks():
-        rows += chunk.height
-        for column in chunk:
-            columns[column.name].add(Cells(column))
+        found = [make() for make in chunk.columns.values()]
+        rows += found[0].rows
+        for column in found:
+            columns[column.name].add(column)
     fields, left_out = [], []
     for observed in columns.values():
         field = observed.field(rows)
@@ -73,23 +75,25 @@ class _Observed:
         self._number_extent: tuple[float, float] | None = None
         self._moment_extent: tuple[int, int] | None = None
 
-    def add(self, cells: Cells) -> None:
+    def add(self, column: Column) -> None:
+        cells = column.cells
         missing = cells.missing(_MARKERS)
         kept = ~missing
         self.markers.update(cells.text.filter(missing).drop_nulls().unique().to_list())
-        self._cells += int(kept.sum())
-        self._missing += int(missing.sum())
+        self._cells += column.count(kept)
+        self._missing += column.count(missing)
         if self._texts is not None:
             self._texts.update(cells.text.filter(kept).unique().to_list())
             if len(self._texts) > MAX_CATEGORIES:
                 self._texts = None
-        number = cells.number.filter(kept & cells.number.is_finite().fill_null(value=False))
-        moment = cells.moment.filter(kept).drop_nulls()
-        self._whole += int(cells.whole.filter(kept).is_not_null().sum())
-        self._number += len(number)
-        self._moment += len(moment)
-        self._date += int((moment % DAY_MICROSECONDS == 0).sum())
-        self._word += int(cells.text.filter(kept).str.to_lowercase().is_in(["true", "false"]).sum())
+        is_number = kept & cells.number.is_finite().fill_null(value=False)
+        is_moment = kept & cells.moment.is_not_null()
+        self._whole += column.count(kept & cells.whole.is_not_null())
+        self._number += column.count(is_number)
+        self._moment += column.count(is_moment)
+        self._date += column.count(is_moment & (cells.moment % DAY_MICROSECONDS == 0).fill_null(value=False))
+        self._word += column.count(kept & cells.word.is_not_null())
+        number, moment = cells.number.filter(is_number), cells.moment.filter(is_moment)
         if len(number):
             self._number_extent = _widen(self._number_extent, float(number.min()), float(number.max()))  # type: ignore[arg-type]  # not empty
         if len(moment):

@@ -3,40 +3,76 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import AsyncExitStack
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
-from starlette.concurrency import run_in_threadpool
 
 from service.datasets import service
-from service.datasets.schemas import BudgetReply, DatasetList, DatasetReply, LedgerReply, NewDatasetReply
+from service.datasets.schemas import (
+    BudgetReply,
+    DatasetChange,
+    DatasetList,
+    DatasetReply,
+    LedgerReply,
+    NewDatasetReply,
+)
+from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
 from service.dependencies import ContextOf, Owner, Reader
-from service.uploads import TABLE_PROPERTIES, multipart_body, receive_upload
+from service.errors import DuplicateRows, Gone, InvalidFile, InvalidSchema, NotPostponable
+from service.http_errors import problems
+from service.quick import QuickRoute
+from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=QuickRoute)
 
 
 @router.post(
     "",
     status_code=status.HTTP_201_CREATED,
+    response_model=NewDatasetReply,
+    responses={
+        200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
+        **problems(InvalidSchema, InvalidFile, DuplicateRows),
+    },
     openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
 )
-async def create_dataset(request: Request, response: Response, context: ContextOf, principal: Owner) -> NewDatasetReply:
+async def create_dataset(
+    request: Request, response: Response, context: ContextOf, principal: Owner
+) -> NewDatasetReply | UploadEvents:
     """Upload a table with its declared schema and give it a privacy budget, once.
 
     The file is checked whole against the schema before anything is kept. The notices of the reply are for the owner:
     they count values outside the declared domain.
+
+    With `Accept: text/event-stream`, `progress` events say what share of the file has been read; the last event is
+    `dataset` with the usual reply, or `problem`.
     """
-    allowed = set(TABLE_PROPERTIES)
-    async with receive_upload(request, allowed=allowed, scratch_dir=context.settings.scratch_dir) as upload:
+    async with AsyncExitStack() as stack:
+        receiving = receive_upload(request, allowed=set(TABLE_PROPERTIES), scratch_dir=context.settings.scratch_dir)
+        upload = await stack.enter_async_context(receiving)
         declaration = service.parse_declaration(
             schema=upload.required("schema"),
             budget=upload.required("budget"),
             name=upload.fields.get("name"),
             privacy_unit=upload.fields.get("privacy_unit"),
+            rows_expire_at=upload.fields.get("rows_expire_at"),
         )
-        dataset, notices = await run_in_threadpool(service.create, context, principal, upload.path, declaration)
-    response.headers["Location"] = f"/v1/datasets/{dataset.id}"
-    return NewDatasetReply.with_notices(dataset, notices)
+
+        def create(report: Report) -> NewDatasetReply:
+            report(0.0)  # whoever hung up while others were served is not read at all
+            dataset, notices = service.create(context, principal, upload.path, declaration, report)
+            return NewDatasetReply.with_notices(dataset, notices)
+
+        async def work(report: Report) -> dict[str, Any]:
+            made = await in_turn(request, create, report)
+            return made.model_dump(mode="json", by_alias=True)
+
+        if MEDIA_TYPE in request.headers.get("accept", ""):
+            return UploadEvents(work, stack.pop_all())
+        reply = await in_turn(request, create, lambda _: None)
+    response.headers["Location"] = f"/v1/datasets/{reply.id}"
+    return reply
 
 
 @router.get("")
@@ -49,6 +85,12 @@ def list_datasets(context: ContextOf, principal: Reader) -> DatasetList:
 def read_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> DatasetReply:
     """One dataset: its declaration and its promise, nothing of its rows."""
     return DatasetReply.of(service.find(context, principal, dataset_id))
+
+
+@router.patch("/{dataset_id}", responses=problems(NotPostponable, Gone))
+def change_dataset(dataset_id: uuid.UUID, body: DatasetChange, context: ContextOf, principal: Owner) -> DatasetReply:
+    """Give the rows a deletion date, or an earlier one; from then on the dataset is as if erased."""
+    return DatasetReply.of(service.set_expiry(context, principal, dataset_id, body.rows_expire_at))
 
 
 @router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -12,6 +12,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +23,12 @@ from service.datasets.limits import IngestLimits
 from service.errors import InvalidFile, InvalidInput, TooLarge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from service.datasets.privacy_unit import PrivacyUnit
     from service.datasets.table_schema import TableSchema
+
+    Report = Callable[[float], None]
 
 __all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
 
@@ -50,8 +57,11 @@ def ingest_table(
     limits: IngestLimits,
     workdir: Path,
     fingerprint_key: bytes,
+    report: Report = lambda _: None,
 ) -> IngestedTable:
     """Check the file against the schema and write `workdir/canonical.parquet`, in the clear: encrypt it, then delete it.
+
+    `report` hears what share of the file has been read, a few times a second; when it raises, reading ends at once.
 
     Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
     """
@@ -67,7 +77,7 @@ def ingest_table(
         "fingerprint_key": fingerprint_key.hex(),
     }
     try:
-        table = _run_child(job, limits, workdir)
+        table = _run_child(job, limits, workdir, report)
     except BaseException:
         canonical_path.unlink(missing_ok=True)
         raise
@@ -95,7 +105,7 @@ def _check_unit(schema: TableSchema, privacy_unit: PrivacyUnit | None) -> None:
         )
 
 
-def _run_child(job: dict[str, Any], limits: IngestLimits, workdir: Path) -> dict[str, Any]:
+def _run_child(job: dict[str, Any], limits: IngestLimits, workdir: Path, report: Report) -> dict[str, Any]:
     child = subprocess.Popen(  # our own module, no shell, nothing of the upload on the command line
         [sys.executable, "-m", "service.datasets.ingest_child"],
         stdin=subprocess.PIPE,
@@ -105,24 +115,43 @@ def _run_child(job: dict[str, Any], limits: IngestLimits, workdir: Path) -> dict
         cwd=workdir,
         start_new_session=True,  # Ctrl-C stops the service in order; the child is stopped by its parent
     )
+    began = time.monotonic()
+    late = threading.Timer(limits.seconds, child.kill)
+    late.start()
     try:
-        output, _ = child.communicate(json.dumps(job).encode(), timeout=limits.seconds)
-    except subprocess.TimeoutExpired:
-        raise _too_slow(limits) from None
+        answer = _converse(child, json.dumps(job).encode(), report)
     finally:
-        if child.poll() is None:
-            child.kill()
-        child.wait()
-    return _answer(output, child.returncode, limits)
+        late.cancel()
+        child.kill()
+        status = child.wait()
+    if not answer and time.monotonic() - began >= limits.seconds:
+        raise _too_slow(limits)
+    return _answer(answer, status, limits)
 
 
-def _answer(output: bytes, status: int, limits: IngestLimits) -> dict[str, Any]:
+def _converse(child: subprocess.Popen[bytes], job: bytes, report: Report) -> dict[str, Any]:
+    """Hand the job over and pass reports on; the last document, or an empty one if the child ended without."""
+    if child.stdin is None or child.stdout is None:
+        raise RuntimeError("the child was started without pipes")
+    with child.stdin, suppress(BrokenPipeError):
+        child.stdin.write(job)
+    with child.stdout as lines, suppress(ValueError):  # a line cut off when the child was killed
+        for line in lines:
+            said: dict[str, Any] = json.loads(line)
+            if "share" not in said:
+                child.wait()
+                return said
+            report(said["share"])
+    child.wait()
+    return {}
+
+
+def _answer(answer: dict[str, Any], status: int, limits: IngestLimits) -> dict[str, Any]:
     if status == -signal.SIGXCPU:
         raise _too_slow(limits)
-    if status != 0 or not output:
+    if status != 0 or not answer:
         _log.warning("the reading process ended with status %s", status)
         raise TooLarge(_TOO_HARD, limit_bytes=limits.memory_bytes)
-    answer = json.loads(output)
     if "table" in answer:
         table: dict[str, Any] = answer["table"]
         return table

@@ -1,7 +1,7 @@
 """The child process that touches an uploaded file: limits first, then read, check, and write the canonical table.
 
-Run as `python -m service.datasets.ingest_child`; takes one JSON document on standard input and answers with one on
-standard output. It has no network address, no database and no secret but the fingerprint key.
+Run as `python -m service.datasets.ingest_child`; takes one JSON document on standard input. On standard output it says, one
+document a line, how much of the file it has read, and last the answer. It has no network address, no database and no secret but the fingerprint key.
 """
 
 from __future__ import annotations
@@ -11,25 +11,32 @@ import os
 import resource
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from service.datasets.arrow_text import cells_are
 from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
-from service.datasets.cells import Cells
-from service.datasets.fingerprint import Fingerprint
+from service.datasets.columns import Chunk, Column, cells_are
+from service.datasets.fingerprint import Blocks, Fingerprint
 from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.reading import check_names, open_table
 from service.datasets.table_schema import TableSchema
 from service.errors import ImprimaturError, InvalidFile, TooLarge
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 _STATM = Path("/proc/self/statm")
+_REPORT_SECONDS = 0.25
+_THREADS = 3
+"""Two read columns, which are independent, and one parses the next chunk; the libraries let go of the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +65,44 @@ class Job:
         )
 
 
-def read_table(job: Job) -> dict[str, Any]:
-    """Read the whole file once; the canonical file is written on the way and only counts if nothing was wrong."""
+class _Read(NamedTuple):
+    """One column of one chunk: what it is in the fingerprint, and its values if it is a field of the schema."""
+
+    column: Column
+    blocks: Blocks
+    values: pl.Series | None
+
+
+def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
+    """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     table = open_table(job.path, job.limits)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
-    readers = [ColumnReader(field, job.schema.missing_values) for field in job.schema.fields]
-    fingerprint = Fingerprint(job.fingerprint_key, job.schema.missing_values)
+    readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
+    fingerprint = Fingerprint(job.fingerprint_key, table.names, job.schema.missing_values)
     missing_units = run_on_units = 0
-    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch:
-        writer = _writer(job, Path(scratch))
-        for chunk in table.chunks():
-            columns = {column.name: Cells(column) for column in chunk}
-            fingerprint.add(columns)
+
+    def read(make: Callable[[], Column]) -> _Read:
+        column = make()
+        reader = readers.get(column.name)
+        return _Read(column, fingerprint.blocks(column), None if reader is None else reader.read(column))
+
+    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
+        writer = _writer(job, Path(scratch), table.expected_bytes)
+        for chunk in _ahead(table.chunks(), threads):
+            done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
+            fingerprint.add({name: found.blocks for name, found in done.items()})
             if fingerprint.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
-            frame = _frame(readers, columns)
-            unit_keys = None
+            frame = pl.DataFrame([done[name].values for name in job.schema.names])
+            unit_blocks = None
             if unit is not None:
-                missing = columns[unit.column].missing(("", *job.schema.missing_values))
-                missing_units += int(missing.sum())
-                run_on_units += holding_line_ends(columns[unit.column].text)
-                unit_keys = columns[unit.column].canonical(missing)
-            writer.add(frame, unit_keys)
-        problems = [problem for reader in readers for problem in reader.problems()]
+                column, unit_blocks = done[unit.column].column, done[unit.column].blocks
+                missing_units += column.count(column.cells.missing(("", *job.schema.missing_values)))
+                run_on_units += column.count(holding_line_ends(column.cells.text))
+            writer.add(frame, unit_blocks)
+            report(chunk.share)
+        problems = [problem for reader in readers.values() for problem in reader.problems()]
         if unit is not None and missing_units:
             what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
             problems.insert(0, Problem(unit.column, missing_units, what))
@@ -93,7 +114,7 @@ def read_table(job: Job) -> dict[str, Any]:
     if units.count < 2:
         what = "rows" if unit is None else "privacy units"
         raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
-    notices = [notice for reader in readers for notice in reader.notices()]
+    notices = [notice for reader in readers.values() for notice in reader.notices()]
     if unit is not None and units.over_maximum:
         notices.append(
             f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
@@ -105,6 +126,14 @@ def read_table(job: Job) -> dict[str, Any]:
         "fingerprint": fingerprint.digest().hex(),
         "notices": notices,
     }
+
+
+def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chunk]:
+    """The next chunk is parsed while this one is read."""
+    coming = threads.submit(next, chunks, None)
+    while (chunk := coming.result()) is not None:
+        coming = threads.submit(next, chunks, None)
+        yield chunk
 
 
 def limit_resources(limits: IngestLimits) -> None:
@@ -128,29 +157,42 @@ def main() -> None:
     try:
         job = Job.from_json(json.loads(sys.stdin.buffer.read()))
         limit_resources(job.limits)
-        answer = {"table": read_table(job)}
+        answer = {"table": read_table(job, _Reports())}
     except ImprimaturError as error:
         answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
     except MemoryError:
         answer = {"error": {"code": "memory"}}
     except BaseException as error:  # noqa: BLE001 - a panic of a library is a BaseException, and its text may quote cells
         answer = {"error": {"code": "unexpected", "kind": type(error).__name__, "line": _own_line(error)}}
-    sys.stdout.write(json.dumps(answer))
+    _say(answer)
 
 
-def _frame(readers: list[ColumnReader], columns: dict[str, Cells]) -> pl.DataFrame:
-    return pl.DataFrame([reader.read(columns[reader.field.name]) for reader in readers])
-
-
-def _writer(job: Job, scratch: Path) -> CanonicalWriter:
+def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
     if job.privacy_unit is None:
         return RowUnits(job.canonical_path)
     return ColumnUnits(
         job.canonical_path,
         scratch,
-        expected_bytes=job.path.stat().st_size * 4,
+        expected_bytes=expected_bytes,
         max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
     )
+
+
+class _Reports:
+    """Says the share of the file that has been read, a few times a second."""
+
+    def __init__(self) -> None:
+        self._spoke = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() - self._spoke >= _REPORT_SECONDS:
+            _say({"share": share})
+            self._spoke = time.monotonic()
+
+
+def _say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
 
 
 def _own_line(error: BaseException) -> str:

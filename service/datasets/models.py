@@ -38,6 +38,7 @@ class Dataset(Base):
     wrapped_data_key: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
     erased_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    rows_expire_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
 
     @property
     def table_schema(self) -> TableSchema:
@@ -58,4 +59,6 @@ class Dataset(Base):
 
     @property
     def state(self) -> str:
-        return "ready" if self.erased_at is None else "erased"
+        """From their deletion date on nothing uses the rows, even before the sweep has destroyed them."""
+        expired = self.rows_expire_at is not None and self.rows_expire_at <= dt.datetime.now(dt.UTC)
+        return "erased" if self.erased_at is not None or expired else "ready"

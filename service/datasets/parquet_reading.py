@@ -1,4 +1,4 @@
-"""Parquet as chunks of text. Metadata can lie, so what really comes out is counted against the same limits."""
+"""Parquet as chunks of columns. Metadata can lie, so what really comes out is counted against the same limits."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.datasets.arrow_text import as_text, check_cells, is_supported
+from service.datasets.columns import Chunk, ColumnSource, chunk, is_supported
 from service.errors import InvalidFile, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import polars as pl
-
     from service.datasets.limits import IngestLimits
 
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 131_072
 _BATCH_CELLS = 2_000_000
 _METADATA_BYTES = 64 * 1024 * 1024
 _DAMAGED = "The file begins like Parquet but cannot be read; it is damaged, cut off or encrypted."
@@ -57,19 +55,19 @@ class ParquetTable:
                 )
         self._check_size(metadata.num_rows, unpacked)
         self.names = tuple(field.name.strip() for field in schema)
+        self.expected_bytes = metadata.num_rows * 8 * (len(self.names) + 2)
 
-    def chunks(self) -> Iterator[pl.DataFrame]:
+    def chunks(self) -> Iterator[Chunk]:
         batch_rows = max(256, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(self.names))))
         rows = unpacked = 0
+        sources = [ColumnSource(name, self._limits) for name in self.names]
         try:
             for batch in self._file.iter_batches(batch_size=batch_rows):
                 rows += batch.num_rows
                 unpacked += batch.nbytes
                 self._check_size(rows, unpacked)
                 _validate(batch)
-                frame = as_text(batch, self.names)
-                check_cells(frame, self._limits)
-                yield frame
+                yield chunk(sources, batch.columns, rows / max(1, self._file.metadata.num_rows))
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError):

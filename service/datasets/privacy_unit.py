@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from service.errors import InvalidInput
+from service.text import sentence_of
 
 MAX_ROWS_PER_UNIT = 10_000
 
@@ -34,4 +35,4 @@ def parse_privacy_unit(document: Any) -> PrivacyUnit:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["privacy_unit", *(str(part) for part in first["loc"])])
-        raise InvalidInput(f"{where}: {first['msg']}", where=where) from None
+        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None

@@ -1,6 +1,6 @@
-"""Open an uploaded table, CSV or Parquet by content, as chunks of text.
+"""Open an uploaded table, CSV or Parquet by content, as chunks of columns.
 
-A Parquet file is read as the CSV it could have been written as: both end as columns of text with one meaning per cell
+A Parquet file is read as the CSV it could have been written as: both end as columns with one meaning per cell
 (`cells.py`), so the same rows get the same fingerprint and the same canonical table whatever they came in.
 """
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import polars as pl
-
+    from service.datasets.columns import Chunk
     from service.datasets.limits import IngestLimits
 
 _NAMES_SHOWN = 5
@@ -37,11 +36,13 @@ _PACKED = {
 
 
 class Table(Protocol):
-    """An opened file: its column names, and its rows as chunks whose columns are all text (null: no value)."""
+    """An opened file: its column names, and its rows chunk by chunk."""
 
     names: tuple[str, ...]
+    expected_bytes: int
+    """About how much its values take in memory."""
 
-    def chunks(self) -> Iterator[pl.DataFrame]: ...
+    def chunks(self) -> Iterator[Chunk]: ...
 
 
 def open_table(path: Path, limits: IngestLimits) -> Table:

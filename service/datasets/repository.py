@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+import psycopg
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets.models import Dataset
 from service.errors import NotFound
+from service.privacy.filters import Budget
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -22,6 +25,40 @@ def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Datas
     return dataset
 
 
+ACCOUNT = """
+SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
+       b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted
+FROM datasets d JOIN balances b ON b.dataset_id = d.id
+WHERE d.id = %s AND d.tenant_id = %s
+"""
+
+
+class Account(NamedTuple):
+    """A dataset's promise and what has become of it."""
+
+    units: int
+    epsilon: float
+    delta: float
+    renyi_order: int
+    renyi_capacity: float
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
+
+
+def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Account:
+    """Read at every look at a budget; see `service.db.driver`."""
+    found = connection.execute(ACCOUNT, (dataset_id, tenant_id)).fetchone()
+    if found is None:
+        raise NotFound("no such dataset")
+    return Account(*found)
+
+
 def find_by_fingerprint(session: Session, fingerprint: bytes) -> Dataset | None:
     return session.scalars(select(Dataset).where(Dataset.fingerprint == fingerprint)).one_or_none()
 
@@ -30,6 +67,28 @@ def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
     return session.scalars(
         select(Dataset).where(Dataset.tenant_id == tenant_id).order_by(Dataset.created_at.desc())
     ).all()
+
+
+def list_expired(session: Session) -> Sequence[Dataset]:
+    """Datasets whose rows should be gone by now and are not."""
+    return session.scalars(
+        select(Dataset).where(Dataset.erased_at.is_(None), Dataset.rows_expire_at <= func.now())
+    ).all()
+
+
+def bring_expiry_forward(session: Session, dataset_id: uuid.UUID, rows_expire_at: dt.datetime) -> bool:
+    """Set the deletion date; False where an earlier one stands."""
+    changed = session.scalars(
+        update(Dataset)
+        .where(
+            Dataset.id == dataset_id,
+            or_(Dataset.rows_expire_at.is_(None), Dataset.rows_expire_at >= rows_expire_at),
+        )
+        .values(rows_expire_at=rows_expire_at)
+        .returning(Dataset.id)
+        .execution_options(synchronize_session=False)
+    )
+    return changed.one_or_none() is not None
 
 
 def mark_erased(session: Session, dataset_id: uuid.UUID) -> str | None:

@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.datasets.models import Dataset
 from service.privacy.orders import MAX_EPSILON
@@ -21,6 +21,14 @@ class BudgetRequest(BaseModel):
     delta: Annotated[float | None, Field(gt=0.0, lt=1.0)] = None
 
 
+class DatasetChange(BaseModel):
+    """What of a dataset may change after its upload: its rows may get a deletion date, or an earlier one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows_expire_at: AwareDatetime
+
+
 class DatasetReply(BaseModel):
     """What everybody in the tenant may know of a dataset: all of it declared or public."""
 
@@ -33,6 +41,7 @@ class DatasetReply(BaseModel):
     privacy_unit: dict[str, Any] | None
     state: Literal["ready", "erased"]
     created_at: dt.datetime
+    rows_expire_at: Annotated[dt.datetime | None, Field(description="When the rows and their key are destroyed.")]
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetReply:
@@ -102,11 +111,23 @@ class LedgerEntryReply(BaseModel):
     hash: str
 
 
+class LedgerBalanceReply(BaseModel):
+    """The balance at the moment of the entries: what they must add up to, how many they are, the last one's hash."""
+
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+    entry_count: int
+    head_hash: str
+
+
 class LedgerReply(BaseModel):
-    """All lines of a dataset, in order, and what a check of the chain and the balances found."""
+    """All lines of a dataset, in order, its balance, and what a check of both found."""
 
     dataset_id: uuid.UUID
     items: list[LedgerEntryReply]
+    balance: LedgerBalanceReply
     verified: bool
     faults: list[str]
 
@@ -122,4 +143,5 @@ def _fields(dataset: Dataset) -> dict[str, Any]:
         "privacy_unit": dataset.privacy_unit,
         "state": dataset.state,
         "created_at": dataset.created_at,
+        "rows_expire_at": dataset.rows_expire_at,
     }

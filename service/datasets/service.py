@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import datetime as dt
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from service.auth.service import Principal
+from service.audit import repository as audit_lines
+from service.audit import service as audit
+from service.auth.principal import Principal
 from service.context import Context
-from service.crypto import encrypt_file
+from service.crypto import encrypt, read_pieces
 from service.datasets import repository
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
@@ -25,22 +26,24 @@ from service.datasets.schemas import (
     Accounts,
     BudgetReply,
     BudgetRequest,
+    LedgerBalanceReply,
     LedgerEntryReply,
     LedgerReply,
     RenyiAccount,
     SimpleAccount,
 )
 from service.datasets.table_schema import TableSchema, parse_table_schema
-from service.errors import DuplicateRows, InvalidInput
+from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
-from service.ledger.models import Balance
+from service.ledger.chain import Amounts, verify_ledger
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import AutoOrder
+from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 DEFAULT_DELTA_FACTOR = 10
-MAX_NAME_LENGTH = 200
+FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +54,57 @@ class Declaration:
     schema: TableSchema
     budget: BudgetRequest
     privacy_unit: PrivacyUnit | None
+    rows_expire_at: dt.datetime | None
 
 
-def parse_declaration(*, schema: str, budget: str, name: str | None, privacy_unit: str | None) -> Declaration:
+def parse_declaration(
+    *, schema: str, budget: str, name: str | None, privacy_unit: str | None, rows_expire_at: str | None
+) -> Declaration:
     """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
     name = "dataset" if name is None else name.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
     try:
-        budget_request = BudgetRequest.model_validate(parse_json(budget, "budget"))
+        budget_request = BudgetRequest.model_validate(read_json(budget, "budget"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
-        raise InvalidInput(f"{where}: {first['msg']}", where=where) from None
-    table_schema = parse_table_schema(parse_json(schema, "schema"))
-    unit = None if privacy_unit is None else parse_privacy_unit(parse_json(privacy_unit, "privacy_unit"))
-    return Declaration(name, table_schema, budget_request, unit)
+        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
+    table_schema = parse_table_schema(read_json(schema, "schema"))
+    unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
+    return Declaration(name, table_schema, budget_request, unit, _parse_expiry(rows_expire_at))
 
 
-def parse_json(text: str, where: str) -> Any:
-    """A JSON form field; depth and size are bounded by the parser and the form."""
+def _parse_expiry(text: str | None) -> dt.datetime | None:
+    if text is None:
+        return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput(f"{where}: this is not JSON", where=where) from None
+        moment = TypeAdapter(AwareDatetime).validate_python(text.strip())
+    except ValidationError:
+        raise InvalidInput(
+            "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
+        ) from None
+    return _checked_expiry(moment)
 
 
-def create(context: Context, principal: Principal, upload: Path, declaration: Declaration) -> tuple[Dataset, list[str]]:
-    """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides."""
+def _checked_expiry(moment: dt.datetime) -> dt.datetime:
+    now = dt.datetime.now(dt.UTC)
+    if not now < moment <= now + FURTHEST_EXPIRY:
+        raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
+    return moment
+
+
+def create(
+    context: Context,
+    principal: Principal,
+    upload: Path,
+    declaration: Declaration,
+    report: Callable[[float], None] = lambda _: None,
+) -> tuple[Dataset, list[str]]:
+    """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides.
+
+    `report` hears the share of the file that has been read; if it raises, nothing is kept.
+    """
     settings = context.settings
     with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=settings.scratch_dir) as workdir:
         table = ingest_table(
@@ -92,11 +118,13 @@ def create(context: Context, principal: Principal, upload: Path, declaration: De
             ),
             workdir=Path(workdir),
             fingerprint_key=context.secrets.fingerprint_key,
+            report=report,
         )
         delta = declaration.budget.delta or 1.0 / (DEFAULT_DELTA_FACTOR * table.units)
         budget = open_budget(declaration.budget.epsilon, delta)
         _refuse_duplicate(context, principal, table.fingerprint)
-        return _keep(context, principal, declaration, table, budget, Path(workdir)), list(table.notices)
+        report(1.0)
+        return _keep(context, principal, declaration, table, budget), list(table.notices)
 
 
 def _keep(
@@ -105,14 +133,11 @@ def _keep(
     declaration: Declaration,
     table: IngestedTable,
     budget: Budget,
-    workdir: Path,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
-    encrypted = workdir / "rows.encrypted"
-    encrypt_file(table.canonical_path, encrypted, data_key)
     storage_key = f"datasets/{dataset_id}/rows"
-    context.storage.put(storage_key, encrypted)
+    context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
     try:
         with context.transaction() as session:
             session.execute(
@@ -130,9 +155,11 @@ def _keep(
                     fingerprint=table.fingerprint,
                     storage_key=storage_key,
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
+                    rows_expire_at=declaration.rows_expire_at,
                 )
             )
             ledger_repository.open_account(session, dataset_id)
+            audit.record(session, principal, "dataset", dataset_id)
             return repository.find(session, principal.tenant_id, dataset_id)
     except BaseException as error:
         context.storage.delete(storage_key)
@@ -166,46 +193,77 @@ def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None
     with context.transaction() as session:
         repository.find(session, principal.tenant_id, dataset_id)
         storage_key = repository.mark_erased(session, dataset_id)
+        audit.record(session, principal, "dataset", dataset_id)
     if storage_key is not None:
         context.storage.delete(storage_key)
 
 
+def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, moment: dt.datetime) -> Dataset:
+    """Give the rows a deletion date, or an earlier one. A promised date is never put off.
+
+    A release that has read the rows by then ends as it would have; one that has not is voided or fails as `erased`.
+    """
+    _checked_expiry(moment)
+    with context.transaction() as session:
+        if repository.find(session, principal.tenant_id, dataset_id).state == "erased":
+            raise Gone("the rows of this dataset are erased already")
+        if not repository.bring_expiry_forward(session, dataset_id, moment):
+            raise NotPostponable("these rows have an earlier deletion date, which cannot be put off")
+        audit.record(session, principal, "dataset", dataset_id)
+        session.expire_all()
+        return repository.find(session, principal.tenant_id, dataset_id)
+
+
+def erase_expired(context: Context) -> int:
+    """Destroy rows and keys whose deletion date has come; how many. Object by object, so that one cannot stop all."""
+    with context.transaction() as session:
+        expired = repository.list_expired(session)
+    for dataset in expired:
+        with context.transaction() as session:
+            storage_key = repository.mark_erased(session, dataset.id)
+            if storage_key is None:  # somebody else was quicker
+                continue
+            audit_lines.add(session, dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
+        context.storage.delete(storage_key)
+    return len(expired)
+
+
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
     """Both accounts as they stand, and what they still allow."""
-    with context.transaction() as session:
-        dataset = repository.find(session, principal.tenant_id, dataset_id)
-        balance = ledger_repository.read_balance(session, dataset_id)
-    left = ledger.Remaining.of(balance)
+    with context.driver() as connection:
+        account = repository.find_account(connection, principal.tenant_id, dataset_id)
+    left = ledger.Remaining.of(account)
     return BudgetReply(
-        epsilon=dataset.epsilon,
-        delta=dataset.delta,
+        epsilon=account.epsilon,
+        delta=account.delta,
         accounts=Accounts(
-            simple=SimpleAccount(posted=balance.simple_posted, pending=balance.simple_pending, remaining=left.simple),
+            simple=SimpleAccount(posted=account.simple_posted, pending=account.simple_pending, remaining=left.simple),
             renyi=RenyiAccount(
-                order=dataset.renyi_order,
-                posted=balance.renyi_posted,
-                pending=balance.renyi_pending,
+                order=account.renyi_order,
+                posted=account.renyi_posted,
+                pending=account.renyi_pending,
                 remaining=left.renyi,
             ),
         ),
         remaining_share=max(left.simple, left.renyi) / NANO,
-        epsilon_spent=_epsilon_spent(balance, dataset.budget),
+        epsilon_spent=_epsilon_spent(account, account.budget),
         largest_next_epsilon=largest_epsilon(
             AutoOrder(share="rest"),
-            units=dataset.units,
-            budget=dataset.budget,
+            units=account.units,
+            budget=account.budget,
             simple_left=left.simple,
-            renyi_left=left.renyi,
+            renyi_left=_rounded_down(left.renyi),
         ),
     )
 
 
 def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -> LedgerReply:
-    """All lines, and whether chain and balances agree."""
-    with context.transaction() as session:
+    """All lines, and whether chain and balances agree: one snapshot, which no writer waits for."""
+    with context.snapshot() as session:
         repository.find(session, principal.tenant_id, dataset_id)
-        faults = ledger.verify(session, dataset_id)
+        balance = ledger_repository.read_balance(session, dataset_id)
         entries = ledger_repository.entries_of_dataset(session, dataset_id)
+    faults = verify_ledger(entries, balance)
     items = [
         LedgerEntryReply(
             seq=e.seq,
@@ -219,10 +277,24 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         )
         for e in entries
     ]
-    return LedgerReply(dataset_id=dataset_id, items=items, verified=not faults, faults=faults)
+    shown = LedgerBalanceReply(
+        simple_pending=balance.simple_pending,
+        simple_posted=balance.simple_posted,
+        renyi_pending=balance.renyi_pending,
+        renyi_posted=balance.renyi_posted,
+        entry_count=balance.entry_count,
+        head_hash=bytes(balance.head_hash).hex(),
+    )
+    return LedgerReply(dataset_id=dataset_id, items=items, balance=shown, verified=not faults, faults=faults)
 
 
-def _epsilon_spent(balance: Balance, budget: Budget) -> float:
+def _rounded_down(amount: int, bits: int = 6) -> int:
+    """To its first bits. A second of arithmetic stands behind each amount, so amounts that hardly differ share one."""
+    spare = max(0, amount.bit_length() - bits)
+    return amount >> spare << spare
+
+
+def _epsilon_spent(balance: Amounts, budget: Budget) -> float:
     """Spent means reserved or charged. Each account proves an ε at its half of δ; the smaller one counts."""
     simple, renyi = balance.simple_pending + balance.simple_posted, balance.renyi_pending + balance.renyi_posted
     if simple == 0 and renyi == 0:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from service.errors import InvalidSchema
+from service.text import sentence_of
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -178,7 +179,7 @@ def parse_table_schema(document: Any) -> TableSchema:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "schema"
-        raise InvalidSchema(f"schema: {where}: {first['msg']}", where=where) from None
+        raise InvalidSchema(f"schema: {where}: {sentence_of(first)}", where=where) from None
 
 
 def _as_number(kind: str, value: Scalar) -> float:

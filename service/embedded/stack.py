@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DATABASE = "imprimatur"
 APPLICATION_ROLE = "imprimatur_app"
 READY_SECONDS = 120.0
-WORKER_STOP_SECONDS = 10.0
-"""A training step in flight is lost after this; its lease expires and the release is taken up again from its checkpoint."""
+WORKER_STOP_SECONDS = 20.0
+"""Ten for the training process to leave a checkpoint, and some to give its claim back; it takes one or two."""
 
 
 class EmbeddedStack:
@@ -161,6 +161,7 @@ class EmbeddedStack:
     def _python_programs(self) -> tuple[Program, ...]:
         api = (
             *("-m", "uvicorn", "service.app:create_app", "--factory", "--host", "127.0.0.1", "--port", str(self.port)),
+            *("--http", "service.http_protocol:ImpatientProtocol"),
             *("--timeout-graceful-shutdown", "3", "--no-access-log"),
         )
         worker = (

@@ -117,7 +117,9 @@ class Supervisor:
         while not self._stopping.wait(POLL_SECONDS):
             with self._lock:
                 for child in self._children:
-                    self._look_after(child, time.monotonic())
+                    # No room on the disk, no memory for a fork: looked after again at the next round.
+                    with suppress(OSError):
+                        self._look_after(child, time.monotonic())
 
     def _look_after(self, child: _Child, now: float) -> None:
         if child.process.poll() is None:
@@ -143,7 +145,10 @@ class Supervisor:
             }
             for child in self._children
         ]
-        self.pids_file.write_text(json.dumps(rows), encoding="utf-8")
+        unfinished = self.pids_file.with_suffix(".unfinished")
+        with suppress(OSError):  # on a full disk the old file stays, whole
+            unfinished.write_text(json.dumps(rows), encoding="utf-8")
+            unfinished.replace(self.pids_file)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -223,5 +228,5 @@ def _created(pid: int) -> float:
 
 
 def _note(program: Program, sentence: str) -> None:
-    with program.log.open("a", encoding="utf-8") as log:
+    with suppress(OSError), program.log.open("a", encoding="utf-8") as log:
         log.write(f"[supervisor] {program.name} {sentence}\n")

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,28 @@ class Entry(Protocol):
     def previous_hash(self) -> bytes: ...
     @property
     def hash(self) -> bytes: ...
+
+
+class Amounts(Protocol):
+    """Both accounts, in nano-shares: a row of the table, a part of a larger row, or parsed JSON."""
+
+    @property
+    def simple_pending(self) -> int: ...
+    @property
+    def simple_posted(self) -> int: ...
+    @property
+    def renyi_pending(self) -> int: ...
+    @property
+    def renyi_posted(self) -> int: ...
+
+
+class Head(Amounts, Protocol):
+    """What a balance says of its entries: their sums, their number, the last one's hash."""
+
+    @property
+    def entry_count(self) -> int: ...
+    @property
+    def head_hash(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +98,10 @@ def verify_chain(entries: Iterable[Entry]) -> list[str]:
     faults: list[str] = []
     previous, expected_seq = GENESIS, 1
     for entry in entries:
-        if entry.seq != expected_seq:
-            faults.append(f"entry {expected_seq} is missing or out of order (found {entry.seq})")
+        if entry.seq > expected_seq:
+            faults.append(f"{_entries(expected_seq, entry.seq - 1)} missing")
+        elif entry.seq < expected_seq:
+            faults.append(f"entry {entry.seq} is out of order: it comes after entry {expected_seq - 1}")
         if entry.previous_hash != previous:
             faults.append(f"entry {entry.seq} does not follow the entry before it")
         computed = entry_hash(
@@ -96,6 +120,24 @@ def verify_chain(entries: Iterable[Entry]) -> list[str]:
     return faults
 
 
+def verify_ledger(entries: Sequence[Entry], balance: Head) -> list[str]:
+    """Every fault of the chain, and every disagreement with the balance: its count, its head and its amounts."""
+    faults = verify_chain(entries)
+    last = entries[-1].seq if entries else 0
+    if balance.entry_count > last:
+        faults.append(f"{_entries(last + 1, balance.entry_count)} missing at the end")
+    elif balance.entry_count < last:
+        faults.append(f"{_entries(balance.entry_count + 1, last)} unknown to the balance")
+    elif bytes(balance.head_hash) != (bytes(entries[-1].hash) if entries else GENESIS):
+        faults.append(f"the balance's head is not the hash of entry {last}")
+    recomputed = totals_of(entries)
+    for account in Totals.__dataclass_fields__:
+        stored, expected = getattr(balance, account), getattr(recomputed, account)
+        if stored != expected:
+            faults.append(f"{account} is {stored} but the entries add up to {expected}")
+    return faults
+
+
 def totals_of(entries: Iterable[Entry]) -> Totals:
     """Balances recomputed from entries: reserve → pending; post moves to posted; void takes back; settle corrects."""
     held: dict[uuid.UUID, tuple[str, int, int]] = {}
@@ -109,3 +151,7 @@ def totals_of(entries: Iterable[Entry]) -> Totals:
         renyi_pending=sum(renyi for _, renyi in pending),
         renyi_posted=sum(renyi for _, renyi in posted),
     )
+
+
+def _entries(first: int, last: int) -> str:
+    return f"entry {first} is" if first == last else f"entries {first} to {last} are"

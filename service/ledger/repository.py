@@ -1,98 +1,44 @@
-"""The ledger's SQL. One conditional UPDATE decides; entries are appended under the row lock it takes."""
+"""The ledger's SQL. Money moves only inside the functions of migration 0002: check, move and append, one round trip."""
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any, Literal
 
-from sqlalchemy import insert, or_, select, text, update
+from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from service.errors import NotFound
-from service.ledger.chain import entry_hash
 from service.ledger.models import Balance, LedgerEntry
-from service.privacy.filters import NANO, Shares
+
+Move = Literal["reserve", "post", "void", "settle"]
+_ARGUMENTS: dict[Move, str] = {
+    "reserve": ":dataset, :release, :simple, :renyi",
+    "post": ":dataset, :release",
+    "void": ":dataset, :release",
+    "settle": ":dataset, :release, :renyi",
+}
 
 
 def open_account(session: Session, dataset_id: uuid.UUID) -> None:
     """An empty balance for a new dataset."""
-    session.execute(insert(Balance).values(dataset_id=dataset_id))
+    session.execute(text("SELECT ledger_open(:dataset)"), {"dataset": dataset_id})
 
 
-def read_balance(session: Session, dataset_id: uuid.UUID, *, lock: bool = False) -> Balance:
-    """The balance as it stands in this transaction; with `lock`, held until the transaction ends."""
+def move(session: Session, kind: Move, dataset_id: uuid.UUID, release_id: uuid.UUID, **amounts: int) -> Row[Any]:
+    """Call one of the ledger's functions; the row is its outcome, the entry's columns, and what a refusal left."""
+    call = f"SELECT outcome, (entry).*, simple_left, renyi_left FROM ledger_{kind}({_ARGUMENTS[kind]})"  # noqa: S608 - constants
+    return session.execute(text(call), {"dataset": dataset_id, "release": release_id, **amounts}).one()
+
+
+def read_balance(session: Session, dataset_id: uuid.UUID) -> Balance:
+    """The balance as it stands in this transaction."""
     query = select(Balance).where(Balance.dataset_id == dataset_id).execution_options(populate_existing=True)
-    balance = session.scalars(query.with_for_update() if lock else query).one_or_none()
+    balance = session.scalars(query).one_or_none()
     if balance is None:
         raise NotFound("no such dataset")
     return balance
-
-
-def reserve_if_it_fits(session: Session, dataset_id: uuid.UUID, cost: Shares) -> bool:
-    """Add to both pending amounts iff at least one account has room: one statement, so no two orders can both slip in.
-
-    Source: the filter of PRIVACY.md §4. READ COMMITTED re-evaluates the condition after waiting for the row lock.
-    """
-    simple_after = Balance.simple_pending + Balance.simple_posted + cost.simple
-    renyi_after = Balance.renyi_pending + Balance.renyi_posted + cost.renyi
-    decided = session.execute(
-        update(Balance)
-        .where(Balance.dataset_id == dataset_id, or_(simple_after <= NANO, renyi_after <= NANO))
-        .values(
-            simple_pending=Balance.simple_pending + cost.simple,
-            renyi_pending=Balance.renyi_pending + cost.renyi,
-        )
-        .returning(Balance.dataset_id)
-        .execution_options(synchronize_session=False)
-    )
-    return decided.one_or_none() is not None
-
-
-def move(
-    session: Session,
-    dataset_id: uuid.UUID,
-    *,
-    simple_pending: int = 0,
-    simple_posted: int = 0,
-    renyi_pending: int = 0,
-    renyi_posted: int = 0,
-) -> None:
-    """Add to the amounts of a balance; the table's CHECKs refuse what must not be."""
-    session.execute(
-        update(Balance)
-        .where(Balance.dataset_id == dataset_id)
-        .values(
-            simple_pending=Balance.simple_pending + simple_pending,
-            simple_posted=Balance.simple_posted + simple_posted,
-            renyi_pending=Balance.renyi_pending + renyi_pending,
-            renyi_posted=Balance.renyi_posted + renyi_posted,
-        )
-        .execution_options(synchronize_session=False)
-    )
-
-
-def append_entry(
-    session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID, kind: str, cost: Shares
-) -> LedgerEntry:
-    """Write the next line of the chain. The caller's transaction holds the lock on the balance."""
-    balance = read_balance(session, dataset_id, lock=True)
-    created_at = session.execute(text("SELECT clock_timestamp()")).scalar_one()
-    fields = {
-        "dataset_id": dataset_id,
-        "seq": balance.entry_count + 1,
-        "release_id": release_id,
-        "kind": kind,
-        "simple": cost.simple,
-        "renyi": cost.renyi,
-        "created_at": created_at.astimezone(dt.UTC),
-        "previous_hash": bytes(balance.head_hash),
-    }
-    entry = LedgerEntry(**fields, hash=entry_hash(**fields))
-    session.add(entry)
-    balance.entry_count, balance.head_hash = entry.seq, entry.hash
-    session.flush()
-    return entry
 
 
 def entries_of_release(session: Session, release_id: uuid.UUID) -> dict[str, LedgerEntry]:

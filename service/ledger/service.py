@@ -1,20 +1,24 @@
 """Reserve, post, void, settle: the four things that can happen to a release's cost, each at most once.
 
 All functions run inside the caller's transaction, so that a release and its money change together or not at all.
-Model: two-phase transfers (pending → posted | voided), never updated, never deleted.
+Model: two-phase transfers (pending → posted | voided), never updated, never deleted. Each is one call of a function of
+the database (migration 0002) that checks, moves and appends; the application's role can change the ledger in no other
+way. Asking again for what has happened returns the same entry and moves nothing.
 """
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from service.errors import BudgetExhausted, ImprimaturError
+from service.errors import BudgetExhausted, ImprimaturError, NotFound
 from service.ledger import repository
-from service.ledger.chain import totals_of, verify_chain
-from service.ledger.models import Balance, LedgerEntry
+from service.ledger.chain import Amounts, verify_ledger
+from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
 
 
@@ -32,7 +36,7 @@ class Remaining:
     renyi: int
 
     @classmethod
-    def of(cls, balance: Balance) -> Remaining:
+    def of(cls, balance: Amounts) -> Remaining:
         return cls(
             simple=max(0, NANO - balance.simple_pending - balance.simple_posted),
             renyi=max(0, NANO - balance.renyi_pending - balance.renyi_posted),
@@ -45,83 +49,67 @@ class Remaining:
 
 def reserve(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID, cost: Shares) -> LedgerEntry:
     """Set the cost aside, or raise `BudgetExhausted` with what was left and what was asked."""
-    if not repository.reserve_if_it_fits(session, dataset_id, cost):
-        left = Remaining.of(repository.read_balance(session, dataset_id))
-        raise BudgetExhausted(
-            "neither account of this dataset's budget has room for the order",
-            remaining={"simple": left.simple, "renyi": left.renyi},
-            requested={"simple": cost.simple, "renyi": cost.renyi},
-        )
-    return repository.append_entry(session, dataset_id, release_id, "reserve", cost)
+    row = repository.move(session, "reserve", dataset_id, release_id, simple=cost.simple, renyi=cost.renyi)
+    return _entry(row, conflict="this release has a reservation of another cost or dataset", cost=cost)
 
 
 def post(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> LedgerEntry:
-    """Charge the reservation. Committed before the first private step; asking again returns the same entry."""
-    entries = _locked_entries(session, dataset_id, release_id)
-    if "post" in entries:
-        return entries["post"]
-    cost = _open_reservation(entries)
-    repository.move(
-        session,
-        dataset_id,
-        simple_pending=-cost.simple,
-        simple_posted=cost.simple,
-        renyi_pending=-cost.renyi,
-        renyi_posted=cost.renyi,
-    )
-    return repository.append_entry(session, dataset_id, release_id, "post", cost)
+    """Charge the reservation. Committed before the first private step."""
+    row = repository.move(session, "post", dataset_id, release_id)
+    return _entry(row, conflict="this release has no pending reservation to charge")
 
 
 def void(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> LedgerEntry:
-    """Give a reservation back in full: nothing private has run. Asking again returns the same entry."""
-    entries = _locked_entries(session, dataset_id, release_id)
-    if "void" in entries:
-        return entries["void"]
-    cost = _open_reservation(entries)
-    repository.move(session, dataset_id, simple_pending=-cost.simple, renyi_pending=-cost.renyi)
-    return repository.append_entry(session, dataset_id, release_id, "void", cost)
+    """Give a reservation back in full: nothing private has run."""
+    row = repository.move(session, "void", dataset_id, release_id)
+    return _entry(row, conflict="this release has no pending reservation to give back")
 
 
 def settle(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID, *, renyi: int) -> LedgerEntry:
     """After an early stop by a person: the Rényi account keeps only the steps really run; the simple one keeps all."""
-    entries = _locked_entries(session, dataset_id, release_id)
-    if "settle" in entries:
-        return entries["settle"]
-    if "post" not in entries:
-        raise LedgerConflict("only a posted charge can be settled")
-    charged = entries["post"]
-    if not 0 <= renyi <= charged.renyi:
-        raise LedgerConflict("a settlement cannot exceed the charge")
-    repository.move(session, dataset_id, renyi_posted=renyi - charged.renyi)
-    return repository.append_entry(session, dataset_id, release_id, "settle", Shares(charged.simple, renyi))
+    row = repository.move(session, "settle", dataset_id, release_id, renyi=renyi)
+    return _entry(row, conflict="only a posted charge that published nothing is settled, and never above itself")
 
 
 def verify(session: Session, dataset_id: uuid.UUID) -> list[str]:
-    """Every disagreement between the chain, the balances and each other; empty when all is well."""
-    balance = repository.read_balance(session, dataset_id, lock=True)
-    entries = repository.entries_of_dataset(session, dataset_id)
-    faults = verify_chain(entries)
-    if len(entries) != balance.entry_count:
-        faults.append(f"the balance counts {balance.entry_count} entries, the ledger holds {len(entries)}")
-    if entries and bytes(entries[-1].hash) != bytes(balance.head_hash):
-        faults.append("the last entry is not the head of the chain")
-    recomputed = totals_of(entries)
-    for account in ("simple_pending", "simple_posted", "renyi_pending", "renyi_posted"):
-        stored, expected = getattr(balance, account), getattr(recomputed, account)
-        if stored != expected:
-            faults.append(f"{account} is {stored} but the entries add up to {expected}")
-    return faults
+    """Every disagreement between the chain, the balances and each other; empty when all is well.
+
+    Needs one snapshot of both tables: a transaction of `Context.snapshot()`, which holds up no writer.
+    """
+    balance = repository.read_balance(session, dataset_id)
+    return verify_ledger(repository.entries_of_dataset(session, dataset_id), balance)
 
 
-def _locked_entries(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> dict[str, LedgerEntry]:
-    repository.read_balance(session, dataset_id, lock=True)
-    return repository.entries_of_release(session, release_id)
+class Outcome(Protocol):
+    """What the database's functions answer besides an entry."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def simple_left(self) -> int: ...
+    @property
+    def renyi_left(self) -> int: ...
 
 
-def _open_reservation(entries: dict[str, LedgerEntry]) -> Shares:
-    if "reserve" not in entries:
-        raise LedgerConflict("this release has no reservation")
-    if "void" in entries or "post" in entries:
-        raise LedgerConflict("this release's reservation is no longer pending")
-    reservation = entries["reserve"]
-    return Shares(reservation.simple, reservation.renyi)
+def require_done(outcome: Outcome, cost: Shares) -> None:
+    """The outcome of a new reservation made within a larger statement: `BudgetExhausted` unless it was made."""
+    _raise_refusal(outcome, "this release has a reservation already", cost)
+
+
+def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> LedgerEntry:
+    """The entry of a move that has happened, now or before; the error of one that cannot."""
+    _raise_refusal(row, conflict, cost)
+    return LedgerEntry(**{column: getattr(row, column) for column in LedgerEntry.__table__.columns.keys()})  # noqa: SIM118 - not a dict
+
+
+def _raise_refusal(row: Outcome | Row[Any], conflict: str, cost: Shares | None) -> None:
+    if row.outcome == "no_account":
+        raise NotFound("no such dataset")
+    if row.outcome == "conflict":
+        raise LedgerConflict(conflict)
+    if row.outcome == "exhausted" and cost is not None:
+        raise BudgetExhausted(
+            "neither account of this dataset's budget has room for the order",
+            remaining={"simple": row.simple_left, "renyi": row.renyi_left},
+            requested={"simple": cost.simple, "renyi": cost.renyi},
+        )

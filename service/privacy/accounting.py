@@ -8,14 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import dp_accounting
-from dp_accounting import pld, rdp
+from typing import TYPE_CHECKING
 
 from service.errors import Unpriceable
+from service.lazy import lazy
 from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
 
-ADJACENCY = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+if TYPE_CHECKING:
+    import dp_accounting
+    from dp_accounting import pld, rdp
+else:
+    dp_accounting = lazy("dp_accounting")
+    pld = lazy("dp_accounting.pld")
+    rdp = lazy("dp_accounting.rdp")
+
+if TYPE_CHECKING:
+    ADJACENCY = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+
+
+def __getattr__(name: str) -> object:
+    """`ADJACENCY`, a value of the library that is not imported yet."""
+    if name == "ADJACENCY":
+        return dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+    raise AttributeError(name)
+
+
 RENYI_ORDERS: tuple[int, ...] = (*range(2, 65), *(2**power for power in range(7, 17)))
 """Grid from which a dataset's one order α* is fixed when it is created.
 
@@ -40,7 +57,9 @@ def pld_of(events: Events, *, epsilon_scale: float = 1.0) -> pld.PLDAccountant:
     compositions = max(1, sum(event.count for event in events))
     interval = min(epsilon_scale * 5e-4, math.sqrt(0.003 * epsilon_scale / compositions), 1e-2)
     interval = max(interval, 1e-5)
-    accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=interval)
+    accountant = pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.REPLACE_SPECIAL, value_discretization_interval=interval
+    )
     try:
         return accountant.compose(to_dp_event(events))
     except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:
@@ -57,7 +76,7 @@ def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> f
 
 def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[float]:
     """Rényi divergence ρ(α) of the whole list at each order, the larger of both directions."""
-    accountant = rdp.RdpAccountant(list(orders), ADJACENCY)
+    accountant = rdp.RdpAccountant(list(orders), dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
     try:
         accountant.compose(to_dp_event(events))
     except (OverflowError, ValueError, ArithmeticError) as error:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-from dp_accounting.pld import PLDAccountant
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from service.errors import InvalidOrder, Unpriceable
+from service.lazy import lazy
 from service.privacy.accounting import pld_of, renyi_divergence
 from service.privacy.caching import computed_once
 from service.privacy.choices import resolve_order
@@ -29,12 +29,22 @@ from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, sim
 from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, Order
 from service.privacy.schedules import noise_levels
 
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+    from dp_accounting.pld import PLDAccountant
+else:
+    gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
+
 TOLERANCE = 0.01
 """The price lies in [(1 - TOLERANCE)·ε, ε]."""
 
 _AIM = 0.997
 """Where inside that interval the search aims: near the top, with room for the last secant step."""
 
+SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
+"""Below these the search for a noise level meets the ends of floating point."""
+LARGEST_COST = 2**62
+"""Nano-shares; the ledger counts in 64 bits."""
 _UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
 """What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
 
@@ -42,7 +52,7 @@ SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Price:
     """What one release costs: its own (ε, δ) by PLD, its shares of both accounts, and the list it will execute."""
 
@@ -53,7 +63,9 @@ class Price:
     pld_epsilon: float
     renyi_divergence: float
 
+    @cached_property
     def as_json(self) -> dict[str, Any]:
+        """The document kept with the release. Prices are cached, and a long list of events is slow to write: once."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -63,21 +75,33 @@ class Price:
             "events": events_to_json(self.events),
         }
 
+    @cached_property
+    def json_text(self) -> str:
+        return json.dumps(self.as_json)
+
 
 def price_order(order: Order | AutoOrder, *, units: int, budget: Budget) -> Price:
     """Price an order from the order, n and the dataset's budget alone; reads no private row.
 
     A release with share s of the budget is calibrated to be (s·ε, s·δ/2)-DP.
     """
+    return _price(resolve_order(order, units=units), budget)
+
+
+@computed_once(capacity=4_096)
+def _price(order: Order, budget: Budget) -> Price:
     share = _requested_share(order, budget)
     epsilon = float(share * exact(budget.epsilon))
     delta = float(share * exact(budget.delta) / 2)
-    resolved = resolve_order(order, units=units)
+    if epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
+        raise Unpriceable("so little of the budget cannot be priced; ask for more")
     # One double below: the nearest double to the exact share of the budget may lie above it.
     below = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
-    events, pld_epsilon = _calibrate(resolved.model_copy(update=_UNPRICED), *below)
+    events, pld_epsilon = _calibrate(order.model_copy(update=_UNPRICED), *below)
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
+    if max(shares.simple, shares.renyi) > LARGEST_COST:
+        raise Unpriceable("this order costs more than any budget holds")
     return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
 
 
@@ -206,7 +230,7 @@ def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, d
 
     Only where the search begins; the price itself never rests on it.
     """
-    precision = get_sigma_gaussian(epsilon, delta) ** -2
+    precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
 
     def limit(noise_multiplier: float) -> float:
         total = 0.0
@@ -224,7 +248,7 @@ def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, d
 
 def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     """σ of the label counts: a fixed part of the precision 1/σ² that one Gaussian release of this (ε, δ) would have."""
-    return float(get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
+    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
 @computed_once(capacity=4_096)

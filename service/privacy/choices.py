@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
-
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+from typing import TYPE_CHECKING
 
 from service.errors import InvalidOrder
+from service.lazy import lazy
 from service.privacy.filters import Budget, exact
 from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder, Order, default_sampling_probability
+
+if TYPE_CHECKING:
+    from dp_accounting import gaussian_mechanism
+else:
+    gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
 
 MAX_SLICES = 64
 """Every value of the condition has a mixture of its own, fitted to its own tables."""
@@ -109,7 +115,7 @@ def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Bud
     share = (
         exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
     )
-    noise = float(get_sigma_gaussian(float(share) * budget.epsilon, float(share) * budget.delta / 2))
+    noise = _gaussian_noise_std(float(share) * budget.epsilon, float(share) * budget.delta / 2)
     free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
     wanted, all_pairs = pairs_worth_measuring(
@@ -120,3 +126,8 @@ def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Bud
         exponent=order.precision_exponent,
     )
     return wanted < all_pairs
+
+
+@lru_cache(4_096)
+def _gaussian_noise_std(epsilon: float, delta: float) -> float:
+    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta))

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
-
-import dp_accounting
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from service.errors import Unpriceable
+from service.lazy import lazy
+
+if TYPE_CHECKING:
+    import dp_accounting
+else:
+    dp_accounting = lazy("dp_accounting")
 
 MARGINALS = "marginals"
 ONE_WAY_TABLES = "one_way_tables"

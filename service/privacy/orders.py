@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.errors import InvalidOrder
 from service.privacy.schedules import ExponentialDecay, NoiseDecay
+from service.text import sentence_of
 
 MAX_EPSILON = 1_000.0
 DEFAULT_EXPECTED_BATCH = 512
@@ -259,7 +260,7 @@ def parse_order(document: Any) -> Order | AutoOrder:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "order"
-        raise InvalidOrder(f"{where}: {first['msg']}", where=where) from None
+        raise InvalidOrder(f"{where}: {sentence_of(first)}", where=where) from None
 
 
 def parse_resolved_order(document: Any) -> Order:

@@ -2,65 +2,100 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, get_args
 
-from fastapi import APIRouter, Body, Header, Query, Request, Response, status
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
-from service.auth.service import Principal
+from service.auth.principal import Principal
 from service.context import Context
-from service.dependencies import Analyst, ContextOf, Reader
-from service.errors import InvalidInput, NotFound
+from service.dependencies import Analyst, ContextOf, JsonBody, Reader
+from service.errors import (
+    BudgetExhausted,
+    Gone,
+    IdempotencyConflict,
+    InvalidInput,
+    InvalidOrder,
+    NotCancellable,
+    NotFound,
+    NotReady,
+    Unpriceable,
+)
+from service.http_errors import problems
 from service.privacy.events import SampledStepEvent
+from service.quick import QuickRoute
 from service.releases import service
+from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat, SamplerCache, media_type, stream_rows
+from service.releases.sampling import DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+from service.streaming import ClosingStream
 
-router = APIRouter(prefix="/v1", tags=["releases"])
+router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
 EVENTS_LIMIT_SECONDS = 3_600.0
+EVENTS_TYPE = "text/event-stream"
+ORDER_SCHEMA = "#/components/schemas/Order"
+"""Written by `service/openapi.py` from the order classes."""
 
-OrderBody = Annotated[
-    dict[str, Any],
-    Body(
-        description="An order; one of `epsilon`, `share` is enough. Default method: `auto`.",
-        examples=[{"epsilon": 4}],
-    ),
-]
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
 
 
-@router.post("/datasets/{dataset_id}/quotes")
-def quote(dataset_id: uuid.UUID, body: OrderBody, context: ContextOf, principal: Reader) -> QuoteReply:
+ORDER_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "An order; one of `epsilon`, `share` is enough. Default method: `auto`.",
+        "content": {
+            "application/json": {
+                "schema": {"$ref": ORDER_SCHEMA},
+                "example": {"epsilon": 4},
+            }
+        },
+    }
+}
+ORDER_REFUSALS = (InvalidOrder, Unpriceable)
+
+
+@router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)
+def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
-    order, price, _ = service.price(context, principal, dataset_id, body)
-    left = service.remaining(context, principal, dataset_id)
-    steps = [event for event in price.events if isinstance(event, SampledStepEvent)]
-    multipliers = [e.gradient_noise_multiplier for e in steps] or [e.joint_noise_multiplier for e in price.events]
+    quoted = service.quote(context, principal, dataset_id, body)
+    steps = [event for event in quoted.price.events if isinstance(event, SampledStepEvent)]
+    multipliers = [e.gradient_noise_multiplier for e in steps] or [
+        e.joint_noise_multiplier for e in quoted.price.events
+    ]
     return QuoteReply(
-        order=order.model_dump(mode="json"),
-        price=PriceReply.of(price),
-        steps=order.steps,
+        order=quoted.order.model_dump(mode="json"),
+        price=PriceReply.of(quoted.price),
+        steps=quoted.order.steps,
         first_noise_multiplier=multipliers[0],
         last_noise_multiplier=multipliers[-1],
-        fits=left.fits(price.shares),
-        remaining=SharesReply.model_validate(left),
+        fits=quoted.remaining.fits(quoted.price.shares),
+        remaining=SharesReply.model_validate(quoted.remaining),
     )
 
 
-@router.post("/datasets/{dataset_id}/releases", status_code=status.HTTP_202_ACCEPTED)
+@router.post(
+    "/datasets/{dataset_id}/releases",
+    status_code=status.HTTP_202_ACCEPTED,
+    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone),
+    openapi_extra=ORDER_BODY,
+)
 def order_release(
     dataset_id: uuid.UUID,
-    body: OrderBody,
     response: Response,
     context: ContextOf,
     principal: Analyst,
+    body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
 ) -> ReleaseReply:
     """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit."""
@@ -81,22 +116,33 @@ def read_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
     return ReleaseReply.of(service.find(context, principal, release_id))
 
 
-@router.get("/releases/{release_id}/events", response_class=StreamingResponse)
-def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
+@router.get(
+    "/releases/{release_id}/events",
+    response_class=StreamingResponse,
+    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {}}}},
+)
+async def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
     """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release."""
-    first = service.find(context, principal, release_id)
+    first = await run_in_threadpool(service.find, context, principal, release_id)
     return StreamingResponse(
-        _events(context, principal, first), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        _events(context, principal, first), media_type=EVENTS_TYPE, headers={"Cache-Control": "no-store"}
     )
 
 
-@router.post("/releases/{release_id}/cancel")
+@router.post("/releases/{release_id}/cancel", responses=problems(NotCancellable))
 def cancel_release(release_id: uuid.UUID, context: ContextOf, principal: Analyst) -> ReleaseReply:
     """Stop a release. Before its first private step it costs nothing; afterwards the charge is settled."""
     return ReleaseReply.of(service.cancel(context, principal, release_id))
 
 
-@router.get("/releases/{release_id}/sample", response_class=StreamingResponse)
+@router.get(
+    "/releases/{release_id}/sample",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Synthetic rows.", "content": SAMPLE_CONTENT},
+        **problems(NotReady),
+    },
+)
 def read_sample(
     release_id: uuid.UUID,
     request: Request,
@@ -106,13 +152,26 @@ def read_sample(
     format: Annotated[SampleFormat, Query(description="csv, jsonl, parquet or arrow.")] = "csv",  # noqa: A002
     where: Annotated[str | None, Query(max_length=1_000, description="COLUMN:VALUE; only such rows.")] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
+    ] = "escape",
 ) -> StreamingResponse:
     """Synthetic rows from a published release. Drawing them costs no budget, however many."""
     release = service.find_published(context, principal, release_id)
-    return sample_response(request, context, release, rows=rows, sample_format=format, where=where, seed=seed)
+    return sample_response(
+        request, context, release, rows=rows, sample_format=format, where=where, seed=seed, formulas=formulas
+    )
 
 
-@router.get("/releases/{release_id}/generator", response_class=Response)
+@router.get(
+    "/releases/{release_id}/generator",
+    response_class=Response,
+    responses={
+        200: {"description": "The generator.", "content": {"application/zip": BINARY}},
+        **problems(NotReady),
+    },
+)
 def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
     """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime."""
     release = service.find_published(context, principal, release_id)
@@ -124,10 +183,10 @@ def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader)
     )
 
 
-@router.get("/releases/{release_id}/certificate")
-def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> JSONResponse:
+@router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
+def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """What exactly is promised about this release, signed."""
-    return JSONResponse(service.find_published(context, principal, release_id).certificate)
+    return service.find_published(context, principal, release_id).certificate or {}
 
 
 def sample_response(
@@ -139,17 +198,23 @@ def sample_response(
     sample_format: SampleFormat,
     where: str | None = None,
     seed: int | None = None,
+    formulas: Formulas = "escape",
     headers: dict[str, str] | None = None,
 ) -> StreamingResponse:
     """A stream of rows; a wrong request is refused before the first byte."""
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
+    from service.releases.row_streams import stream_rows  # noqa: PLC0415 - loaded with the first sample
+
     samplers: SamplerCache = request.app.state.samplers
+    drawing: DrawingThreads = request.app.state.drawing
     sampler = samplers.get(_bundle_key(release))
-    pieces = stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where)
-    return StreamingResponse(
-        pieces,
+    pieces = drawing.run(
+        lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
+    )
+    return ClosingStream(
+        drawing.stream(pieces),
         media_type=media_type(sample_format),
         headers={"Content-Disposition": f'attachment; filename="synthetic.{sample_format}"', **(headers or {})},
     )
@@ -161,8 +226,8 @@ def _bundle_key(release: Release) -> str:
     return release.bundle_key
 
 
-def _events(context: Context, principal: Principal, release: Release) -> Iterator[str]:
-    """Looks at Postgres a few times a second and speaks when something moved."""
+async def _events(context: Context, principal: Principal, release: Release) -> AsyncIterator[str]:
+    """Looks at Postgres a few times a second and speaks when something moved. Holds no thread while it waits."""
     began = spoke = time.monotonic()
     last: tuple[str, str, int] | None = None
     while True:
@@ -176,5 +241,5 @@ def _events(context: Context, principal: Principal, release: Release) -> Iterato
             spoke = time.monotonic()
         if release.state in ENDED or time.monotonic() - began > EVENTS_LIMIT_SECONDS:
             return
-        time.sleep(POLL_SECONDS)
-        release = service.find(context, principal, release.id)
+        await asyncio.sleep(POLL_SECONDS)
+        release = await run_in_threadpool(service.find, context, principal, release.id)

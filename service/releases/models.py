@@ -44,6 +44,7 @@ class Release(Base):
     lease_expires_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     enqueued_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
     sends: Mapped[int]
+    checkpoint_key: Mapped[str | None] = mapped_column(Text)
     bundle_key: Mapped[str | None] = mapped_column(Text)
     certificate: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))

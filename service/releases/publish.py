@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from typing import Annotated, Any, cast, get_args
@@ -10,19 +11,30 @@ from fastapi import APIRouter, Header, Request, Response, status
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from service.auth.service import Principal
+from service.auth.principal import Principal
 from service.context import Context
 from service.datasets import service as datasets
 from service.datasets.models import Dataset
 from service.dependencies import ContextOf, Owner
-from service.errors import ImprimaturError, InvalidInput
+from service.errors import (
+    BudgetExhausted,
+    DuplicateRows,
+    Gone,
+    IdempotencyConflict,
+    ImprimaturError,
+    InvalidFile,
+    InvalidInput,
+    InvalidSchema,
+)
+from service.http_errors import problems
 from service.privacy.orders import parse_order
 from service.releases import service
-from service.releases.endpoints import POLL_SECONDS, sample_response
+from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, sample_response
 from service.releases.models import ENDED, Release
 from service.releases.sampling import SampleFormat
 from service.releases.schemas import ReleaseReply
-from service.uploads import TABLE_PROPERTIES, Upload, multipart_body, receive_upload
+from service.text import read_json
+from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
 
 router = APIRouter(prefix="/v1", tags=["publish"])
 
@@ -38,8 +50,11 @@ PROPERTIES: dict[str, Any] = {
     "/publish",
     response_class=Response,
     responses={
-        200: {"description": "The synthetic sample.", "content": {"text/csv": {}}},
+        200: {"description": "The synthetic sample.", "content": SAMPLE_CONTENT},
         202: {"description": "Not done yet: the release to watch.", "model": ReleaseReply},
+        **problems(
+            InvalidSchema, InvalidFile, *ORDER_REFUSALS, DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone
+        ),
     },
     openapi_extra=multipart_body(["file", "schema", "budget", "order"], PROPERTIES),
 )
@@ -57,9 +72,9 @@ async def publish(
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
         rows, sample_format = _wanted_sample(upload)
-        dataset, release = await run_in_threadpool(_upload_and_order, context, principal, upload, idempotency_key)
+        dataset, release = await in_turn(request, _upload_and_order, context, principal, upload, idempotency_key)
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
-    release = await run_in_threadpool(_wait, context, principal, release, wait_seconds)
+    release = await _wait(context, principal, release, wait_seconds)
     if release.state == "published":
         return await run_in_threadpool(
             lambda: sample_response(request, context, release, rows=rows, sample_format=sample_format, headers=headers)
@@ -78,8 +93,9 @@ def _upload_and_order(
         budget=upload.required("budget"),
         name=upload.fields.get("name"),
         privacy_unit=upload.fields.get("privacy_unit"),
+        rows_expire_at=upload.fields.get("rows_expire_at"),
     )
-    document = datasets.parse_json(upload.required("order"), "order")
+    document = read_json(upload.required("order"), "order")
     parse_order(document)
     dataset, _ = datasets.create(context, principal, upload.path, declaration)
     try:
@@ -100,11 +116,12 @@ def _wanted_sample(upload: Upload) -> tuple[int, SampleFormat]:
     return int(rows), cast("SampleFormat", sample_format)
 
 
-def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:
+async def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:
+    """Until the release has ended or the time is over. Holds no thread while it waits."""
     deadline = time.monotonic() + seconds
     while release.state not in ENDED and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-        release = service.find(context, principal, release.id)
+        await asyncio.sleep(POLL_SECONDS)
+        release = await run_in_threadpool(service.find, context, principal, release.id)
     return release
 
 

@@ -1,26 +1,27 @@
-"""Streams of synthetic rows for the API, in bounded memory, from a published bundle. Reads nothing private."""
+"""What the API knows of samples before anybody asks for one: formats, loaded samplers, and threads to draw in.
+
+The libraries that draw and write rows (`row_streams.py`) are loaded with the first sample.
+"""
 
 from __future__ import annotations
 
-import io
-import itertools
-import json
+import asyncio
+import os
 import threading
-import zipfile
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
+import anyio
 
 from service.errors import InvalidInput
-from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator
 
+    from service.sampler import TableSampler
+
+T = TypeVar("T")
 SampleFormat = Literal["csv", "jsonl", "parquet", "arrow"]
 
 _MEDIA_TYPES: dict[SampleFormat, str] = {
@@ -29,16 +30,6 @@ _MEDIA_TYPES: dict[SampleFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
 }
-_ARROW_TYPES = {
-    "string": pa.string(),
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "datetime": pa.timestamp("us"),
-}
-_ROW_GROUP_CELLS = 2**21
-_ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 
 def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
@@ -46,44 +37,6 @@ def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
     if format not in get_args(SampleFormat):
         raise InvalidInput(f"format must be one of {', '.join(get_args(SampleFormat))}", where="format")
     return _MEDIA_TYPES[format]  # type: ignore[index] # just checked
-
-
-def stream_rows(
-    sampler: TableSampler,
-    *,
-    rows: int,
-    format: str = "csv",  # noqa: A002 - the query parameter's name
-    seed: int | None = None,
-    where: str | Mapping[str, Any] | None = None,
-) -> Iterator[bytes]:
-    """The bytes of `rows` synthetic rows, piece by piece.
-
-    A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping.
-    """
-    media_type(format)
-    try:
-        conditions = sampler.parse_where(where) if isinstance(where, str) else where
-        draws = sampler.draws(rows, seed=seed, where=conditions)
-        first = list(itertools.islice(draws, 1))
-    except SamplingError as error:
-        raise InvalidInput(str(error), where="sample") from None
-    schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
-    lookups = [
-        pa.array(c.values, _ARROW_TYPES[c.type]) if isinstance(c, CategoryColumn) else None for c in sampler.columns
-    ]
-    batches = (
-        pa.RecordBatch.from_arrays(
-            [_arrow(*column) for column in zip(sampler.columns, lookups, drawn, strict=True)], schema=schema
-        )
-        for drawn in itertools.chain(first, draws)
-    )
-    if format == "csv":
-        return _csv(batches, sampler)
-    if format == "jsonl":
-        return _jsonl(batches)
-    if format == "parquet":
-        return _parquet(batches, schema)
-    return _arrow_stream(batches, schema)
 
 
 class SamplerCache:
@@ -101,6 +54,8 @@ class SamplerCache:
             if key in self._samplers:
                 self._samplers.move_to_end(key)
                 return self._samplers[key]
+        from service.releases.row_streams import sampler_from_bundle  # noqa: PLC0415 - see the module's first lines
+
         sampler = sampler_from_bundle(
             self._load(key)
         )  # outside the lock: others need not wait; loading twice is harmless
@@ -111,79 +66,35 @@ class SamplerCache:
         return sampler
 
 
-def sampler_from_bundle(bundle: bytes) -> TableSampler:
-    """The sampler inside a generator ZIP."""
-    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        return TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+class DrawingThreads:
+    """A few threads in which all samples of this process are drawn, one piece of one sample at a time.
 
+    Samples take turns, piece by piece. A sample whose client is slow holds one piece and no thread; one whose client has
+    gone ends with the piece that is being drawn. The threads leave a core to the other requests.
+    """
 
-def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
-    """A drawn column with the type its schema declares."""
-    if lookup is not None:
-        return lookup.take(pa.array(drawn))
-    numbers = np.ma.getdata(drawn)
-    if column.type == "date":
-        numbers = numbers.astype("datetime64[D]")
-    elif column.type == "datetime":
-        numbers = numbers.astype("datetime64[s]").astype("datetime64[us]")
-    return pa.array(numbers, mask=np.ma.getmaskarray(drawn))
+    def __init__(self, count: int | None = None) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(count or max(1, cores - 1), "drawing")
 
+    def run(self, function: Callable[[], T]) -> T:
+        """The function's result, from one of the threads."""
+        return self._threads.submit(function).result()
 
-def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler) -> Iterator[bytes]:
-    missing = quoted(sampler.missing_value, empty_too=len(sampler.columns) == 1)  # an empty line would be no row
-    yield (",".join(quoted(name, empty_too=True) for name in sampler.names) + "\n").encode()
-    for batch in batches:
-        piece = io.BytesIO()
-        pl.DataFrame(batch).write_csv(piece, include_header=False, null_value=missing, datetime_format=_ISO_SECONDS)
-        yield piece.getvalue()
+    async def stream(self, pieces: Generator[bytes]) -> AsyncGenerator[bytes]:
+        """The pieces, each drawn when the one before has been taken. Empty ones only let the others have a turn."""
+        try:
+            while (piece := await self._next(pieces)) is not None:
+                if piece:
+                    yield piece
+        finally:
+            pieces.close()
 
-
-def _jsonl(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    for batch in batches:
-        piece = io.BytesIO()
-        frame = pl.DataFrame(batch)
-        frame.with_columns(pl.col(pl.Datetime).dt.strftime(_ISO_SECONDS)).write_ndjson(piece)
-        yield piece.getvalue()
-
-
-def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
-    sink = _Drain()
-    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            yield sink.drain()
-    yield sink.drain()
-
-
-def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
-    sink = _Drain()
-    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
-        yield sink.drain()  # the file's first bytes, so that the caller hears from us before a row group is full
-        group: list[pa.RecordBatch] = []
-        for batch in batches:
-            group.append(batch)
-            if sum(len(b) for b in group) * len(schema) >= _ROW_GROUP_CELLS:
-                writer.write_table(pa.Table.from_batches(group, schema))
-                group = []
-                yield sink.drain()
-        if group:
-            writer.write_table(pa.Table.from_batches(group, schema))
-    yield sink.drain()
-
-
-class _Drain(io.RawIOBase):
-    """A file that hands over what was written since it was last asked."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(data)
-
-    def drain(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+    async def _next(self, pieces: Generator[bytes]) -> bytes | None:
+        drawing = asyncio.get_running_loop().run_in_executor(self._threads, next, pieces, None)
+        try:
+            return await asyncio.shield(drawing)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):  # a generator at work cannot be closed
+                await asyncio.wait({drawing})
+            raise

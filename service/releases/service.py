@@ -6,18 +6,26 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
+from psycopg.errors import UniqueViolation
 
-from service.auth.service import Principal
+from service.audit import service as audit
+from service.audit.models import DONE
+from service.auth.principal import Principal
 from service.context import Context
-from service.datasets import repository as datasets
-from service.datasets.models import Dataset
-from service.errors import Gone, IdempotencyConflict, InvalidInput, InvalidOrder, NotCancellable, NotReady
-from service.ledger import repository as ledger_repository
+from service.errors import (
+    BudgetExhausted,
+    Gone,
+    IdempotencyConflict,
+    InvalidInput,
+    InvalidOrder,
+    NotCancellable,
+    NotReady,
+)
 from service.ledger import service as ledger
-from service.outbox import TRAIN_TASK, enqueue
+from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
 from service.privacy.orders import AutoOrder, Order, parse_order
@@ -27,33 +35,21 @@ from service.releases.models import ENDED, Release
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
 
-def price(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> tuple[Order, Price, Dataset]:
-    """The resolved order and its price. Reads the dataset's declaration and balance, no private row."""
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A resolved order, its price, and what is left of the budget it would be paid from."""
+
+    order: Order
+    price: Price
+    remaining: ledger.Remaining
+
+
+def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
+    """Reads the dataset's declaration and balance, no private row; reserves nothing."""
     order = parse_order(document)
-    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
-        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
-    with context.transaction() as session:
-        dataset = datasets.find(session, principal.tenant_id, dataset_id)
-        left = ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
-    _check_against_schema(order, dataset)
-    if isinstance(order, AutoOrder):
-        order = choose_method(order, dataset.shape(AutoOrder.NUMERIC_BINS))
-    shape = dataset.shape(order.numeric_bins)
-    if order.share == "rest":
-        epsilon = largest_epsilon(
-            order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
-        )
-        if epsilon <= 0.0:
-            raise InvalidOrder("nothing is left of this dataset's budget", where="share")
-        order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=dataset.units, shape=shape, budget=dataset.budget)
-    return order, price_order(order, units=dataset.units, budget=dataset.budget), dataset
-
-
-def remaining(context: Context, principal: Principal, dataset_id: uuid.UUID) -> ledger.Remaining:
-    with context.transaction() as session:
-        datasets.find(session, principal.tenant_id, dataset_id)
-        return ledger.Remaining.of(ledger_repository.read_balance(session, dataset_id))
+    with context.driver() as connection:
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
+    return _price(order, ground)
 
 
 def order_release(
@@ -66,56 +62,87 @@ def order_release(
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
     digest = _body_digest(dataset_id, document)
-    earlier = _earlier_release(context, principal, idempotency_key, digest)
-    if earlier is not None:
-        return earlier
-    order, order_price, dataset = price(context, principal, dataset_id, document)
-    if dataset.state == "erased":
+    with context.driver() as connection:
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
+    if ground.earlier_id is not None:
+        return _same_body(find(context, principal, ground.earlier_id), digest)
+    quoted = _price(parse_order(document), ground)
+    if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
-    release_id = uuid.uuid4()
     try:
-        with context.transaction() as session:
-            repository.add(
-                session,
-                id=release_id,
-                tenant_id=principal.tenant_id,
-                dataset_id=dataset_id,
-                order_=order.model_dump(mode="json"),
-                price=order_price.as_json(),
-                simple_cost=order_price.shares.simple,
-                renyi_cost=order_price.shares.renyi,
-                idempotency_key=idempotency_key,
-                body_digest=digest,
-                steps=order.steps,
-            )
-            ledger.reserve(session, dataset_id, release_id, order_price.shares)
-            enqueue(session, TRAIN_TASK, release_id)
-            return repository.find(session, principal.tenant_id, release_id)
-    except IntegrityError:
+        return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
+    except (UniqueViolation, BudgetExhausted):
         # The same key came twice at once and the other request was first.
-        earlier = _earlier_release(context, principal, idempotency_key, digest)
-        if earlier is None:
+        with context.driver() as connection:
+            earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+        if earlier_id is None:
             raise
-        return earlier
+        return _same_body(find(context, principal, earlier_id), digest)
+
+
+def _place(
+    context: Context,
+    principal: Principal,
+    dataset_id: uuid.UUID,
+    quoted: Quote,
+    digest: bytes,
+    idempotency_key: str | None,
+) -> Release:
+    """One statement decides and writes everything down."""
+    cost = quoted.price.shares
+    written: dict[str, Any] = {
+        "id": uuid.uuid4(),
+        "tenant_id": principal.tenant_id,
+        "dataset_id": dataset_id,
+        "simple_cost": cost.simple,
+        "renyi_cost": cost.renyi,
+        "idempotency_key": idempotency_key,
+        "body_digest": digest,
+        "steps": quoted.order.steps,
+    }
+    with context.driver() as connection:
+        placed = repository.place(
+            connection,
+            **written,
+            order=quoted.order.model_dump_json(),
+            price=quoted.price.json_text,
+            task=TRAIN_TASK,
+            key_id=principal.key_id,
+            action=principal.action,
+            request_id=principal.request_id,
+            audit_outcome=DONE,
+        )
+    ledger.require_done(placed, cost)
+    return Release(
+        **written,
+        order_=quoted.order.model_dump(mode="json"),
+        price=quoted.price.as_json,
+        state=placed.state,
+        phase=placed.phase,
+        step=placed.step,
+        created_at=placed.created_at,
+    )
 
 
 def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
-    with context.transaction() as session:
+    with context.statement() as session:
         return repository.find(session, principal.tenant_id, release_id)
 
 
 def find_published(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
-    """A release whose artefacts may be handed out."""
-    release = find(context, principal, release_id)
-    if release.state != "published":
-        raise NotReady(
-            f"this release is {release.state}; its artefacts are there once it is published", state=release.state
-        )
-    return release
+    """A release whose artefacts may be handed out; says so to the audit log."""
+    with context.transaction() as session:
+        release = repository.find(session, principal.tenant_id, release_id)
+        if release.state != "published":
+            raise NotReady(
+                f"this release is {release.state}; its artefacts are there once it is published", state=release.state
+            )
+        audit.record(session, principal, "release", release_id)
+        return release
 
 
 def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:
-    with context.transaction() as session:
+    with context.statement() as session:
         return repository.list_of_tenant(session, principal.tenant_id, dataset_id)
 
 
@@ -130,19 +157,33 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
             repository.change(session, release_id, state="voided", phase="ended", cancel_requested=True)
         else:
             repository.change(session, release_id, cancel_requested=True)
+        audit.record(session, principal, "release", release_id)
         return repository.find(session, principal.tenant_id, release_id)
 
 
-def _earlier_release(
-    context: Context, principal: Principal, idempotency_key: str | None, digest: bytes
-) -> Release | None:
-    if idempotency_key is None:
-        return None
-    with context.transaction() as session:
-        earlier = repository.find_by_idempotency_key(session, principal.tenant_id, idempotency_key)
-    if earlier is not None and bytes(earlier.body_digest) != digest:
+def _same_body(earlier: Release, digest: bytes) -> Release:
+    if bytes(earlier.body_digest) != digest:
         raise IdempotencyConflict("this Idempotency-Key was used with another body; use a new key for a new order")
     return earlier
+
+
+def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
+    account, left = ground.account, ledger.Remaining.of(ground.account)
+    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
+        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
+    _check_against_schema(order, ground)
+    if isinstance(order, AutoOrder):
+        order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
+    shape = ground.shape(order.numeric_bins)
+    if order.share == "rest":
+        epsilon = largest_epsilon(
+            order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
+        )
+        if epsilon <= 0.0:
+            raise InvalidOrder("nothing is left of this dataset's budget", where="share")
+        order = order.model_copy(update={"epsilon": epsilon, "share": None})
+    order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
+    return Quote(order, price_order(order, units=account.units, budget=account.budget), left)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
@@ -150,10 +191,10 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def _check_against_schema(order: Order | AutoOrder, dataset: Dataset) -> None:
+def _check_against_schema(order: Order | AutoOrder, ground: repository.Ground) -> None:
     if order.condition_on is None:
         return
-    field = dataset.table_schema.field(order.condition_on)
+    field = ground.table_schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
     if not field.is_categorical:

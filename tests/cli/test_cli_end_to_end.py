@@ -141,7 +141,18 @@ def test_keys_and_their_scopes(imprimatur, published):
     assert imprimatur("sample", published.release_id, "-n", 1, **reader).returncode == 0
     assert imprimatur("release", "small", "--epsilon", 1, **reader).returncode == 4
     assert made["key"] not in imprimatur("key", "list").stdout
+    new = document(imprimatur("key", "replace", made["id"], "--overlap-hours", 0.5, "--json"))
+    assert imprimatur("key", "replace", made["id"]).returncode == 5
+    assert imprimatur("datasets", IMPRIMATUR_API_KEY=new["key"]).returncode == 0
     assert imprimatur("key", "revoke", made["id"]).returncode == 0
+    log = document(imprimatur("audit-log", "-n", 4, "--json"))["items"]
+    assert [(line["action"], line["outcome"]) for line in log] == [
+        ("revoke_key", "done"),
+        ("replace_key", "not_replaceable"),
+        ("replace_key", "done"),
+        ("replace_key", "done"),
+    ]
+    assert made["id"] in imprimatur("audit-log").stdout
     assert imprimatur("sample", published.release_id, "-n", 1, **reader).returncode == 4
 
 
@@ -156,6 +167,8 @@ def test_a_second_tenant_is_made_with_the_data_directory_only(imprimatur, stack,
 def test_erase_leaves_the_ledger(imprimatur, new_tenant, small_csv, small_schema):
     key = {"IMPRIMATUR_API_KEY": new_tenant()}
     imprimatur("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 1, **key)
+    dated = document(imprimatur("expire", "small", "2099-01-01T00:00:00Z", "--json", **key))
+    assert dated["rows_expire_at"] == "2099-01-01T00:00:00Z"
     assert imprimatur("erase", "small", "--yes", **key).returncode == 0
     assert document(imprimatur("datasets", "--json", **key))["items"][0]["state"] == "erased"
     assert imprimatur("verify", "small", **key).returncode == 0

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from service.cli.application import app
 
 COMMANDS = (
-    *("up", "demo", "publish", "upload", "datasets", "erase", "budget", "ledger"),
+    *("up", "demo", "publish", "upload", "datasets", "erase", "expire", "budget", "ledger", "audit-log"),
     *("quote", "release", "status", "cancel", "sample", "download", "verify"),
-    *("schema draft", "schema check", "key create", "key list", "key revoke"),
+    *("schema draft", "schema check", "key create", "key list", "key replace", "key revoke"),
 )
 
 

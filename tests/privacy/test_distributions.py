@@ -165,7 +165,11 @@ def test_what_is_released_is_the_list_and_nothing_else() -> None:
     assert multipliers_of(stop_after=-1) == pytest.approx(wanted)
     store.saved.clear()
     assert multipliers_of(stop_after=5) == pytest.approx(wanted[:9])  # labels, 5 gradients, 3 histograms
-    # The checkpoint was taken after step 4: step 5 is run again, with fresh noise, and nothing of it was ever visible.
+    before_the_stop = store.saved[:-1]
+    # A run that is asked to stop keeps what it has done: the next one goes on with step 6.
+    assert multipliers_of(stop_after=-1) == pytest.approx(wanted[9:])
+    # Killed instead, the checkpoint of step 4 counts: step 5 is run again, with fresh noise; none of it was ever visible.
+    store.saved[:] = before_the_stop
     assert multipliers_of(stop_after=-1) == pytest.approx(wanted[7:])
 
 
@@ -404,9 +408,13 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
     class Charged(BareAttempt):
         def __init__(self) -> None:
             super().__init__()
-            self.dataset = SimpleNamespace(storage_key="x", table_schema=SCHEMA)
-            self.release = SimpleNamespace(order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),))
+            self.dataset = SimpleNamespace(state="ready", table_schema=SCHEMA)
+            self.release = SimpleNamespace(
+                order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),), cancel_requested=False, step=0
+            )
+            self.checkpoints = None
             self.context = None
+            self.handed_over = False
             self._cancelled = False
 
         def report(self, step: int, phase: str, *, at_once: bool = False) -> None:

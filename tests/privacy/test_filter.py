@@ -401,15 +401,20 @@ NO_COSTS = [
 VALUES = ["-1", "-9223372036854775808", "'NaN'::float8", "'Infinity'::float8", "'-Infinity'::float8", "'NaN'", "NULL"]
 
 
+def as_owner(settings):
+    """The role that owns the tables; the application's may not even try (tests/service/ledger/test_ledger_attacks.py)."""
+    return get_engine(settings.migration_database_url).connect()
+
+
 def test_negative_nan_and_infinite_costs_are_refused_by_the_tables(settings):
     new_dataset(settings)
     for statement in NO_COSTS:
         for value in VALUES:
-            with get_engine(settings.database_url).connect() as connection, pytest.raises(sqlalchemy.exc.DBAPIError):
+            with as_owner(settings) as connection, pytest.raises(sqlalchemy.exc.DBAPIError):
                 connection.exec_driver_sql(statement.format(value))
     refused = [statement.format("0") for statement in NO_COSTS]
     for statement in refused:  # the same statements with a cost are fine: it was the cost that was refused
-        with get_engine(settings.database_url).connect() as connection:
+        with as_owner(settings) as connection:
             connection.exec_driver_sql(statement)
             connection.rollback()
 

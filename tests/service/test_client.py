@@ -123,6 +123,24 @@ def test_the_whole_way(client, small_csv, small_schema, small_order, tmp_path):
     assert client.dataset(dataset["id"])["state"] == "erased"
 
 
+def test_an_upload_with_progress_ends_like_one_without(client, small_csv, small_schema):
+    heard = []
+    watch = lambda phase, share: heard.append((phase, share))  # noqa: E731
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=1.0, on_progress=watch)
+    assert client.dataset(dataset["id"])["units"] == dataset["units"] == 200
+    phases = [phase for phase, _ in heard]
+    assert phases == sorted(phases, key=["uploading", "reading", "storing"].index)
+    assert {"uploading", "reading"} <= set(phases)
+    assert ("uploading", 1.0) in heard
+    with pytest.raises(ApiError) as again:
+        client.create_dataset(small_csv, small_schema, epsilon=1.0, on_progress=watch)
+    assert (again.value.status, again.value.code) == (409, "duplicate_rows")
+    assert again.value.values == {"dataset_id": dataset["id"]}
+    with pytest.raises(ApiError) as early:
+        client.create_dataset(small_csv, {"fields": []}, epsilon=1.0, on_progress=watch)
+    assert (early.value.status, early.value.code) == (422, "invalid_schema")
+
+
 def test_publish_in_one_call(client, small_csv, small_schema, small_order, tmp_path):
     release_id, pending = client.publish(
         small_csv, small_schema, small_order, epsilon=3.0, rows=9, path=tmp_path / "out.csv", wait_seconds=120

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -28,6 +29,7 @@ from service.client import Client
 from service.embedded import TEST_SETTINGS, CannotStart, Postgres, Redis, Supervisor
 from service.embedded.accounts import Account, command_as
 from service.embedded.servers import redis_server
+from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,6 +195,27 @@ def test_up_starts_heals_recovers_and_stops(home):
         with Client(second.facts["url"], key) as client:
             assert client.datasets() == []
         _stops_without_a_trace(second, home)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
+def test_up_again_goes_on_with_what_was_running(home, how):
+    order = {**SMALL_ORDER, "steps": 1_500}
+    with up(home) as first, Client(first.facts["url"], (home / "data" / "admin.key").read_text().strip()) as client:
+        dataset = client.create_dataset(small_table(home / "small.csv"), SMALL_SCHEMA, epsilon=5.0)["id"]
+        release = client.create_release(dataset, order)["id"]
+        until(lambda: client.release(release)["progress"]["step"] > 210)
+        first.process.send_signal(how)
+        first.process.wait(60)
+    with up(home) as second, Client(second.facts["url"], (home / "data" / "admin.key").read_text().strip()) as client:
+        ended = client.wait(release, timeout=300)
+        assert ended["state"] == "published", ended
+        ledger = client.ledger(dataset)
+        assert [entry["kind"] for entry in ledger["items"]] == ["reserve", "post"]
+        assert ledger["verified"]
+    went_on = re.search(r"goes on after step (\d+)", (home / "data" / "logs" / "worker.log").read_text())
+    assert went_on is not None
+    assert int(went_on[1]) >= 200
 
 
 def test_up_as_an_ordinary_user(home):

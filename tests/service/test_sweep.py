@@ -4,6 +4,7 @@ import json
 import uuid
 
 from service.context import open_context
+from service.releases import repository
 from service.sweep import sweep
 from tests.service.api.conftest import api, context, dataset_id  # noqa: F401 - fixtures
 
@@ -12,12 +13,17 @@ def test_orphans_go_and_everything_named_stays(api, context, dataset_id):  # noq
     order = {"method": "idpgan", "epsilon": 1, "steps": 5}
     running = api.order(dataset_id, order).json()["id"]
     ended = api.order(dataset_id, order).json()["id"]
-    api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
     storage = context.storage
-    kept = {f"datasets/{dataset_id}/rows", f"checkpoints/{running}", "elsewhere/file"}
-    for key in (f"checkpoints/{running}", "elsewhere/file"):
+    current, of_the_ended = (f"checkpoints/{release}/current" for release in (running, ended))
+    with context.transaction() as session:
+        repository.change(session, uuid.UUID(running), checkpoint_key=current)
+        repository.change(session, uuid.UUID(ended), checkpoint_key=of_the_ended)
+    api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
+    kept = {f"datasets/{dataset_id}/rows", current, "elsewhere/file"}
+    for key in (current, "elsewhere/file"):
         storage.put(key, b"x")
-    orphans = {f"datasets/{uuid.uuid4()}/rows", f"checkpoints/{ended}", f"checkpoints/{uuid.uuid4()}"}
+    of_the_frozen = f"checkpoints/{running}/of-a-worker-that-was-frozen"
+    orphans = {f"datasets/{uuid.uuid4()}/rows", of_the_ended, of_the_frozen, f"checkpoints/{uuid.uuid4()}"}
     orphans.add(storage.put_content("bundles", json.dumps({"of": "a crash"}).encode()))
     for key in orphans:
         storage.put(key, b"x")

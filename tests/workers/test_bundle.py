@@ -17,7 +17,7 @@ import torch
 from tiny_generators import MIXED, domain_of, parse_csv
 
 from service.datasets.table_schema import parse_table_schema
-from service.releases.sampling import sampler_from_bundle, stream_rows
+from service.releases.row_streams import sampler_from_bundle, stream_rows
 from workers.bundle import UnusableGeneratorError, build_bundle, export_onnx
 from workers.networks.table import TableGenerator
 

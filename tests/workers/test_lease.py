@@ -86,9 +86,10 @@ def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
         lambda s: leases.renew(s, frozen, lease_seconds=60),
         lambda s: leases.report(s, frozen, step=1, phase="training"),
         lambda s: leases.charge(s, frozen),
+        lambda s: leases.record_checkpoint(s, frozen, key="checkpoints/old"),
         lambda s: leases.publish(s, frozen, bundle_key="b", certificate_json="{}"),
         lambda s: leases.end_without_publishing(s, frozen, failure="diverged"),
-        lambda s: leases.give_back(s, frozen),
+        lambda s: leases.give_back(s, frozen, spent=True),
     ):
         with pytest.raises(LeaseLost), transaction(settings) as session:
             write(session)
@@ -98,6 +99,8 @@ def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
 
 def test_charge_and_publish_happen_once_and_only_in_this_order(settings, release_id):
     lease = claim(settings, release_id)
+    with pytest.raises(LeaseLost), transaction(settings) as session:
+        leases.publish(session, lease, bundle_key="b", certificate_json="{}")
     for _ in range(2):
         with transaction(settings) as session:
             leases.charge(session, lease)
@@ -115,11 +118,32 @@ def test_after_the_last_attempt_the_charge_stands(settings, release_id):
         lease = claim(settings, release_id)
         with transaction(settings) as session:
             leases.charge(session, lease)
-            leases.give_back(session, lease)
+            leases.give_back(session, lease, spent=True)
     assert claim(settings, release_id) is None
     release, balance, kinds = read(settings, release_id)
     assert (release.state, release.failure, kinds) == ("failed", "worker_lost", {"reserve", "post"})
     assert balance.simple_posted == COST.simple
+
+
+def test_an_attempt_that_was_handed_over_does_not_count(settings, release_id):
+    for _ in range(5):
+        lease = claim(settings, release_id)
+        with transaction(settings) as session:
+            leases.give_back(session, lease, spent=False)
+    assert claim(settings, release_id).token == 6
+    assert read(settings, release_id)[0].attempts == 1
+
+
+def test_the_last_recorded_checkpoint_counts_until_the_end(settings, release_id):
+    lease = claim(settings, release_id)
+    for key in ("checkpoints/1", "checkpoints/2"):
+        with transaction(settings) as session:
+            leases.charge(session, lease)
+            leases.record_checkpoint(session, lease, key=key)
+        assert read(settings, release_id)[0].checkpoint_key == key
+    with transaction(settings) as session:
+        leases.end_without_publishing(session, lease, failure="diverged")
+    assert read(settings, release_id)[0].checkpoint_key is None
 
 
 def test_attempts_that_never_reached_the_charge_cost_nothing(settings, release_id):
@@ -153,6 +177,6 @@ def test_the_relay_sends_again_what_nobody_holds(settings, release_id):
     lease = claim(settings, release_id)
     assert stale(everything=True) == 0
     with transaction(settings) as session:
-        leases.give_back(session, lease)
+        leases.give_back(session, lease, spent=True)
     assert stale() == 1
     assert read(settings, release_id)[0].lease_expires_at is None

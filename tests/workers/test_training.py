@@ -135,9 +135,37 @@ def test_a_stopped_run_resumes_where_its_checkpoint_was() -> None:
     assert stop.value.values == {"steps_done": 8}
     plan = Plan(events_of(order))
     trained = train(order, plan, make_table(), DOMAIN, SecureRandom(), on_progress=seen.append, checkpoints=store)
-    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 7, 8, 9, 10, 11, 12]
+    assert seen == list(range(1, 13))
     assert (plan.position, plan.steps_done) == (13, 12)
     assert trained.is_private
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint() -> None:
+    class Killed(BaseException):
+        pass
+
+    def die_at_eight(step: int) -> None:
+        seen.append(step)
+        if step == 8:
+            raise Killed
+
+    order = make_order(12, condition_on="kind")
+    store, seen = Memory(), list[int]()
+    with pytest.raises(Killed):
+        train(
+            order,
+            Plan(events_of(order)),
+            make_table(),
+            DOMAIN,
+            SecureRandom(),
+            on_progress=die_at_eight,
+            checkpoints=store,
+            checkpoint_every_steps=3,
+        )
+    plan = Plan(events_of(order))
+    train(order, plan, make_table(), DOMAIN, SecureRandom(), on_progress=seen.append, checkpoints=store)
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 7, 8, 9, 10, 11, 12]
+    assert (plan.position, plan.steps_done) == (13, 12)
 
 
 def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+import torch
 from torch import Tensor
 
 from workers.mechanism import PrivateSum
@@ -48,9 +49,11 @@ def release(
     sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
     noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
     noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
+    counts = [value.numel() for value in private.values]
+    normals = torch.split(randomness.normals(sum(counts)), counts)
     return tuple(
-        value.double() + noise_std_of[index] * randomness.normals(*value.shape).to(value.device)
-        for index, value in enumerate(private.values)
+        noise.to(value.device).mul_(noise_std_of[index]).view(value.shape).add_(value.double())
+        for index, (value, noise) in enumerate(zip(private.values, normals, strict=True))
     )
 
 

@@ -37,11 +37,11 @@ class Api:
     reader: dict
     stranger: dict
 
-    def upload(self, table=TABLE, *, key=None, **fields):
+    def upload(self, table=TABLE, *, key=None, filename="people.csv", **fields):
         """POST /v1/datasets with sensible fields; None leaves one out."""
         data = {"schema": json.dumps(SCHEMA), "budget": json.dumps({"epsilon": 3.0}), "name": "people", **fields}
         body = table.encode() if isinstance(table, str) else table
-        files = {} if body is None else {"file": ("people.csv", body)}
+        files = {} if body is None else {"file": (filename, body)}
         data = {name: value for name, value in data.items() if value is not None}
         return self.http.post("/v1/datasets", data=data, files=files, headers=key or self.owner)
 

@@ -52,15 +52,52 @@ def test_parquet_is_the_same_table(api):
     assert again.json()["code"] == "duplicate_rows"
 
 
-def test_the_same_rows_keep_their_budget_even_after_erasure(api, dataset_id):
-    shuffled = "age,income,city,smoker,born\n" + "\n".join(reversed(ROWS)) + "\n"
-    reply = api.upload(shuffled, name="another name")
-    assert (reply.status_code, reply.json()["dataset_id"]) == (409, dataset_id)
+def _parquet(frame):
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def _csv(frame, **options):
+    return frame.write_csv(**options)
+
+
+TYPED = pl.read_csv(io.StringIO(TABLE), try_parse_dates=True)
+TEXTS = pl.read_csv(io.StringIO(TABLE), infer_schema=False)
+SAME_ROWS = {
+    "as they are, under another name": lambda: TABLE,
+    "in another order": lambda: _csv(TEXTS.sample(fraction=1.0, shuffle=True, seed=7)),
+    "with the columns in another order": lambda: _csv(TEXTS.select(reversed(TEXTS.columns))),
+    "as Parquet": lambda: _parquet(TYPED),
+    "as Parquet of texts": lambda: _parquet(TEXTS),
+    "as Parquet, all in another order": lambda: _parquet(TYPED.reverse().select(reversed(TYPED.columns))),
+    "with numbers as 1017.0": lambda: _csv(TYPED.cast({"age": pl.Float64, "income": pl.Float64})),
+    "with numbers as 1.017000e3": lambda: _csv(TYPED.cast({"income": pl.Float64}), float_scientific=True),
+    "with numbers as +001017": lambda: _csv(TEXTS.with_columns(pl.format("+00{}", "income").alias("income"))),
+    "with every cell quoted and other line ends": lambda: _csv(TEXTS, quote_style="always", line_terminator="\r\n"),
+    "behind a byte order mark": lambda: "\ufeff" + TABLE,
+}
+
+
+def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, dataset_id):
+    """Each form, before and after the first upload is erased; from a stranger it learns no id. Parquet first, too."""
+
+    def assert_known(reply, known, form):
+        assert (reply.status_code, reply.json()["code"], reply.json().get("dataset_id")) == (
+            409,
+            "duplicate_rows",
+            known,
+        ), form
+
+    for form, write in SAME_ROWS.items():
+        assert_known(api.upload(write(), name=form, filename=f"{uuid.uuid4()}.data"), dataset_id, form)
+    assert_known(api.upload(TABLE, key=api.stranger), None, "a stranger's")
     assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
-    assert api.upload(shuffled).json()["dataset_id"] == dataset_id
-    foreign = api.upload(shuffled, key=api.stranger)
-    assert foreign.status_code == 409
-    assert "dataset_id" not in foreign.json()
+    for form in ("in another order", "as Parquet", "with numbers as 1.017000e3"):
+        assert_known(api.upload(SAME_ROWS[form](), name=form), dataset_id, form)
+        assert_known(api.upload(SAME_ROWS[form](), key=api.stranger), None, form)
+    assert api.http.get("/v1/datasets", headers=api.stranger).json() == {"items": []}
+    assert len(api.http.get("/v1/datasets", headers=api.owner).json()["items"]) == 1
 
 
 def test_erasure_destroys_rows_and_key_and_leaves_the_ledger(api, context, dataset_id):

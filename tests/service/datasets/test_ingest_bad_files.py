@@ -156,6 +156,24 @@ def test_bad_parquet_is_refused(case, reader, says_nothing):
     assert values.items() <= caught.value.values.items()
 
 
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32()),
+        pa.array([0, 2**63 // 1_000 + 5], pa.int64()).view(pa.timestamp("ms")),
+        pa.array([0, 2**62], pa.int64()).view(pa.timestamp("us")),
+    ],
+    ids=["days", "milliseconds", "microseconds"],
+)
+def test_moments_beyond_the_calendar_are_refused(moments, kind, reader):
+    """In microseconds some of them would be a day of this century."""
+    constraints = {"minimum": "1970-01-01", "maximum": "2030-01-01"}
+    schema = parse_table_schema({"fields": [{"name": "x", "type": kind, "constraints": constraints}]})
+    with pytest.raises(InvalidFile, match=f"1 cell is not of type {kind}"):
+        reader.read(reader.write(_parquet(pa.table({"x": moments}))), schema)
+
+
 def test_the_good_file_of_these_cases_is_good(reader):
     assert reader.read(reader.write(GOOD), SCHEMA, limits=LIMITS)[0]["units"] == 2
 

@@ -1,0 +1,120 @@
+"""The ledger alone: reservations decided a second on one dataset, by 64 clients at once, on a durable Postgres.
+
+    python -m bench.ledger [--quick] [--seconds 20] [--clients 64] [--write]
+
+Each client is one connection of one asyncio process that calls `ledger_reserve` and waits for the answer. Three mixes:
+every order fits (each takes the row's lock and is flushed to disk), one in ten fits, none fits (refused by a look).
+Three rounds of each, interleaved. `--write` records them under bench/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime as dt
+import statistics
+import time
+import uuid
+from pathlib import Path
+
+import psycopg
+
+from bench.servers import bare_dataset, machine, percentile, private_postgres
+
+NANO = 1_000_000_000
+MIXES = {"all fit": 1.0, "one in ten fits": 0.1, "none fits": 0.0}
+GOAL = 1_500
+RESERVE = "SELECT outcome FROM ledger_reserve(%s, %s, %s, %s)"
+
+
+async def client(url: str, dataset: uuid.UUID, fits: float, until: float, waits: list[float], number: int) -> int:
+    """Orders one after another; how many were admitted."""
+    admitted, turn = 0, number
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=1) as connection:
+        while time.monotonic() < until:
+            turn += 1
+            cost = 1 if fits and turn % round(1 / fits) == 0 else 2 * NANO
+            began = time.perf_counter()
+            cursor = await connection.execute(RESERVE, (dataset, uuid.uuid4(), cost, cost))
+            row = await cursor.fetchone()
+            waits.append(time.perf_counter() - began)
+            admitted += row == ("done",)
+    return admitted
+
+
+async def measure(
+    url: str, dataset: uuid.UUID, fits: float, clients: int, seconds: float
+) -> tuple[float, float, float]:
+    """(decided a second, p50 ms, p99 ms)"""
+    waits: list[float] = []
+    began = time.monotonic()
+    until = began + seconds
+    admitted = await asyncio.gather(*(client(url, dataset, fits, until, waits, n) for n in range(clients)))
+    lasted = time.monotonic() - began
+    share = sum(admitted) / len(waits)
+    assert abs(share - fits) < 0.02, share
+    return len(waits) / lasted, 1e3 * percentile(waits, 0.5), 1e3 * percentile(waits, 0.99)
+
+
+def flushes_per_second(url: str, seconds: float = 1.0) -> float:
+    """What the disk allows one writer: commits a second that each wait for their flush."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS flushes (n int)")
+        began, count = time.monotonic(), 0
+        while time.monotonic() < began + seconds:
+            connection.execute("INSERT INTO flushes VALUES (1)")
+            count += 1
+    return count / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="three seconds, one round")
+    parser.add_argument("--write", action="store_true", help="record the result under bench/results/")
+    options = parser.parse_args()
+    seconds, rounds = (3.0, 1) if options.quick else (options.seconds, options.rounds)
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in MIXES}
+    with private_postgres() as server:
+        owner, app = (server.url("imprimatur", *user).replace("+psycopg", "") for user in ((), ("imprimatur_app",)))
+        flushes = flushes_per_second(owner)
+        for _ in range(rounds):
+            for name, fits in MIXES.items():
+                dataset = bare_dataset(server.url("imprimatur", "imprimatur_app"))
+                found[name].append(asyncio.run(measure(app, dataset, fits, options.clients, seconds)))
+    lines = [
+        f"# The ledger alone, {dt.datetime.now(dt.UTC):%Y-%m-%d}",
+        "",
+        (
+            f"{machine()}. {options.clients} clients, one dataset, {seconds:g} s a run, {rounds} interleaved rounds; "
+            f"`fsync` and `synchronous_commit` on. One writer alone makes {flushes:.0f} durable commits a second here. "
+            f"Goal: {GOAL} decided a second."
+        ),
+        "",
+        "| orders | decided/s, median (least – most) | p50 ms | p99 ms |",
+        "|---|---|---|---|",
+    ]
+    for name, runs in found.items():
+        rates, p50, p99 = zip(*runs, strict=True)
+        lines.append(
+            f"| {name} | {statistics.median(rates):,.0f} ({min(rates):,.0f} – {max(rates):,.0f}) "
+            f"| {statistics.median(p50):.1f} | {statistics.median(p99):.1f} |"
+        )
+    lines += ["", LIMITS]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.write:
+        path = Path("bench/results") / f"ledger-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md"
+        path.write_text(text, encoding="utf-8")
+
+
+LIMITS = """\
+What limits it. Orders that fit take turns: each holds the lock of the balance's row while the server checks, hashes,
+writes entry and balance, and flushes its commit to disk; nobody else's flush can be shared, because the next order
+depends on this one. So the rate is one over (work + flush + handing the lock over). Orders that do not fit are refused
+by a look at the committed balance without the lock: they cost processor time only, in Postgres and in the client."""
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What the load benches stand on: a private Postgres with its durable settings, a dataset, a tenant's keys."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from service.embedded import Postgres, Supervisor
+
+
+@contextmanager
+def private_postgres(settings: dict[str, str] | None = None) -> Iterator[Postgres]:
+    """A migrated cluster of its own; `fsync` and `synchronous_commit` as in service, unless `settings` say otherwise."""
+    from service.db import migrate
+
+    with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        server = Postgres(folder / "postgres", folder, settings or {})
+        with Supervisor(folder / "pids.json") as supervisor:
+            supervisor.start(server.program())
+            server.create_database("imprimatur")
+            migrate(server.url("imprimatur"))
+            yield server
+        server.forget_socket_directory()
+
+
+def bare_dataset(url: str) -> uuid.UUID:
+    """A dataset that nobody uploaded, with an empty account."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.orm import Session
+
+    from tests.bare_rows import add_bare_dataset
+
+    engine = create_engine(url)
+    with Session(engine) as session, session.begin():
+        made: uuid.UUID = add_bare_dataset(session)[1]
+    engine.dispose()
+    return made
+
+
+def machine() -> str:
+    """The hardware, as results name it."""
+    memory = psutil.virtual_memory().total / 2**30
+    return (
+        f"{os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
+    )
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which this share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,0 +1,59 @@
+"""How often one may knock: by key, by tenant, and by address for whoever has no good key."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import uuid
+
+from service.errors import RateLimited
+from service.rates import Rates
+from service.settings import Settings
+
+
+class RateLimits:
+    """The limits of one process.
+
+    A key that was good not long ago is let in from an address that fails too often: whoever knocks without a key must
+    not lock out the others behind the same proxy.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        burst_seconds = settings.rate_limit_burst_seconds
+        self._keys = Rates(settings.rate_limit_requests_per_minute, burst_seconds=burst_seconds)
+        self._tenants = Rates(settings.rate_limit_tenant_requests_per_minute, burst_seconds=burst_seconds)
+        self._addresses = Rates(settings.rate_limit_failures_per_minute)
+
+    def before_lookup(self, address: str, digest: bytes) -> None:
+        """Refuse without asking the database: a key over its limit, or one more unknown key from a failing address."""
+        if self._keys.knows(digest):
+            _refuse(self._keys.seconds_until_free(digest, take=False), "this key sends too many requests")
+        else:
+            _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a good key")
+
+    def failed(self, address: str, digest: bytes) -> None:
+        """One more request without a good key; a key that was good and has ended counts as unknown from now on."""
+        self._keys.drop(digest)
+        self._addresses.seconds_until_free(address)
+
+    def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:
+        """One more request of a good key."""
+        _refuse(self._keys.seconds_until_free(digest), "this key sends too many requests")
+        _refuse(self._tenants.seconds_until_free(tenant_id), "the keys of this tenant send too many requests")
+
+
+def _refuse(wait_seconds: float, why: str) -> None:
+    if wait_seconds:
+        seconds = max(1, math.ceil(wait_seconds))
+        raise RateLimited(f"{why}; wait {seconds} s", retry_after_seconds=seconds)
+
+
+def address_of(host: str) -> str:
+    """What one party surely holds: an IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.version == 4:
+        return host
+    return str(ipaddress.ip_network((address, 64), strict=False))

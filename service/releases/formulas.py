@@ -1,0 +1,22 @@
+"""CSV cells that a spreadsheet would carry out.
+
+Declared categories and column names are written by one person and opened by another: `=HYPERLINK(…)` as a category would
+run there (OWASP, CSV injection). Such a text gets an apostrophe before it, which spreadsheets take as "this is text". Numbers stay numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Formulas = Literal["escape", "keep"]
+
+_STARTS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+"""The last four are the full-width forms, which some spreadsheets take for the first four."""
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?%?")
+
+
+def disarmed(text: str) -> str:
+    """The text, with an apostrophe before it where a spreadsheet might take it for a formula."""
+    armed = len(text) > 1 and text[0] in _STARTS and _NUMBER.fullmatch(text) is None
+    return f"'{text}" if armed else text

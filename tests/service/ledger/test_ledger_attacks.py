@@ -1,0 +1,342 @@
+"""Raw SQL as the application role: nothing it can say makes room in a budget, or a second release of one charge."""
+
+import uuid
+
+import psycopg
+import pytest
+
+from service.crypto import Secrets
+from service.db import transaction
+from service.errors import Tampered
+from service.ledger import service as ledger
+from service.privacy.filters import LARGEST_COST, NANO, Shares
+from tests.bare_rows import add_bare_dataset, add_bare_release
+
+COST = Shares(NANO - 10, NANO - 20)
+MOVES = "ledger_reserve(uuid, uuid, bigint, bigint)"
+
+
+@pytest.fixture
+def victim(settings):
+    """A dataset whose budget is all but spent by one charged release, and the attacker's own dataset beside it."""
+    with transaction(settings) as session:
+        tenant, dataset = add_bare_dataset(session)
+        release = add_bare_release(session, tenant, dataset, COST)
+        other = add_bare_dataset(session)[1]
+    with transaction(settings) as session:
+        ledger.reserve(session, dataset, release, COST)
+        ledger.post(session, dataset, release)
+        session.connection().exec_driver_sql("UPDATE releases SET state = 'charged', lease_token = 1")
+    return {"dataset": dataset, "release": release, "other": other, "fresh": uuid.uuid4()}
+
+
+def as_application(settings, *statements, **values):
+    """Run statements one after another on one connection, as `psql` would."""
+    url = settings.database_url.replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement.format(**{name: f"'{value}'" for name, value in values.items()}))
+        return cursor.fetchall() if cursor.description else None
+
+
+def state_of_money(settings):
+    with psycopg.connect(settings.migration_database_url.replace("+psycopg", "")) as connection:
+        return (
+            connection.execute("SELECT * FROM balances ORDER BY dataset_id").fetchall(),
+            connection.execute("SELECT * FROM ledger_entries ORDER BY dataset_id, seq").fetchall(),
+        )
+
+
+REFUSED = {
+    # the tables themselves
+    "lower a balance": ["UPDATE balances SET simple_posted = 0"],
+    "raise a balance": ["UPDATE balances SET renyi_posted = renyi_posted + 1"],
+    "move a balance": ["UPDATE balances SET dataset_id = gen_random_uuid()"],
+    "cut the chain": ["UPDATE balances SET entry_count = 0, head_hash = '\\x00'"],
+    "remove a balance": ["DELETE FROM balances"],
+    "empty the balances": ["TRUNCATE balances CASCADE"],
+    "a second balance": ["INSERT INTO balances (dataset_id) VALUES ({dataset})"],
+    "copy a balance in": ["COPY balances (dataset_id) FROM STDIN"],
+    "merge into balances": [
+        "MERGE INTO balances b USING (SELECT 1) s ON true WHEN MATCHED THEN UPDATE SET simple_posted = 0"
+    ],
+    "lock and change": ["SELECT * FROM balances FOR UPDATE"],
+    "write an entry": [
+        "INSERT INTO ledger_entries SELECT dataset_id, 9, {fresh}, 'void', simple, renyi, now(), hash, hash FROM ledger_entries"
+    ],
+    "change an entry": ["UPDATE ledger_entries SET simple = 0"],
+    "remove an entry": ["DELETE FROM ledger_entries"],
+    "empty the entries": ["TRUNCATE ledger_entries"],
+    # what guards them
+    "drop a check": ["ALTER TABLE balances DROP CONSTRAINT ck_balances_one_account_has_room"],
+    "drop the table": ["DROP TABLE ledger_entries"],
+    "drop a trigger": ["DROP TRIGGER ledger_entries_append_only ON ledger_entries"],
+    "disable the triggers": ["ALTER TABLE ledger_entries DISABLE TRIGGER ALL"],
+    "disable the release's triggers": ["ALTER TABLE releases DISABLE TRIGGER ALL"],
+    "be a replica": ["SET session_replication_role = replica"],
+    "be a superuser": ["SET ROLE postgres"],
+    "be the owner": ["SET SESSION AUTHORIZATION postgres"],
+    "grant it to oneself": [
+        "GRANT UPDATE ON balances TO imprimatur_app WITH GRANT OPTION",
+        "UPDATE balances SET simple_posted = 0",
+    ],
+    "a trigger of one's own": [
+        "CREATE FUNCTION pg_temp.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE TRIGGER t BEFORE UPDATE ON balances FOR EACH ROW EXECUTE FUNCTION pg_temp.f()",
+    ],
+    "a rule": ["CREATE RULE r AS ON UPDATE TO balances DO INSTEAD NOTHING"],
+    "an event trigger": [
+        "CREATE FUNCTION pg_temp.e() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'",
+        "CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION pg_temp.e()",
+    ],
+    "run a program": ["COPY (SELECT 1) TO PROGRAM 'true'"],
+    "another language": ["CREATE FUNCTION pg_temp.c() RETURNS int LANGUAGE c AS 'x'"],
+    # the functions
+    "replace a function": [f"CREATE OR REPLACE FUNCTION public.{MOVES} RETURNS int LANGUAGE sql AS 'SELECT 1'"],
+    "overload a function": [
+        "CREATE FUNCTION public.ledger_has_room(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+    ],
+    "drop a function": [f"DROP FUNCTION public.{MOVES}"],
+    "own a function": [f"ALTER FUNCTION public.{MOVES} OWNER TO imprimatur_app"],
+    "another search path": [f"ALTER FUNCTION public.{MOVES} SET search_path = pg_temp"],
+    "with the caller's rights": [f"ALTER FUNCTION public.{MOVES} SECURITY INVOKER"],
+    "append directly": [
+        "SELECT ledger_append(b, {fresh}, 'void', 0, 0, 0, -b.simple_posted, 0, -b.renyi_posted) FROM balances b"
+    ],
+    "a table in the schema": ["CREATE TABLE public.shadow (x int)"],
+    "a schema": ["CREATE SCHEMA evil"],
+    # amounts that are none
+    "negative simple": ["SELECT ledger_reserve({dataset}, {fresh}, -1, 0)"],
+    "negative rényi": ["SELECT ledger_reserve({dataset}, {fresh}, 0, -1)"],
+    "most negative": ["SELECT ledger_reserve({dataset}, {fresh}, -9223372036854775808, -9223372036854775808)"],
+    "no cost": ["SELECT ledger_reserve({dataset}, {fresh}, NULL, NULL)"],
+    "half a cost": ["SELECT ledger_reserve({dataset}, {fresh}, 0, NULL)"],
+    "no dataset": ["SELECT ledger_reserve(NULL, {fresh}, 0, 0)"],
+    "no release": ["SELECT ledger_reserve({dataset}, NULL, 0, 0)"],
+    "overflow": [f"SELECT ledger_reserve({{dataset}}, {{fresh}}, {LARGEST_COST + 1}, 0)"],
+    "overflow the sum": ["SELECT ledger_reserve({dataset}, {fresh}, 9223372036854775807, 0)"],
+    "not a number": ["SELECT ledger_reserve({dataset}, {fresh}, 'NaN'::float8::bigint, 0)"],
+    # the dataset and its promise
+    "a larger budget": ["UPDATE datasets SET epsilon = 1000"],
+    "a larger capacity": ["UPDATE datasets SET renyi_capacity = 1000"],
+    "forget the rows": ["UPDATE datasets SET fingerprint = 'x'"],
+    "remove the dataset": ["DELETE FROM datasets"],
+    # the release and its price
+    "a cheaper release": ["UPDATE releases SET simple_cost = 0, renyi_cost = 0"],
+    "longer events": ["UPDATE releases SET price = '{{}}'"],
+    "another order": ["UPDATE releases SET order_ = '{{}}'"],
+    "another dataset's release": ["UPDATE releases SET dataset_id = {other}"],
+    "another release": ["UPDATE releases SET id = gen_random_uuid()"],
+    "remove the release": ["DELETE FROM releases"],
+    "a release that is charged already": [
+        """INSERT INTO releases (id, tenant_id, dataset_id, state, order_, price, simple_cost, renyi_cost, body_digest, steps)
+        SELECT {fresh}, tenant_id, id, 'charged', '{{}}', '{{}}', 0, 0, '', 1 FROM datasets WHERE id = {dataset}"""
+    ],
+    "a charged release back to reserved": ["UPDATE releases SET state = 'reserved'"],
+    "a charged release voided": ["UPDATE releases SET state = 'voided'"],
+    "a rule of the state put off": ["SET CONSTRAINTS ALL DEFERRED", "UPDATE releases SET state = 'reserved'"],
+}
+"""Each ends in an error of the database."""
+
+CHANGES_NOTHING = {
+    "void what is charged": ["SELECT ledger_void({dataset}, {release})"],
+    "void from the other dataset": ["SELECT ledger_void({other}, {release})"],
+    "charge twice": ["SELECT ledger_post({dataset}, {release})"],
+    "charge the other dataset for it": ["SELECT ledger_post({other}, {release})"],
+    "reserve again, dearer": [f"SELECT ledger_reserve({{dataset}}, {{release}}, 0, {LARGEST_COST})"],
+    "settle above the charge": [f"SELECT ledger_settle({{dataset}}, {{release}}, {NANO})"],
+    "settle below nothing": ["SELECT ledger_settle({dataset}, {release}, -1)"],
+    "settle at nothing known": ["SELECT ledger_settle({dataset}, {release}, NULL)"],
+    "charge what was never reserved": ["SELECT ledger_post({dataset}, {fresh})"],
+    "void what was never reserved": ["SELECT ledger_void({dataset}, {fresh})"],
+    "settle what was never charged": ["SELECT ledger_settle({dataset}, {fresh}, 0)"],
+    "open it again": ["SELECT ledger_open({dataset})"],
+    "a void that is rolled back, then a reservation": [
+        "BEGIN", "SELECT ledger_void({dataset}, {release})", "ROLLBACK",
+        f"SELECT ledger_reserve({{dataset}}, {{fresh}}, {NANO}, {NANO})",
+    ],
+    "temporary tables of the same names": [
+        "CREATE TEMP TABLE balances AS SELECT * FROM public.balances",
+        "CREATE TEMP TABLE ledger_entries AS SELECT * FROM public.ledger_entries",
+        "UPDATE pg_temp.balances SET simple_posted = 0, renyi_posted = 0",
+        "SET search_path = pg_temp, public",
+        f"SELECT public.ledger_reserve({{dataset}}, {{fresh}}, {NANO}, {NANO})",
+    ],
+    "temporary functions and operators of the same names": [
+        "CREATE FUNCTION pg_temp.ledger_has_room(public.balances, bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "CREATE FUNCTION pg_temp.greatest(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'",
+        "CREATE FUNCTION pg_temp.less(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+        "CREATE OPERATOR pg_temp.<= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = pg_temp.less)",
+        "SET search_path = pg_temp, pg_catalog, public",
+        f"SELECT public.ledger_reserve({{dataset}}, {{fresh}}, {NANO}, {NANO})",
+    ],
+    "other settings of the session": [
+        "SET DateStyle = 'SQL, DMY'", "SET TimeZone = 'Asia/Kathmandu'", "SET bytea_output = 'escape'",
+        "SET default_transaction_isolation = 'repeatable read'",
+        f"SELECT ledger_reserve({{dataset}}, {{fresh}}, {NANO}, {NANO})",
+    ],
+    "row security switched off": [
+        "SET row_security = off", f"SELECT ledger_reserve({{dataset}}, {{fresh}}, {NANO}, {NANO})"
+    ],
+}  # fmt: skip
+"""These are allowed to be said; the answer is no, or what happened before."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_raw_sql_as_the_application_role_is_refused(settings, victim, name):
+    before = state_of_money(settings)
+    with pytest.raises(psycopg.Error):
+        as_application(settings, *REFUSED[name], **victim)
+    assert state_of_money(settings) == before
+
+
+@pytest.mark.parametrize("name", CHANGES_NOTHING)
+def test_what_the_application_role_may_say_changes_nothing_it_should_not(settings, victim, name):
+    before = state_of_money(settings)
+    as_application(settings, *CHANGES_NOTHING[name], **victim)
+    assert state_of_money(settings) == before
+
+
+def test_entries_made_under_strange_settings_verify(settings, victim):
+    """What fits is reserved, with the same hash whatever the session is set to."""
+    as_application(
+        settings,
+        "SET DateStyle = 'SQL, DMY'",
+        "SET TimeZone = 'Asia/Kathmandu'",
+        "SET bytea_output = 'escape'",
+        "SET search_path = pg_temp",
+        "SELECT public.ledger_reserve({dataset}, {fresh}, 10, 1000)",
+        **victim,
+    )
+    with transaction(settings) as session:
+        assert ledger.verify(session, victim["dataset"]) == []
+        assert ledger.repository.read_balance(session, victim["dataset"]).simple_pending == 10
+
+
+def publish(settings, victim):
+    as_application(
+        settings, "UPDATE releases SET state = 'published', bundle_key = 'b', certificate = '{{}}'", **victim
+    )
+
+
+def test_a_published_release_is_never_trained_again_and_never_settled(settings, victim):
+    """Back to `charged`, a worker would find the charge posted and publish a second generator for one price."""
+    publish(settings, victim)
+    before = state_of_money(settings)
+    for change in ("state = 'charged', bundle_key = NULL, certificate = NULL", "bundle_key = 'c'", "lease_token = 9"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="never changes"):
+            as_application(settings, f"UPDATE releases SET {change}")
+    as_application(settings, "SELECT ledger_settle({dataset}, {release}, 0)", **victim)
+    assert state_of_money(settings) == before
+
+
+def test_a_settled_release_is_never_published(settings, victim):
+    as_application(settings, "SELECT ledger_settle({dataset}, {release}, 0)", **victim)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="the ledger does not say"):
+        publish(settings, victim)
+
+
+def test_nothing_is_charged_or_published_without_its_entries(settings, victim):
+    with transaction(settings) as session:
+        tenant, dataset = add_bare_dataset(session)
+        release = add_bare_release(session, tenant, dataset, COST)
+    on_it = f"WHERE id = '{release}'"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="does not go from"):
+        as_application(
+            settings, f"UPDATE releases SET state = 'published', bundle_key = 'b', certificate = '{{{{}}}}' {on_it}"
+        )
+    for state in ("charged", "voided"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="the ledger does not say"):
+            as_application(settings, f"UPDATE releases SET state = '{state}' {on_it}")
+    # A reservation of another price does not do, and none of another dataset.
+    as_application(
+        settings,
+        "SELECT ledger_reserve({other}, {it}, {a}, {b})".format(
+            other=f"'{victim['other']}'", it=f"'{release}'", a=COST.simple, b=COST.renyi
+        ),
+    )
+    as_application(settings, f"SELECT ledger_post('{victim['other']}', '{release}')")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="the ledger does not say"):
+        as_application(settings, f"UPDATE releases SET state = 'charged' {on_it}")
+
+
+def test_a_copied_dataset_cannot_be_read(settings, victim):
+    """The same encrypted rows under a new id would have a new budget; their key is bound to the old id."""
+    secrets = Secrets.load(settings.secret_key_file)
+    wrapped = secrets.wrap_data_key(secrets.new_data_key(), victim["dataset"])
+    copy = as_application(
+        settings,
+        f"UPDATE datasets SET wrapped_data_key = '\\x{wrapped.hex()}' WHERE id = {{dataset}}",
+        "INSERT INTO datasets SELECT (jsonb_populate_record(d, jsonb_build_object('id', {fresh}, 'fingerprint', '\\x01'))).* "
+        "FROM datasets d WHERE id = {dataset} RETURNING id, wrapped_data_key",
+        **victim,
+    )
+    assert copy == [(victim["fresh"], wrapped)]
+    with pytest.raises(Tampered):
+        secrets.unwrap_data_key(wrapped, victim["fresh"])
+
+
+TRIGGERS = ["UPDATE ledger_entries SET simple = 0", "DELETE FROM ledger_entries", "TRUNCATE ledger_entries",
+            "TRUNCATE balances CASCADE", "DELETE FROM balances"]  # fmt: skip
+
+
+@pytest.mark.usefixtures("victim")
+@pytest.mark.parametrize("statement", TRIGGERS)
+def test_even_the_owning_role_meets_the_triggers(settings, statement):
+    url = settings.migration_database_url.replace("+psycopg", "")
+    with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(statement)
+
+
+@pytest.mark.usefixtures("victim")
+@pytest.mark.parametrize("statement", ["simple_pending = -1", f"simple_posted = {NANO + 1}, renyi_posted = {NANO + 1}"])
+def test_even_the_owning_role_meets_the_checks(settings, statement):
+    url = settings.migration_database_url.replace("+psycopg", "")
+    with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute(f"UPDATE balances SET {statement}")
+
+
+def test_every_grant_of_the_application_role_is_known(database):
+    """Whoever gives the role more must say here why that lowers no balance."""
+    query = """
+        SELECT json_object_agg(name, privileges) FROM (
+            SELECT table_name AS name, string_agg(DISTINCT privilege_type, ' ' ORDER BY privilege_type) AS privileges
+            FROM information_schema.role_table_grants WHERE grantee = 'imprimatur_app' GROUP BY table_name) t
+    """
+    functions = """
+        SELECT array_agg(p.proname ORDER BY p.proname) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE n.nspname = 'public' AND has_function_privilege('imprimatur_app', p.oid, 'EXECUTE')
+    """
+    with psycopg.connect(database.owner_url.replace("+psycopg", "")) as connection:
+        granted = connection.execute(query).fetchone()[0]
+        callable_ = connection.execute(functions).fetchone()[0]
+        columns = connection.execute(
+            "SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM information_schema.column_privileges "
+            "WHERE grantee = 'imprimatur_app' AND table_name = 'releases' AND privilege_type = 'INSERT'"
+        ).fetchone()[0]
+    assert {name: granted.get(name) for name in ("balances", "ledger_entries", "releases")} == {
+        "balances": "SELECT",
+        "ledger_entries": "SELECT",
+        "releases": "SELECT",
+    }
+    assert columns == "body_digest dataset_id id idempotency_key order_ price renyi_cost simple_cost steps tenant_id"
+    # refuse_change only raises; it stands since 0001.
+    assert callable_ == [
+        "ledger_open",
+        "ledger_post",
+        "ledger_reserve",
+        "ledger_settle",
+        "ledger_void",
+        "refuse_change",
+    ]
+
+
+def test_sums_stay_inside_64_bits(settings):
+    """One account open, the other closed ever deeper: the sums end long before they could overflow."""
+    with transaction(settings) as session:
+        dataset = add_bare_dataset(session)[1]
+    owner = settings.migration_database_url.replace("+psycopg", "")
+    with psycopg.connect(owner) as connection:
+        connection.execute("UPDATE balances SET simple_pending = 4 * 10::numeric ^ 18, simple_posted = 1")
+    outcome = as_application(settings, f"SELECT outcome FROM ledger_reserve('{dataset}', gen_random_uuid(), 0, 0)")
+    assert outcome == [("exhausted",)]

@@ -1,0 +1,122 @@
+"""Many samples in few threads: turns, slow clients, clients that leave."""
+
+import asyncio
+import itertools
+import threading
+
+import pytest
+from tiny_generators import tiny_sampler
+
+from service.releases.row_streams import stream_rows
+from service.releases.sampling import DrawingThreads
+from service.streaming import ClosingStream
+
+SCOPES = [{"type": "http", "asgi": {"spec_version": version}} for version in ("2.3", "2.4")]
+
+
+class Pieces:
+    """An endless source that knows how often it was asked and whether it was closed."""
+
+    def __init__(self):
+        self.asked = 0
+        self.closed = threading.Event()
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def generate(self):
+        try:
+            while True:
+                self.asked += 1
+                self.may_go_on.wait(10)
+                yield b"x"
+        finally:
+            self.closed.set()
+
+
+def test_a_slow_client_has_nothing_drawn_ahead():
+    source = Pieces()
+
+    async def take_two():
+        stream = DrawingThreads(1).stream(source.generate())
+        for _ in range(2):
+            assert await anext(stream) == b"x"
+            await asyncio.sleep(0.05)
+        asked = source.asked
+        await stream.aclose()
+        return asked
+
+    assert asyncio.run(take_two()) == 2
+    assert source.closed.is_set()
+
+
+def test_samples_take_turns():
+    """On one thread a small sample ends while an endless one goes on."""
+    sampler = tiny_sampler()
+    expected = b"".join(stream_rows(sampler, rows=9_000, seed=3))
+
+    async def both():
+        threads = DrawingThreads(1)
+        endless = threads.stream(stream_rows(sampler, rows=10**12, format="parquet"))
+        going = asyncio.ensure_future(_exhaust(endless))
+        small = [piece async for piece in threads.stream(stream_rows(sampler, rows=9_000, seed=3))]
+        assert not going.done()
+        going.cancel()
+        await asyncio.wait({going})
+        await endless.aclose()
+        return b"".join(small)
+
+    assert asyncio.run(both()) == expected
+
+
+async def _exhaust(stream):
+    async for _ in stream:
+        pass
+
+
+def test_a_generator_at_work_is_closed_when_its_piece_is_done():
+    source = Pieces()
+
+    async def leave():
+        stream = DrawingThreads(1).stream(source.generate())
+        await anext(stream)
+        source.may_go_on.clear()
+        waiting = asyncio.ensure_future(anext(stream))
+        while source.asked < 2:  # noqa: ASYNC110 - it is a thread that moves on
+            await asyncio.sleep(0.01)
+        waiting.cancel()
+        asyncio.get_running_loop().call_later(0.05, source.may_go_on.set)
+        await asyncio.wait({waiting})
+        return waiting.cancelled()
+
+    assert asyncio.run(leave())
+    assert source.closed.is_set()
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=["2.3", "2.4"])
+@pytest.mark.parametrize("pieces_sent", [0, 3])
+def test_a_client_that_hangs_up_stops_the_drawing(scope, pieces_sent):
+    source, sent = Pieces(), itertools.count()
+
+    async def receive():
+        if scope["asgi"]["spec_version"] == "2.3":
+            while source.asked < pieces_sent:  # noqa: ASYNC110 - it is a thread that moves on
+                await asyncio.sleep(0.01)
+            return {"type": "http.disconnect"}
+        await asyncio.sleep(60)
+        raise AssertionError("not asked in this version")
+
+    async def send(message):
+        if message["type"] == "http.response.body" and next(sent) >= pieces_sent:
+            raise OSError
+
+    async def serve():
+        reply = ClosingStream(DrawingThreads(1).stream(source.generate()), "text/plain", {})
+        try:
+            await reply(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - Starlette's ClientDisconnect, or a group with it
+            return error
+        return None
+
+    asyncio.run(serve())
+    assert source.closed.is_set() or source.asked == 0
+    assert source.asked <= pieces_sent + 50

@@ -1,0 +1,42 @@
+"""What starting the API and importing the client must not load; the times are measured by `python -m bench.start`."""
+
+import subprocess
+import sys
+
+import pytest
+
+LARGE = ("torch", "sklearn", "scipy", "dp_accounting", "numpy", "polars", "pyarrow", "onnxruntime", "alembic", "celery")
+SERVICE = ("fastapi", "pydantic", "sqlalchemy", "psycopg", "cryptography", "obstore", "uvicorn")
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("service.app", LARGE),
+        ("service.client", (*LARGE, *SERVICE)),
+        ("service.cli", (*LARGE, *SERVICE)),
+        ("service.relay", ("torch", "sklearn", "scipy", "dp_accounting", "numpy", "polars", "pyarrow", "onnxruntime")),
+    ],
+)
+def test_large_libraries_are_not_imported(module, absent):
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & set(absent) == set()
+
+
+def test_a_lazy_module_is_imported_by_its_first_use_and_only_then():
+    code = """
+import sys
+from service.lazy import lazy
+late = lazy("colorsys")
+assert "colorsys" not in sys.modules
+assert late.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
+assert "colorsys" in sys.modules and late.rgb_to_hsv is sys.modules["colorsys"].rgb_to_hsv
+try:
+    late.nothing_of_this_name
+except AttributeError:
+    pass
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
