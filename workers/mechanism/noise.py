@@ -81,7 +81,7 @@ def release_counts(
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier².
     Shapes:      one int64 tensor per value, of the value's shape.
-    Source:      Mironov 2012 on low bits; docs/decisions/0006.
+    Source:      Mironov 2012 on low bits; docs/decisions/0008.
     Edge cases:  counts of an empty table are zeros and are noised like any others.
     """
     spent = sum((c / s) ** 2 for c, s in zip(private.sensitivities, noise_stds, strict=True))
