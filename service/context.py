@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from sqlalchemy.orm import Session
 
 from service.crypto import Secrets
-from service.db import snapshot, statement, transaction
+from service.db import driver, snapshot, statement, transaction
 from service.settings import Settings, get_settings
 from service.storage import Storage
 
@@ -28,6 +30,10 @@ class Context:
     def statement(self) -> AbstractContextManager[Session]:
         """A session for one statement, which is a transaction by itself."""
         return statement(self.settings)
+
+    def driver(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """The driver's own connection, for the statements that every order runs."""
+        return driver(self.settings)
 
     def snapshot(self) -> AbstractContextManager[Session]:
         """One moment of this process's database, to read only."""

@@ -89,11 +89,42 @@ def transaction(settings: Settings | None = None, mode: Mode = "write") -> Itera
         with factory.begin() as session:
             yield session
     except (OperationalError, InterfaceError, PoolTimeout) as error:
-        raise Unavailable("the database does not answer; nothing was changed", retry_after_seconds=5) from error
+        raise _unavailable() from error
     except DBAPIError as error:
         if error.connection_invalidated:
-            raise Unavailable("the database connection was lost; ask again", retry_after_seconds=5) from error
+            raise _unavailable() from error
         raise
+
+
+@contextmanager
+def driver(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
+    """A pooled connection as the driver knows it; each statement is a transaction by itself. Errors are the driver's.
+
+    For the few statements of every order and every look at a budget: through the ORM they take ten times the processor
+    time of the driver's own (measured: 0.7 ms against 0.06), and that is what limits an API process.
+    """
+    try:
+        with _autocommit(settings.database_url, settings.database_pool_size).connect() as pooled:
+            connection = pooled.connection.driver_connection
+            try:
+                yield connection  # type: ignore[misc]  # psycopg's, as the URL says
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                pooled.invalidate()
+                raise
+    except (psycopg.OperationalError, psycopg.InterfaceError, OperationalError, InterfaceError, PoolTimeout) as error:
+        raise _unavailable() from error
+
+
+@lru_cache
+def _autocommit(url: str, pool_size: int) -> Engine:
+    return get_engine(url, pool_size).execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _unavailable() -> Unavailable:
+    # It may have happened all the same, when the answer was lost and not the question.
+    return Unavailable(
+        "the database does not answer; ask again, an order with its Idempotency-Key", retry_after_seconds=5
+    )
 
 
 def statement(settings: Settings | None = None) -> AbstractContextManager[Session]:

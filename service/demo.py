@@ -37,7 +37,7 @@ def run_demo(
             "invalid_input",
         )
     schema = json.loads(schema_file.read_text(encoding="utf-8"))
-    order: dict[str, Any] = {"method": "idpgan", "epsilon": epsilon} | ({} if steps is None else {"steps": steps})
+    order: dict[str, Any] = {"epsilon": epsilon} | ({} if steps is None else {"method": "marginals", "steps": steps})
     if any(field["name"] == CONDITION for field in schema["fields"]):
         order["condition_on"] = CONDITION
     output.mkdir(parents=True, exist_ok=True)

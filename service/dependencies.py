@@ -49,8 +49,8 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
     limits.before_lookup(address, digest := _digest(context, authorization))
     try:
         key = bearer_key(authorization)
-        with context.statement() as session:
-            found = authenticate(session, context.secrets, key)
+        with context.driver() as connection:
+            found = authenticate(connection, context.secrets, key)
     except Unauthenticated:
         limits.failed(address, digest)
         raise

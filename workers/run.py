@@ -165,11 +165,15 @@ class Attempt:
         )
 
     def read_rows(self, domain: TableDomain) -> EncodedTable:
-        """Decrypt and encode a table."""
+        """Decrypt and encode a table; large codes lie in a scratch file without a name."""
         dataset, rows = self.dataset, b"".join(self.plain_data())
         unit = dataset.unit
         return encode_table(
-            rows, domain, units=dataset.units, max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit
+            rows,
+            domain,
+            units=dataset.units,
+            max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
+            scratch_dir=self.context.settings.scratch_dir,
         )
 
     def plain_data(self) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ POINTS = (
     Point("relay.before", "the relay has read the outbox, nothing is sent", "relay"),
     Point("relay.sent", "sent, not marked as sent", "relay"),
     Point("relay.committed", "sent and marked", "relay"),
-    Point("delivery.before", "the worker has the message", "worker"),
+    Point("delivery.received", "the worker has the message", "worker"),
     Point("acknowledge.before", "about to acknowledge", "worker"),
     Point("acknowledge.after", "acknowledged, not claimed", "worker"),
     Point("claim.uncommitted", "claimed, not committed", "worker"),

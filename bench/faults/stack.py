@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from service.client import Client
 from service.context import open_context
 from service.datasets.models import Dataset
-from service.embedded import TEST_SETTINGS, EmbeddedStack, supervisor
+from service.embedded import EmbeddedStack, supervisor
 from service.embedded.supervisor import Program
 from service.releases.models import Release
 from service.sweep import sweep
@@ -40,6 +41,9 @@ ORDER: dict[str, Any] = {
     "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4},
 }
 BUDGET = 10.0
+POSTGRES = {"fsync": "off", "autovacuum": "off"}
+"""The machine stays up, so what the server has handed to the kernel is safe. It must hand it over before it answers:
+with synchronous_commit off, a killed server forgets orders that were confirmed."""
 
 
 class BrokenPromise(AssertionError):
@@ -65,7 +69,7 @@ class FaultyStack(EmbeddedStack):
         }
         # What dies here every few seconds would otherwise be started again after half a minute only.
         supervisor.LONGEST_BACKOFF_SECONDS = supervisor.FIRST_BACKOFF_SECONDS
-        super().__init__(folder / "data", 0, postgres_settings=TEST_SETTINGS, extra_environment=environment)
+        super().__init__(folder / "data", 0, postgres_settings=POSTGRES, extra_environment=environment)
 
     def _python_programs(self) -> tuple[Program, ...]:
         *others, worker = super()._python_programs()
@@ -157,6 +161,15 @@ class FaultyStack(EmbeddedStack):
                 raise BrokenPromise("the service never got ready again")
             time.sleep(0.1)
 
+    def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Until no worker has a training process, and has had the time to notice that its last one is gone."""
+        deadline = time.monotonic() + seconds
+        while any(_children(pid) for name, pid in self.pids.items() if name.startswith("worker")):
+            if time.monotonic() > deadline:
+                raise BrokenPromise("a training process does not end")
+            time.sleep(0.1)
+        time.sleep(1.0)
+
     def check_charged_once(
         self, dataset_id: str, release_id: str, kinds: tuple[str, ...] = ("reserve", "post")
     ) -> None:
@@ -190,3 +203,10 @@ class FaultyStack(EmbeddedStack):
         if set(context.storage.list()) != named:
             raise BrokenPromise(f"storage and database disagree: {set(context.storage.list()) ^ named}")
         return swept
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children()
+    except psutil.NoSuchProcess:
+        return []

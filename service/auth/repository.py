@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
+import psycopg
+from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.auth.models import ApiKey, Tenant
@@ -39,11 +40,25 @@ def add_key(
     return key_id
 
 
-def find_live_key(session: Session, digest: bytes) -> Row[uuid.UUID, uuid.UUID, str, bytes] | None:
-    """Id, tenant, scope and digest of a key that works now, by the database's clock."""
-    return session.execute(
-        select(ApiKey.id, ApiKey.tenant_id, ApiKey.scope, ApiKey.digest).where(ApiKey.digest == digest, _live())
-    ).one_or_none()
+LIVE_KEY = """
+SELECT id, tenant_id, scope, digest FROM api_keys
+WHERE digest = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+"""
+
+
+class LiveKey(NamedTuple):
+    """A key that works now, by the database's clock."""
+
+    id: uuid.UUID
+    tenant_id: uuid.UUID
+    scope: str
+    digest: bytes
+
+
+def find_live_key(connection: psycopg.Connection[Any], digest: bytes) -> LiveKey | None:
+    """Every request asks this; see `service.db.driver`."""
+    found = connection.execute(LIVE_KEY, (digest,)).fetchone()
+    return None if found is None else LiveKey(*found)
 
 
 def list_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[ApiKey]:

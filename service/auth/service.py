@@ -6,8 +6,9 @@ import datetime as dt
 import secrets
 import uuid
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
+import psycopg
 from sqlalchemy.orm import Session
 
 from service.audit import repository as audit
@@ -38,9 +39,9 @@ def bearer_key(authorization: str | None) -> str:
     return key.strip()
 
 
-def authenticate(session: Session, key_secrets: Secrets, key: str) -> Principal:
+def authenticate(connection: psycopg.Connection[Any], key_secrets: Secrets, key: str) -> Principal:
     """The principal behind a key; the same error for every kind of wrong key."""
-    found = repository.find_live_key(session, key_secrets.api_key_digest(key))
+    found = repository.find_live_key(connection, key_secrets.api_key_digest(key))
     if found is None or not key_secrets.matches_api_key(key, bytes(found.digest)):
         raise Unauthenticated("this API key is not known, was revoked or has expired")
     return Principal(found.tenant_id, found.id, cast("Scope", found.scope))

@@ -71,7 +71,7 @@ def demo(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="ε of the release.")] = 4.0,
     budget_epsilon: Annotated[float, typer.Option(help="ε of the table, given once.")] = 5.0,
-    steps: Annotated[int | None, typer.Option(help="Training steps; default: the method's.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Fitting steps; default: the method's.")] = None,
 ) -> None:
     """Publish the example table from start to end, on a service of its own that is gone afterwards.
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from service.datasets.table_schema import FieldSchema, FieldType, TableSchema
 from service.errors import InvalidSchema
+from service.lazy import lazy
 from service.privacy.choices import TableShape
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy("numpy")
 
 ONE_CELL_PER_VALUE = 64
 """A range of at most this many whole values gets one cell per value, unless the schema declares a grid."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import psycopg
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets.models import Dataset
 from service.errors import NotFound
-from service.ledger.models import Balance
+from service.privacy.filters import Budget
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -23,13 +25,38 @@ def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Datas
     return dataset
 
 
-def find_with_balance(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> tuple[Dataset, Balance]:
-    """Both in one statement: a balance without its dataset's promise says nothing."""
-    query = select(Dataset, Balance).join(Balance, Balance.dataset_id == Dataset.id)
-    row = session.execute(query.where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)).one_or_none()
-    if row is None:
+ACCOUNT = """
+SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
+       b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted
+FROM datasets d JOIN balances b ON b.dataset_id = d.id
+WHERE d.id = %s AND d.tenant_id = %s
+"""
+
+
+class Account(NamedTuple):
+    """A dataset's promise and what has become of it."""
+
+    units: int
+    epsilon: float
+    delta: float
+    renyi_order: int
+    renyi_capacity: float
+    simple_pending: int
+    simple_posted: int
+    renyi_pending: int
+    renyi_posted: int
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
+
+
+def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Account:
+    """Read at every look at a budget; see `service.db.driver`."""
+    found = connection.execute(ACCOUNT, (dataset_id, tenant_id)).fetchone()
+    if found is None:
         raise NotFound("no such dataset")
-    return row[0], row[1]
+    return Account(*found)
 
 
 def find_by_fingerprint(session: Session, fingerprint: bytes) -> Dataset | None:

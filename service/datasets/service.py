@@ -36,8 +36,7 @@ from service.datasets.schemas import (
 from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
-from service.ledger.chain import verify_ledger
-from service.ledger.models import Balance
+from service.ledger.chain import Amounts, verify_ledger
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import AutoOrder
@@ -231,27 +230,27 @@ def erase_expired(context: Context) -> int:
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:
     """Both accounts as they stand, and what they still allow."""
-    with context.statement() as session:
-        dataset, balance = repository.find_with_balance(session, principal.tenant_id, dataset_id)
-    left = ledger.Remaining.of(balance)
+    with context.driver() as connection:
+        account = repository.find_account(connection, principal.tenant_id, dataset_id)
+    left = ledger.Remaining.of(account)
     return BudgetReply(
-        epsilon=dataset.epsilon,
-        delta=dataset.delta,
+        epsilon=account.epsilon,
+        delta=account.delta,
         accounts=Accounts(
-            simple=SimpleAccount(posted=balance.simple_posted, pending=balance.simple_pending, remaining=left.simple),
+            simple=SimpleAccount(posted=account.simple_posted, pending=account.simple_pending, remaining=left.simple),
             renyi=RenyiAccount(
-                order=dataset.renyi_order,
-                posted=balance.renyi_posted,
-                pending=balance.renyi_pending,
+                order=account.renyi_order,
+                posted=account.renyi_posted,
+                pending=account.renyi_pending,
                 remaining=left.renyi,
             ),
         ),
         remaining_share=max(left.simple, left.renyi) / NANO,
-        epsilon_spent=_epsilon_spent(balance, dataset.budget),
+        epsilon_spent=_epsilon_spent(account, account.budget),
         largest_next_epsilon=largest_epsilon(
             AutoOrder(share="rest"),
-            units=dataset.units,
-            budget=dataset.budget,
+            units=account.units,
+            budget=account.budget,
             simple_left=left.simple,
             renyi_left=_rounded_down(left.renyi),
         ),
@@ -295,7 +294,7 @@ def _rounded_down(amount: int, bits: int = 6) -> int:
     return amount >> spare << spare
 
 
-def _epsilon_spent(balance: Balance, budget: Budget) -> float:
+def _epsilon_spent(balance: Amounts, budget: Budget) -> float:
     """Spent means reserved or charged. Each account proves an ε at its half of δ; the smaller one counts."""
     simple, renyi = balance.simple_pending + balance.simple_posted, balance.renyi_pending + balance.renyi_posted
     if simple == 0 and renyi == 0:

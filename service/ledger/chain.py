@@ -36,8 +36,21 @@ class Entry(Protocol):
     def hash(self) -> bytes: ...
 
 
-class Head(Protocol):
-    """What a balance says of its entries, besides the amounts of `Totals`."""
+class Amounts(Protocol):
+    """Both accounts, in nano-shares: a row of the table, a part of a larger row, or parsed JSON."""
+
+    @property
+    def simple_pending(self) -> int: ...
+    @property
+    def simple_posted(self) -> int: ...
+    @property
+    def renyi_pending(self) -> int: ...
+    @property
+    def renyi_posted(self) -> int: ...
+
+
+class Head(Amounts, Protocol):
+    """What a balance says of its entries: their sums, their number, the last one's hash."""
 
     @property
     def entry_count(self) -> int: ...

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from service.errors import BudgetExhausted, ImprimaturError, NotFound
 from service.ledger import repository
-from service.ledger.chain import verify_ledger
-from service.ledger.models import Balance, LedgerEntry
+from service.ledger.chain import Amounts, verify_ledger
+from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
 
 
@@ -36,7 +36,7 @@ class Remaining:
     renyi: int
 
     @classmethod
-    def of(cls, balance: Balance) -> Remaining:
+    def of(cls, balance: Amounts) -> Remaining:
         return cls(
             simple=max(0, NANO - balance.simple_pending - balance.simple_posted),
             renyi=max(0, NANO - balance.renyi_pending - balance.renyi_posted),
@@ -80,9 +80,20 @@ def verify(session: Session, dataset_id: uuid.UUID) -> list[str]:
     return verify_ledger(repository.entries_of_dataset(session, dataset_id), balance)
 
 
-def require_done(row: Row[Any], cost: Shares) -> None:
+class Outcome(Protocol):
+    """What the database's functions answer besides an entry."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def simple_left(self) -> int: ...
+    @property
+    def renyi_left(self) -> int: ...
+
+
+def require_done(outcome: Outcome, cost: Shares) -> None:
     """The outcome of a new reservation made within a larger statement: `BudgetExhausted` unless it was made."""
-    _raise_refusal(row, "this release has a reservation already", cost)
+    _raise_refusal(outcome, "this release has a reservation already", cost)
 
 
 def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> LedgerEntry:
@@ -91,7 +102,7 @@ def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> Ledge
     return LedgerEntry(**{column: getattr(row, column) for column in LedgerEntry.__table__.columns.keys()})  # noqa: SIM118 - not a dict
 
 
-def _raise_refusal(row: Row[Any], conflict: str, cost: Shares | None) -> None:
+def _raise_refusal(row: Outcome | Row[Any], conflict: str, cost: Shares | None) -> None:
     if row.outcome == "no_account":
         raise NotFound("no such dataset")
     if row.outcome == "conflict":

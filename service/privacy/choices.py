@@ -37,9 +37,8 @@ MOST_NOISE_PER_PAIR = 1.5
 """All pairs are measured while the noise alone moves a two-way table by at most this much in total variation."""
 
 BECAUSE_MARGINALS = (
-    "marginals: on every table and ε measured, rows fitted to noised one- and two-way tables were closer to the real "
-    "ones, and trained better classifiers, than a generator trained by noisy gradients, in a fraction of the time "
-    "(docs/results.md)"
+    "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
+    "classifiers, than a generator trained by noisy gradients, where both were measured (docs/results.md)"
 )
 BECAUSE_IDPGAN = "idpgan: the table has a single column, or more categories in one column than a mixture is fitted to (docs/results.md)"
 

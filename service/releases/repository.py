@@ -2,73 +2,123 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, and_, func, select, text, update
+import psycopg
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
-from service.datasets.models import Dataset
+from service.datasets.grids import shape_of
+from service.datasets.image_schema import DeclaredSchema, ImageSchema, parse_schema
 from service.errors import NotFound
-from service.ledger.models import Balance
+from service.privacy.choices import TableShape
+from service.privacy.mixture import ImageShape
 from service.releases.models import Release
 
-PLACE = text(
-    """
-    WITH money AS (
-        SELECT outcome, simple_left, renyi_left FROM ledger_reserve(:dataset_id, :id, :simple_cost, :renyi_cost)
-    ), placed AS (
-        INSERT INTO releases (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key,
-                              body_digest, steps)
-        SELECT :id, :tenant_id, :dataset_id, CAST(:order AS jsonb), CAST(:price AS jsonb), :simple_cost, :renyi_cost,
-               CAST(:idempotency_key AS text), :body_digest, :steps
-        FROM money WHERE outcome = 'done'
-        RETURNING id, state, phase, step, created_at
-    ), message AS (
-        INSERT INTO outbox (task, release_id) SELECT :task, id FROM placed
-    ), line AS (
-        INSERT INTO audit_events (tenant_id, key_id, action, object_kind, object_id, outcome, request_id)
-        SELECT :tenant_id, :key_id, :action, 'release', id, :audit_outcome, :request_id FROM placed
-    )
-    SELECT money.*, placed.* FROM money LEFT JOIN placed ON true
-    """
+PLACE = """
+WITH money AS (
+    SELECT outcome, simple_left, renyi_left
+    FROM ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint)
+), placed AS (
+    INSERT INTO releases (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key,
+                          body_digest, steps)
+    SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
+           %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint
+    FROM money WHERE outcome = 'done'
+    RETURNING id, state, phase, step, created_at
+), message AS (
+    INSERT INTO outbox (task, release_id) SELECT %(task)s::text, id FROM placed
+), line AS (
+    INSERT INTO audit_events (tenant_id, key_id, action, object_kind, object_id, outcome, request_id)
+    SELECT %(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text, %(request_id)s
+    FROM placed
 )
+SELECT outcome, simple_left, renyi_left, state, phase, step, created_at FROM money LEFT JOIN placed ON true
+"""
 """Reserve, record, enqueue and note, or change nothing: one statement and so one transaction of one round trip.
 
 The balance's row, for which every order on the dataset waits, is locked only while the server works on this.
 """
 
 
-def place(session: Session, **values: Any) -> Row[Any]:
+class Placed(NamedTuple):
     """The outcome of the reservation and, where it is `done`, what the database filled in."""
-    return session.execute(PLACE, values).one()
+
+    outcome: str
+    simple_left: int
+    renyi_left: int
+    state: str
+    phase: str
+    step: int
+    created_at: dt.datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What an order stands on: the dataset's declaration, its balance, and what the same key has ordered before."""
+def place(connection: psycopg.Connection[Any], **values: Any) -> Placed:
+    return Placed(*connection.execute(PLACE, values).fetchone())  # type: ignore[misc]  # it always answers one row
 
-    dataset: Dataset
-    balance: Balance
-    earlier: Release | None
+
+GROUND = """
+SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
+       b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted,
+       d.erased_at IS NOT NULL OR coalesce(d.rows_expire_at <= clock_timestamp(), false),
+       d.schema::text, coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, 1),
+       (SELECT r.id FROM releases r WHERE r.tenant_id = d.tenant_id AND r.idempotency_key = %(key)s::text)
+FROM datasets d JOIN balances b ON b.dataset_id = d.id
+WHERE d.id = %(dataset)s AND d.tenant_id = %(tenant)s
+"""
+
+
+class Ground(NamedTuple):
+    """What an order stands on: the dataset's account and schema, and what the same key has ordered before."""
+
+    account: datasets.Account
+    erased: bool
+    schema: str
+    max_rows_per_unit: int
+    earlier_id: uuid.UUID | None
+
+    @property
+    def declared_schema(self) -> DeclaredSchema:
+        return _declared_schema(self.schema)
+
+    def shape(self, numeric_bins: int) -> TableShape | ImageShape:
+        """What prices and the choice of a method may depend on, beside n."""
+        return _shape(self.schema, numeric_bins, self.max_rows_per_unit)
+
+
+@lru_cache(maxsize=256)
+def _declared_schema(document: str) -> DeclaredSchema:
+    """Declarations never change, and a wide one takes longer to check than an order to place."""
+    return parse_schema(json.loads(document))
+
+
+@lru_cache(maxsize=256)
+def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape | ImageShape:
+    schema = _declared_schema(document)
+    if isinstance(schema, ImageSchema):
+        return ImageShape(pixels=schema.pixels, classes=max(1, len(schema.class_names)))
+    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
 
 
 def find_ground(
-    session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID, *, idempotency_key: str | None = None
+    connection: psycopg.Connection[Any],
+    tenant_id: uuid.UUID,
+    dataset_id: uuid.UUID,
+    *,
+    idempotency_key: str | None = None,
 ) -> Ground:
     """All of it in one statement."""
-    if idempotency_key is None:
-        return Ground(*datasets.find_with_balance(session, tenant_id, dataset_id), earlier=None)
-    same_key = and_(Release.tenant_id == tenant_id, Release.idempotency_key == idempotency_key)
-    query = select(Dataset, Balance, Release).join(Balance, Balance.dataset_id == Dataset.id)
-    query = query.outerjoin(Release, same_key).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
-    row = session.execute(query).one_or_none()
-    if row is None:
+    values = {"tenant": tenant_id, "dataset": dataset_id, "key": idempotency_key}
+    found = connection.execute(GROUND, values).fetchone()
+    if found is None:
         raise NotFound("no such dataset")
-    return Ground(*row)
+    return Ground(datasets.Account(*found[:-4]), *found[-4:])
 
 
 def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock: bool = False) -> Release:
@@ -83,10 +133,13 @@ def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock:
     return release
 
 
-def find_by_idempotency_key(session: Session, tenant_id: uuid.UUID, key: str) -> Release | None:
-    return session.scalars(
-        select(Release).where(Release.tenant_id == tenant_id, Release.idempotency_key == key)
-    ).one_or_none()
+def find_id_of_key(
+    connection: psycopg.Connection[Any], tenant_id: uuid.UUID, idempotency_key: str | None
+) -> uuid.UUID | None:
+    """The release that this key has made; every refusal of an order asks for it."""
+    query = "SELECT id FROM releases WHERE tenant_id = %s AND idempotency_key = %s::text"
+    found = connection.execute(query, (tenant_id, idempotency_key)).fetchone()
+    return None if found is None else found[0]
 
 
 def list_of_tenant(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID | None) -> Sequence[Release]:

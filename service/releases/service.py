@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.exc import IntegrityError
+from psycopg.errors import UniqueViolation
 
 from service.audit import service as audit
 from service.audit.models import DONE
@@ -48,8 +48,8 @@ class Quote:
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
     """Reads the dataset's declaration and balance, no private row; reserves nothing."""
     order = parse_order(document)
-    with context.statement() as session:
-        ground = repository.find_ground(session, principal.tenant_id, dataset_id)
+    with context.driver() as connection:
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
     return _price(order, ground)
 
 
@@ -63,24 +63,22 @@ def order_release(
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
     digest = _body_digest(dataset_id, document)
-    with context.statement() as session:
-        ground = repository.find_ground(session, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
-    if ground.earlier is not None:
-        return _same_body(ground.earlier, digest)
+    with context.driver() as connection:
+        ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
+    if ground.earlier_id is not None:
+        return _same_body(find(context, principal, ground.earlier_id), digest)
     quoted = _price(parse_order(document), ground)
-    if ground.dataset.state == "erased":
+    if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
     try:
         return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
-    except (IntegrityError, BudgetExhausted):
+    except (UniqueViolation, BudgetExhausted):
         # The same key came twice at once and the other request was first.
-        earlier = None
-        if idempotency_key is not None:
-            with context.statement() as session:
-                earlier = repository.find_by_idempotency_key(session, principal.tenant_id, idempotency_key)
-        if earlier is None:
+        with context.driver() as connection:
+            earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+        if earlier_id is None:
             raise
-        return _same_body(earlier, digest)
+        return _same_body(find(context, principal, earlier_id), digest)
 
 
 def _place(
@@ -103,9 +101,9 @@ def _place(
         "body_digest": digest,
         "steps": quoted.order.steps,
     }
-    with context.statement() as session:
-        row = repository.place(
-            session,
+    with context.driver() as connection:
+        placed = repository.place(
+            connection,
             **written,
             order=quoted.order.model_dump_json(),
             price=quoted.price.json_text,
@@ -115,15 +113,15 @@ def _place(
             request_id=principal.request_id,
             audit_outcome=DONE,
         )
-    ledger.require_done(row, cost)
+    ledger.require_done(placed, cost)
     return Release(
         **written,
         order_=quoted.order.model_dump(mode="json"),
         price=quoted.price.as_json,
-        state=row.state,
-        phase=row.phase,
-        step=row.step,
-        created_at=row.created_at,
+        state=placed.state,
+        phase=placed.phase,
+        step=placed.step,
+        created_at=placed.created_at,
     )
 
 
@@ -171,22 +169,22 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
 
 
 def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
-    dataset, left = ground.dataset, ledger.Remaining.of(ground.balance)
+    account, left = ground.account, ledger.Remaining.of(ground.account)
     if not isinstance(order, AutoOrder) and order.chosen_because is not None:
         raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
-    check_against_schema(order, dataset.image_schema or dataset.table_schema)
+    check_against_schema(order, ground.declared_schema)
     if isinstance(order, AutoOrder):
-        order = choose_method(order, dataset.shape(AutoOrder.NUMERIC_BINS))
-    shape = dataset.shape(order.numeric_bins)
+        order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
+    shape = ground.shape(order.numeric_bins)
     if order.share == "rest":
         epsilon = largest_epsilon(
-            order, units=dataset.units, budget=dataset.budget, simple_left=left.simple, renyi_left=left.renyi
+            order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
         )
         if epsilon <= 0.0:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=dataset.units, shape=shape, budget=dataset.budget)
-    return Quote(order, price_order(order, units=dataset.units, budget=dataset.budget), left)
+    order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
+    return Quote(order, price_order(order, units=account.units, budget=account.budget), left)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

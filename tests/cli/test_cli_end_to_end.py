@@ -53,7 +53,16 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
     assert (dataset["units"], dataset["name"]) == (200, "small")
     assert uploaded.stderr == ""
 
-    knobs = ("--steps", 3, "--set", "networks.generator_hidden=[8]", "--set", "networks.critic_hidden=[8]")
+    knobs = (
+        "--method",
+        "idpgan",
+        "--steps",
+        3,
+        "--set",
+        "networks.generator_hidden=[8]",
+        "--set",
+        "networks.critic_hidden=[8]",
+    )
     quote = document(imprimatur("quote", "small", "--epsilon", 2, *knobs, "--json", **key))
     assert quote["fits"]
     assert quote["order"]["networks"]["critic_hidden"] == [8]
@@ -183,7 +192,18 @@ def test_failures_have_their_exit_codes(imprimatur, published, small_csv, tmp_pa
 def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimatur, small_csv, small_schema, tmp_path):
     alone = {"IMPRIMATUR_URL": "", "IMPRIMATUR_API_KEY": "", "IMPRIMATUR_DATA": str(tmp_path / "own data")}
     (tmp_path / "s.json").write_text(json.dumps(small_schema))
-    order = ("--epsilon", 3, "--steps", 3, "--set", "networks.critic_hidden=[8]", "--budget-epsilon", 4)
+    order = (
+        "--method",
+        "idpgan",
+        "--epsilon",
+        3,
+        "--steps",
+        3,
+        "--set",
+        "networks.critic_hidden=[8]",
+        "--budget-epsilon",
+        4,
+    )
     facts = document(
         imprimatur("publish", small_csv, "--schema", "s.json", *order, "-n", 12, "-o", "out.csv", "--json", **alone)
     )

@@ -9,7 +9,9 @@ pipeline, and is never reported.
 from __future__ import annotations
 
 import io
+import math
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,8 +35,11 @@ ABSENT = 65_535
 
 UNIT_COLUMN = "__unit__"
 _BATCH_ROWS = 65_536
+_SMALLEST_MAPPED_BYTES = 32 * 1024 * 1024
+"""Codes of smaller tables stay in memory; larger ones are mapped from a scratch file that has no name."""
 
-Codes = NDArray[np.uint16]
+
+Codes = NDArray[np.unsignedinteger]
 RandomKeys = Callable[[int], NDArray[np.uint64]]
 
 
@@ -173,8 +178,9 @@ def encode_table(
     units: int,
     max_rows_per_unit: int = 1,
     random_keys: RandomKeys = operating_system_keys,
+    scratch_dir: Path | None = None,
 ) -> EncodedTable:
-    """Encode the canonical Parquet file batch by batch.
+    """Encode the canonical Parquet file batch by batch; memory does not grow with a table of single rows.
 
     With a `__unit__` column, each unit keeps at most `max_rows_per_unit` of its rows, chosen uniformly at random
     by sorting on `random_keys` (count -> that many independent uniform 64-bit keys).
@@ -186,7 +192,7 @@ def encode_table(
             raise InvalidFile("The stored table does not have the columns of its declared schema; upload it again.")
         if not by_unit and rows != units:
             raise InvalidFile("The stored table does not have the recorded number of rows; upload it again.")
-        codes = np.empty((rows, len(domain.columns)), dtype=np.uint16)
+        codes = _empty_codes(rows, domain, scratch_dir)
         unit_of_row = np.empty(rows if by_unit else 0, dtype=np.int64)
         for start, frame in _batches(file):
             stop = start + frame.height
@@ -200,7 +206,25 @@ def encode_table(
         raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
     kept = _choose_rows(unit_of_row, max_rows_per_unit, random_keys)
     unit_starts = np.searchsorted(unit_of_row[kept], np.arange(units + 1)).astype(np.int64)
-    return EncodedTable(np.ascontiguousarray(codes[kept]), units, unit_starts, max_rows_per_unit)
+    for start in range(0, len(kept), _BATCH_ROWS):  # in place: rows only ever move up
+        chosen = kept[start : start + _BATCH_ROWS]
+        codes[start : start + len(chosen)] = codes[chosen]
+    return EncodedTable(codes[: len(kept)], units, unit_starts, max_rows_per_unit)
+
+
+def _empty_codes(rows: int, domain: TableDomain, scratch_dir: Path | None) -> Codes:
+    """(rows, columns), one byte a code where every domain fits; a large one mapped from a file that has no name.
+
+    Such a file is gone when the process is, however it ends. The kernel keeps in memory what the draws touch.
+    """
+    dtype: type[np.unsignedinteger] = np.uint8 if max(domain.widths, default=0) <= np.iinfo(np.uint8).max else np.uint16
+    shape = (rows, len(domain.columns))
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _SMALLEST_MAPPED_BYTES:
+        return np.empty(shape, dtype=dtype)
+    with tempfile.TemporaryFile(prefix="imprimatur-codes-", dir=scratch_dir) as file:
+        os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error here, not a signal later
+        return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
 
 
 def _batches(file: pq.ParquetFile) -> Iterator[tuple[int, pl.DataFrame]]:

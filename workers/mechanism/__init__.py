@@ -18,6 +18,9 @@ LARGEST_CANCELLATION = 64.0
 What the terms of *other* units may leave behind by rounding is then bounded by their clip norms.
 """
 
+FLOAT32_CANCELLATION = 8.0
+"""The same for units that are added up in float32; those that cancel more (none in ordinary runs) go in float64."""
+
 LARGEST_NORM = 1e15
 """A unit whose gradient is beyond this in any tensor counts as not finite: clipping it would leave rounding only."""
 
@@ -84,5 +87,5 @@ class PerUnitGradients(Protocol):
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0.
 
-        Accumulated in float64, with at most three products for every row of a unit in an entry.
+        At most three products for every row of a unit in an entry; its rounding is `clipping.sum_rounding`.
         """

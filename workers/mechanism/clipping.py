@@ -7,12 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from workers.mechanism import LARGEST_CANCELLATION, DrawBounds, PerUnitGradients, PrivateSum
+from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, DrawBounds, PerUnitGradients, PrivateSum
+from workers.numerics.block_sums import block_sum_rounding
 
 SHRINK = 1.0 - 1e-6
-"""Clip to a little less than clip_norm: room for the float64 rounding of norm, factor, scaled gradient and noise."""
+"""Clip to a little less than clip_norm: room for the float64 rounding of norm and factor, and for what underflows."""
+
+SMALLEST_FACTOR = 1e-30
+"""A unit that would be scaled by less is left out: float32 has no accurate number for it."""
+
+SMALLEST_SENSITIVITY = 1e-9
+"""No sum declares less: with factors up to LARGEST_NORM, underflow in float32 may add 1e-20 to a unit's share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ def clip_and_sum(
 
     Adjacency:   zero-out one unit.
     Sensitivity: L2 per group, clip_norms[k]; same unit as noise_std. It holds for the float64 numbers returned:
-                 units are clipped shorter by what rounding of the whole sum can add (`sum_rounding`).
+                 units are clipped shorter by what rounding can add (`sum_rounding`).
     Shapes:      blocks of disjoint units within `bounds`, gradients (U, d_m) per tensor m; returns float64 tensors
                  of `shapes`.
     Source:      Abadi et al. 2016, Alg. 1; groups: McMahan et al. 2018, §3.
@@ -53,28 +61,33 @@ def clip_and_sum(
         weights = clip_weights(block.tensor_norms, block.contributes, groups=groups, clip_norms=shorter)
         totals = [total.add_(part) for total, part in zip(totals, block.weighted_sum(weights), strict=True)]
         norms.append(block.tensor_norms[block.contributes])
-    private = PrivateSum(tuple(totals), tuple(tuple(group) for group in groups), tuple(clip_norms))
+    sensitivities = tuple(max(clip_norm, SMALLEST_SENSITIVITY) for clip_norm in clip_norms)
+    private = PrivateSum(tuple(totals), tuple(tuple(group) for group in groups), sensitivities)
     return ClippedSum(private, torch.cat(norms))
 
 
 def sum_rounding(bounds: DrawBounds) -> float:
     """How far rounding alone can push the sums of two neighbours apart, in clip norms.
 
-    Entry by entry |fl(Σ) - Σ| ≤ bound_n Σ|terms| in any order of addition, with n additions on the longest way and
-    bound_n = n·u/(1 - n·u). Per group the terms of a unit have norm at most LARGEST_CANCELLATION·c, so a sum is off by at
-    most bound_n·most_units·LARGEST_CANCELLATION·c, and two sums by twice that. In float32 the same bound is useless.
+    Per group the terms of a unit have norm at most FLOAT32_CANCELLATION·c in float32, LARGEST_CANCELLATION·c in
+    float64. What rounds: the scaled factors of a unit, each by a few u of float32; the float32 sum over a block of the
+    draw (`block_sum_rounding`), of which only the block with the changed unit differs; and everything in float64, off
+    by at most gamma_n Σ|terms| for n additions in any order, twice for two sums.
 
     Adjacency:   zero-out one unit.
     Sensitivity: none; reads no row.
     Shapes:      one number, to be divided out of every clip norm.
-    Source:      Higham 2002, Accuracy and Stability of Numerical Algorithms, §4.2.
-    Edge cases:  no units -> 0.
+    Source:      Higham 2002, Accuracy and Stability of Numerical Algorithms, §4.2; `workers.numerics.block_sums`.
+    Edge cases:  no units -> the rounding of one unit's own factors.
     """
+    units = min(bounds.units_per_block, bounds.most_units)
+    scaled = 4.0 * torch.finfo(torch.float32).eps
+    in_a_block = block_sum_rounding(rows=units * bounds.rows_per_unit, kinds=3, rows_per_unit=bounds.rows_per_unit)
     unit_roundoff = torch.finfo(torch.float64).eps / 2.0
-    in_a_block = 3 * bounds.rows_per_unit * min(bounds.units_per_block, bounds.most_units)
-    additions = in_a_block + math.ceil(bounds.most_units / bounds.units_per_block) + 8
+    additions = 3 * bounds.rows_per_unit * units + math.ceil(bounds.most_units / bounds.units_per_block) + 8
     gamma = additions * unit_roundoff / (1.0 - additions * unit_roundoff)
-    return 2.0 * gamma * bounds.most_units * LARGEST_CANCELLATION
+    in_float64 = 2.0 * gamma * bounds.most_units
+    return FLOAT32_CANCELLATION * (scaled + in_a_block) + LARGEST_CANCELLATION * in_float64
 
 
 def clip_weights(
@@ -86,11 +99,15 @@ def clip_weights(
     Sensitivity: none of its own: bounds ‖g_ik‖·weight by clip_norms[k].
     Shapes:      tensor_norms (U, M) float64, contributes (U,) bool; returns (U, M) float64.
     Source:      Abadi et al. 2016, Alg. 1.
-    Edge cases:  a zero gradient has factor 1; NaN norms belong to units that do not contribute.
+    Edge cases:  a zero gradient has factor 1; NaN norms belong to units that do not contribute; a factor that float32
+                 cannot hold is 0.
     """
-    weights = torch.zeros_like(tensor_norms)
-    for group, clip_norm in zip(groups, clip_norms, strict=True):
-        norm = tensor_norms[:, list(group)].square().sum(dim=1).sqrt()  # (U,)
-        factor = (SHRINK * clip_norm / norm).clamp(max=1.0)  # c/0 = inf -> 1
-        weights[:, list(group)] = torch.where(contributes, factor, 0.0).unsqueeze(1)
-    return weights
+    group_of = [0] * tensor_norms.shape[1]
+    for place, group in enumerate(groups):
+        for tensor in group:
+            group_of[tensor] = place
+    member = F.one_hot(torch.tensor(group_of), len(groups)).to(tensor_norms)  # (M, K)
+    norms = (tensor_norms.square() @ member).sqrt()  # (U, K)
+    factors = (tensor_norms.new_tensor(clip_norms).mul_(SHRINK) / norms).clamp(max=1.0)  # c/0 = inf -> 1
+    kept = contributes.unsqueeze(1) & (factors >= SMALLEST_FACTOR)
+    return torch.where(kept, factors, 0.0)[:, group_of]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+import torch
 from torch import Tensor
 
 from workers.mechanism import PrivateSum
@@ -48,9 +49,11 @@ def release(
     sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
     noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
     noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
+    counts = [value.numel() for value in private.values]
+    normals = torch.split(randomness.normals(sum(counts)), counts)
     return tuple(
-        value.double() + noise_std_of[index] * randomness.normals(*value.shape).to(value.device)
-        for index, value in enumerate(private.values)
+        noise.to(value.device).mul_(noise_std_of[index]).view(value.shape).add_(value.double())
+        for index, (value, noise) in enumerate(zip(private.values, normals, strict=True))
     )
 
 
@@ -78,7 +81,7 @@ def release_counts(
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier².
     Shapes:      one int64 tensor per value, of the value's shape.
-    Source:      Mironov 2012 on low bits; docs/decisions/0006.
+    Source:      Mironov 2012 on low bits; docs/decisions/0008.
     Edge cases:  counts of an empty table are zeros and are noised like any others.
     """
     spent = sum((c / s) ** 2 for c, s in zip(private.sensitivities, noise_stds, strict=True))

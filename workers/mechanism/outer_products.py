@@ -1,11 +1,14 @@
 """Exact per-unit gradients of a LeakyReLU perceptron critic as outer products, never stored in full.
 
 The formulas, in the order of the code (SPEED note, layers a_l = W_l h_{l-1} + b_l, h_l = φ(a_l), m_l = φ'(a_l)):
-  u_L = 1, u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}      backward at x, G(z) and x̂
+  u_L = ±1, u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}     backward at G(z), x (with sign -) and x̂
   g = W_1ᵀ u_1(x̂),  r = 2λ(‖g‖ - 1)/‖g‖·g   the penalty's pull on the input gradient
   q_0 = r, q_l = m_l(x̂) ⊙ W_l q_{l-1}        tangent pass at x̂
-  ∂W_l = u_l(Gz) h_{l-1}(Gz)ᵀ - u_l(x) h_{l-1}(x)ᵀ + u_l(x̂) q_{l-1}ᵀ,   ∂b_l = u_l(Gz) - u_l(x)
+  ∂W_l = u_l(Gz) h_{l-1}(Gz)ᵀ + u_l(x) h_{l-1}(x)ᵀ + u_l(x̂) q_{l-1}ᵀ,   ∂b_l = u_l(Gz) + u_l(x)
 A unit of several rows is the sum of its rows' products, of rank 3R. `gradients.vmap_gradients` is the oracle.
+
+Everything lies in three places (G(z), x, x̂), row by row, in buffers that are used again at every step; q takes the
+place of h(x̂) as soon as its slope has been read. Rows are padded to whole blocks of `BLOCK_ROWS`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workers.mechanism import LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
+from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
+from workers.numerics.block_sums import BLOCK_ROWS, sum_in_blocks
+from workers.numerics.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,55 +37,90 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class OuterProduct:
-    """Per unit, the matrix Σ_k left_k right_kᵀ; rank is at most three for every row of a unit."""
+    """Per unit, the matrix Σ_k left_k right_kᵀ; rank is `kinds` for every row of a unit."""
 
-    left: Tensor  # (rank, U, out)
-    right: Tensor  # (rank, U, in)
+    left: Tensor  # (kinds, P, out), P = padded units · rows_per_unit
+    right: Tensor  # (kinds, P, in)
+    units: int
+    rows_per_unit: int
+    workspace: Workspace
 
-    @cached_property
+    @property
     def norms(self) -> Tensor:
-        """(U,) float64 upper bound on the Frobenius norm, from Gram matrices in float64.
+        """(U,) float64 upper bound on the Frobenius norm, from Gram matrices in float64; NaN beyond LARGEST_NORM.
 
         Grams cancel where the products do: the bound adds float64's own error. And what cancels still rounds: where
         the products are far longer than their sum, they set the norm (`LARGEST_CANCELLATION`).
         """
-        left, right = self.left.transpose(0, 1).double(), self.right.transpose(0, 1).double()
-        gram_left, gram_right = left @ left.mT, right @ right.mT  # (U, rank, rank)
-        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (U,)
-        largest = (_diagonal(gram_left) * _diagonal(gram_right)).sqrt().sum(dim=1)  # (U,) Σ_k ‖left_k‖‖right_k‖
-        rank = len(self.left)
-        terms = self.left.shape[2] + self.right.shape[2] + rank**2 + 16
-        error = terms * torch.finfo(torch.float64).eps * largest.square()
-        return torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)
+        return self._norms_and_cancelling[0]
 
-    def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
-        """Σ_i weight_i Σ_k left_ik right_ikᵀ: one product over the stacked, rescaled rows."""
-        keep = contributes.unsqueeze(1)  # (U, 1)
-        left = torch.where(keep, self.left, 0.0).double().mul_(weights.unsqueeze(1))
-        right = torch.where(keep, self.right, 0.0).double()
-        return left.flatten(0, 1).T @ right.flatten(0, 1)  # (out, in)
+    @cached_property
+    def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
+        gram_left, gram_right = self._gram(self.left), self._gram(self.right)  # (U, rank, rank)
+        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (U,)
+        lengths = torch.stack((_diagonal(gram_left), _diagonal(gram_right)))  # (2, U, rank), squared
+        largest = (lengths[0] * lengths[1]).sqrt().sum(dim=1)  # (U,) Σ_k ‖left_k‖‖right_k‖
+        terms = self.left.shape[2] + self.right.shape[2] + gram_left.shape[1] ** 2 + 16
+        error = terms * torch.finfo(torch.float64).eps * largest.square()
+        norms = torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)
+        # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
+        norms = torch.where((lengths <= LARGEST_NORM**2).all(dim=2).all(dim=0), norms, torch.nan)
+        return norms, largest > FLOAT32_CANCELLATION * norms
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_i weight_i Σ_k left_ik right_ikᵀ in float64: one product a block, over the stacked, rescaled rows."""
+        norms, cancelling = self._norms_and_cancelling
+        _clear_rows((self.left, self.right), norms, self.rows_per_unit)
+        apart = cancelling.nonzero().squeeze(1)
+        scale = _by_row(weights.index_fill(0, apart, 0.0), self.left.shape[1], self.rows_per_unit)
+        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
+        torch.mul(self.left, scale.to(self.left.dtype), out=scaled)
+        total = sum_in_blocks(scaled.flatten(0, 1), self.right.flatten(0, 1), self.workspace)
+        if len(apart):
+            left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
+            left *= weights[apart].view(-1, 1, 1)
+            total = total.double() + left.flatten(0, 2).T @ right.flatten(0, 2)
+        return total
+
+    def _gram(self, factors: Tensor) -> Tensor:
+        """(U, rank, rank) products of a unit's factors with one another."""
+        grid = self._grid(factors).transpose(0, 1)
+        by_unit = self.workspace.take("gram", tuple(grid.shape), like=factors, dtype=torch.float64).copy_(grid)
+        stacked = by_unit.flatten(1, 2)
+        return stacked @ stacked.mT
+
+    def _grid(self, factors: Tensor) -> Tensor:
+        """(kinds, U, rows_per_unit, d), without the padding."""
+        kinds, _, size = factors.shape
+        return factors.view(kinds, -1, self.rows_per_unit, size)[:, : self.units]
 
 
 @dataclass(frozen=True)
 class VectorGradient:
     """Per unit, a gradient small enough to hold: biases and the one-row last layer."""
 
-    vector: Tensor  # (U, d)
+    vector: Tensor  # (padded units, d)
     shape: torch.Size
+    units: int
+    workspace: Workspace
 
     @cached_property
     def norms(self) -> Tensor:
-        exact: Tensor = torch.linalg.vector_norm(self.vector.double(), dim=1)
-        return exact
+        """(U,) float64, NaN beyond LARGEST_NORM."""
+        held = self.workspace.take("vector", (self.units, self.vector.shape[1]), like=self.vector, dtype=torch.float64)
+        norms: Tensor = torch.linalg.vector_norm(held.copy_(self.vector[: self.units]), dim=1)
+        return torch.where(norms <= LARGEST_NORM, norms, torch.nan)
 
-    def weighted_sum(self, weights: Tensor, contributes: Tensor) -> Tensor:
-        rows = torch.where(contributes.unsqueeze(1), self.vector, 0.0)
-        return (weights @ rows.double()).reshape(self.shape)
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ_i weight_i vector_i."""
+        scale = _by_row(weights, len(self.vector), 1).to(self.vector.dtype)
+        _clear_rows((self.vector.unsqueeze(0),), self.norms, 1)
+        return sum_in_blocks(scale, self.vector, self.workspace).reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class OuterProductGradients:
-    """Gradients of U units, one part per critic tensor."""
+    """Gradients of U units, one part per critic tensor. They live in a workspace: use them before the next ones."""
 
     parts: tuple[OuterProduct | VectorGradient, ...]
     usable: Tensor  # (U,) bool: some row is present, and those have finite activations at x, G(z) and x̂
@@ -95,10 +135,13 @@ class OuterProductGradients:
         return self.usable & (self.tensor_norms <= LARGEST_NORM).all(dim=1)
 
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
-        return tuple(part.weighted_sum(weights[:, m], self.contributes) for m, part in enumerate(self.parts))
+        kept = torch.where(self.contributes.unsqueeze(1), weights, 0.0)
+        return tuple(part.weighted_sum(kept[:, m]) for m, part in enumerate(self.parts))
 
 
-def outer_product_gradients(critic: Perceptron, batch: CriticBatch, loss: CriticLoss) -> OuterProductGradients:
+def outer_product_gradients(
+    critic: Perceptron, batch: CriticBatch, loss: CriticLoss, workspace: Workspace | None = None
+) -> OuterProductGradients:
     """Gradient of every unit's loss, the sum of its rows' losses, with the gradient penalty inside.
 
     Adjacency:   zero-out one unit.
@@ -107,88 +150,150 @@ def outer_product_gradients(critic: Perceptron, batch: CriticBatch, loss: Critic
     Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015; PRIVACY.md §3.
     Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; null rows add nothing to their unit.
     """
+    space = workspace or Workspace()
     weights, biases = critic.weights, critic.biases
+    grid = UnitGrid.of(batch)
+    rows = grid.rows
+
     # Forward. The first layer is affine, so a_1(x̂) = e·a_1(x) + (1 - e)·a_1(Gz) needs no third product.
-    at_real = F.linear(batch.real, weights[0], biases[0])
-    at_fake = F.linear(batch.fake, weights[0], biases[0])
-    at_between = batch.mix * at_real + (1.0 - batch.mix) * at_fake
-    before = [torch.stack((at_fake, at_real, at_between))]  # a_1 (3, B, d_1)
-    for weight, bias in zip(weights[1:-1], biases[1:], strict=True):
-        before.append(F.linear(F.leaky_relu(before[-1], critic.slope), weight, bias))
-    after = [F.leaky_relu(a, critic.slope) for a in before]  # h_1 … h_{L-1}
-    slopes = [torch.where(a > 0, a.new_tensor(1.0), a.new_tensor(critic.slope)) for a in before]  # m_1 … m_{L-1}
+    inputs = [grid.place(batch, space)]  # G(z), x, and later r (3, P, d_0)
+    for layer, (weight, bias) in enumerate(zip(weights[:-1], biases, strict=True), start=1):
+        state = space.take(f"h{layer}", (3, rows, len(weight)), like=weight)
+        known = 2 if layer == 1 else 3
+        torch.addmm(bias, inputs[-1][:known].flatten(0, 1), weight.T, out=state[:known].flatten(0, 1))
+        if layer == 1:
+            torch.lerp(state[0], state[1], grid.mix, out=state[2])
+        inputs.append(F.leaky_relu_(state, critic.slope))
+    overflow = [h[2].sum(dim=1) for h in inputs[1:]]  # q will take the place of h(x̂), and a slope hides an overflow
 
-    # Backward: u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1.
-    deltas = [slopes[-1] * weights[-1]]  # u_{L-1} (3, B, d_{L-1})
-    for weight, slope in zip(reversed(weights[1:-1]), reversed(slopes[:-1]), strict=True):
-        deltas.insert(0, slope * (deltas[0] @ weight))
+    # Backward: u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1 at G(z) and x̂, -1 at x. The sign of h is that of a.
+    deltas: list[Tensor] = []
+    signs = weights[-1].new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1)
+    for layer in range(len(weights) - 1, 0, -1):
+        delta = space.take(f"u{layer}", tuple(inputs[layer].shape), like=weights[0])
+        if deltas:
+            torch.mm(deltas[0].flatten(0, 1), weights[layer], out=delta.flatten(0, 1))
+            deltas.insert(0, _times_slope(delta, inputs[layer], critic.slope))
+        else:
+            deltas = [_times_slope((signs * weights[-1]).expand_as(delta), inputs[layer], critic.slope, into=delta)]
 
-    # Penalty: r, then the tangents q_0 … q_{L-1} at x̂.
-    pull = deltas[0][2] @ weights[0]  # g (B, d_0)
-    length = pull.norm(dim=1, keepdim=True)
+    # Penalty: r, then the tangents q_0 … q_{L-1}, in the place of h(x̂).
+    pull = torch.mm(deltas[0][2], weights[0], out=inputs[0][2])  # g (P, d_0)
+    length = torch.linalg.vector_norm(pull, dim=1, keepdim=True)
     factor = 2.0 * loss.gradient_penalty * (length - 1.0) / torch.where(length > 0, length, 1.0)
-    tangents = [torch.where(length > 0, factor * pull, 0.0)]
-    for weight, slope in zip(weights[:-1], slopes, strict=True):
-        tangents.append(slope[2] * F.linear(tangents[-1], weight))
+    pull.mul_(torch.where(length > 0, factor, 0.0))
+    for layer, weight in enumerate(weights[:-1], start=1):
+        pushed = torch.mm(inputs[layer - 1][2], weight.T, out=space.take("Wq", (rows, len(weight)), like=weight))
+        _times_slope(pushed, inputs[layer][2], critic.slope, into=inputs[layer][2])
 
-    # A slope hides what overflowed below it, so finiteness is asked of the activations themselves.
-    finite = torch.stack([a.sum(dim=2) for a in before]).isfinite().all(dim=0).all(dim=0)  # (R,)
-    units = _Units.of(batch, finite)
-    inputs = [torch.stack((batch.fake, batch.real, tangents[0]))]  # right factors of W_1 (3, R, d_0)
-    inputs += [torch.stack((h[0], h[1], q)) for h, q in zip(after, tangents[1:], strict=True)]
-    sign = batch.real.new_tensor([1.0 if loss.paired else 0.0, -1.0, 1.0]).view(3, 1, 1)
+    usable = grid.usable(torch.stack(overflow).isfinite().all(dim=0))
+    grid.clear_null_rows(inputs, deltas)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     parts: list[OuterProduct | VectorGradient] = []
-    for delta, right in zip(deltas, inputs[:-1], strict=True):
-        left = (sign * delta)[first:]
-        parts.append(OuterProduct(units.stack(left), units.stack(right[first:])))
-        parts.append(units.add(left[: 2 - first], delta.shape[-1:]))
-    parts.append(units.add((sign * inputs[-1])[first:], weights[-1].shape))
-    return OuterProductGradients(tuple(parts), units.usable)
+    for layer, delta in enumerate(deltas):
+        parts.append(OuterProduct(delta[first:], inputs[layer][first:], grid.units, grid.rows_per_unit, space))
+        parts.append(grid.add(delta[first:2], biases[layer].shape, f"b{layer}", space))
+    last = inputs[-1]
+    last[1].neg_()
+    parts.append(grid.add(last[first:], weights[-1].shape, "last", space))
+    return OuterProductGradients(tuple(parts), usable)
 
 
 @dataclass(frozen=True)
-class _Units:
-    """Which rows are whose: unit u has its rows at places u·rows_per_unit, u·rows_per_unit + 1, … of a grid."""
+class UnitGrid:
+    """Which rows are whose: unit u has its rows at places u·rows_per_unit, u·rows_per_unit + 1, … of a grid.
+
+    The grid is padded with null units to a multiple of BLOCK_ROWS.
+    """
 
     units: int
     rows_per_unit: int
-    one_row_each: bool
-    unit_of_row: Tensor  # (R,)
-    place: Tensor  # (R,)
-    present: Tensor  # (R,) bool
-    usable: Tensor  # (U,) bool
+    padded_units: int
+    where: Tensor | None  # (R,) place of every row; None where that is the order they come in
+    mix: Tensor  # (P, 1)
+    present: Tensor  # (P,) bool
 
     @classmethod
-    def of(cls, batch: CriticBatch, finite: Tensor) -> _Units:
-        owner = batch.unit_of_row
-        usable = torch.zeros(batch.units, dtype=torch.bool, device=owner.device)
-        usable[owner[batch.present]] = True
-        usable[owner[batch.present & ~finite]] = False
-        counts = torch.bincount(owner, minlength=batch.units)
-        rows_per_unit = int(counts.max()) if len(owner) else 1
-        place_in_unit = torch.arange(len(owner), device=owner.device) - (counts.cumsum(0) - counts)[owner]
-        one_row_each = rows_per_unit == 1 and len(owner) == batch.units
-        place = owner * rows_per_unit + place_in_unit
-        return cls(batch.units, rows_per_unit, one_row_each, owner, place, batch.present, usable)
+    def of(cls, batch: CriticBatch) -> UnitGrid:
+        owner, count = batch.unit_of_row, len(batch.unit_of_row)
+        per_unit = torch.bincount(owner, minlength=batch.units)
+        rows_per_unit = max(1, int(per_unit.max())) if batch.units else 1
+        where = None
+        if count != batch.units * rows_per_unit:
+            where = (
+                owner * rows_per_unit
+                + torch.arange(count, device=owner.device)
+                - (per_unit.cumsum(0) - per_unit)[owner]
+            )
+        padded_units = -(-batch.units // BLOCK_ROWS) * BLOCK_ROWS
+        rows = padded_units * rows_per_unit
+        mix, present = batch.mix.new_zeros(rows, 1), batch.present.new_zeros(rows)
+        at = slice(count) if where is None else where
+        mix[at], present[at] = batch.mix, batch.present
+        return cls(batch.units, rows_per_unit, padded_units, where, mix, present)
 
-    def stack(self, factors: Tensor) -> Tensor:
-        """Row factors (rank, R, d) -> unit factors (rank·rows_per_unit, U, d), zero for null rows and empty places."""
-        if self.one_row_each:
-            return factors
-        rank, _, size = factors.shape
-        grid = factors.new_zeros(rank, self.units * self.rows_per_unit, size)
-        grid[:, self.place] = torch.where(self.present.unsqueeze(1), factors, 0.0)
-        by_unit = grid.view(rank, self.units, self.rows_per_unit, size).transpose(1, 2)
-        return by_unit.reshape(rank * self.rows_per_unit, self.units, size)
+    @property
+    def rows(self) -> int:
+        return self.padded_units * self.rows_per_unit
 
-    def add(self, terms: Tensor, shape: torch.Size) -> VectorGradient:
-        """Sum over the terms (rank, R, d) of every unit."""
-        vector = terms.sum(dim=0)  # (R, d)
-        if not self.one_row_each:
-            empty = vector.new_zeros(self.units, vector.shape[1])
-            vector = empty.index_add_(0, self.unit_of_row[self.present], vector[self.present])
-        return VectorGradient(vector, shape)
+    def place(self, batch: CriticBatch, space: Workspace) -> Tensor:
+        """(3, P, d): G(z) and x of every row at its place, zeros elsewhere; the third part is still empty."""
+        placed = space.take("h0", (3, self.rows, batch.real.shape[1]), like=batch.real)
+        for part, records in enumerate((batch.fake, batch.real)):
+            if self.where is None:
+                placed[part, : len(records)] = records
+                placed[part, len(records) :] = 0.0
+            else:
+                placed[part].zero_()[self.where] = records
+        return placed
+
+    def usable(self, finite: Tensor) -> Tensor:
+        """(U,) bool from (P,) bool: some row is present, and every present one is finite."""
+        shape = (self.padded_units, self.rows_per_unit)
+        present, finite = self.present.view(shape)[: self.units], finite.view(shape)[: self.units]
+        return present.any(dim=1) & (finite | ~present).all(dim=1)
+
+    def clear_null_rows(self, *factors: Sequence[Tensor]) -> None:
+        """A null row of a unit that has others adds nothing; a unit without any is dropped as a whole, later."""
+        if self.rows_per_unit > 1:
+            absent = ~self.present.unsqueeze(1)  # (P, 1)
+            for part in (part for parts in factors for part in parts):
+                part.masked_fill_(absent, 0.0)
+
+    def add(self, terms: Tensor, shape: torch.Size, name: str, space: Workspace) -> VectorGradient:
+        """Sum over the terms (kinds, P, d) of every unit."""
+        kinds, _, size = terms.shape
+        by_unit = terms.view(kinds, self.padded_units, self.rows_per_unit, size)
+        vector = space.take(name, (self.padded_units, size), like=terms)
+        if by_unit.shape[0] == 2 and self.rows_per_unit == 1:
+            torch.add(terms[0], terms[1], out=vector)
+        else:
+            torch.sum(by_unit, dim=(0, 2), out=vector)
+        return VectorGradient(vector, shape, self.units, space)
+
+
+def _times_slope(gradient: Tensor, state: Tensor, slope: float, into: Tensor | None = None) -> Tensor:
+    """φ'(a) ⊙ gradient, where φ'(a) is read off the sign of h = φ(a)."""
+    into = gradient if into is None else into
+    torch.ops.aten.leaky_relu_backward.grad_input(gradient, state, slope, True, grad_input=into)
+    return into
+
+
+def _by_row(weights: Tensor, rows: int, rows_per_unit: int) -> Tensor:
+    """The weight of every row's unit on the padded grid, (rows, 1); padding has none."""
+    padded = F.pad(weights, (0, rows // rows_per_unit - len(weights)))
+    return (padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)).unsqueeze(1)
+
+
+def _clear_rows(factors: Sequence[Tensor], norms: Tensor, rows_per_unit: int) -> None:
+    """Zeros for the padding and the rows (kinds, P, d) of units whose norm is NaN: 0·inf would leave NaN."""
+    bad = norms.isnan()  # (U,)
+    units = len(bad)
+    for factor in factors:
+        factor[:, units * rows_per_unit :] = 0.0
+        if norms.device.type != "cpu" or bad.any():
+            grid = factor.view(len(factor), -1, rows_per_unit, factor.shape[2])[:, :units]
+            grid.masked_fill_(bad.view(units, 1, 1), 0.0)
 
 
 def _diagonal(matrices: Tensor) -> Tensor:

@@ -16,6 +16,10 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from torch import Tensor
 
+from workers.numerics.workspace import Workspace
+
+_ON_CPU = torch.empty(0)
+
 KEY_BYTES = 32
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
@@ -30,6 +34,8 @@ class SecureRandom:
     """
 
     def __init__(self) -> None:
+        self._workspace = Workspace()
+        self._zeros = b""
         self.is_private = True
         self._start(os.urandom(KEY_BYTES))
 
@@ -42,33 +48,41 @@ class SecureRandom:
         return stream
 
     def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Uniform on the open interval (0, 1): 53 bits in float64, 23 bits in float32."""
-        count = math.prod(shape)
-        if dtype == torch.float64:
-            words = torch.from_numpy(self._words(count, np.dtype(np.int64)))
-            return words.bitwise_and_((1 << 53) - 1).double().add_(0.5).mul_(2.0**-53).reshape(shape)
-        short = torch.from_numpy(self._words(count, np.dtype(np.int32)))
-        return short.bitwise_and_((1 << 23) - 1).float().add_(0.5).mul_(2.0**-23).to(dtype).reshape(shape)
+        """Uniform on the open interval (0, 1): 53 bits in float64, 23 bits in float32. A tensor of its own."""
+        return self._uniforms(math.prod(shape), dtype).clone().reshape(shape)
 
     def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
         """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
         count = math.prod(shape)
         pairs = (count + 1) // 2
-        uniforms = self.uniforms(2, pairs, dtype=dtype)
-        radius = uniforms[0].log_().mul_(-2.0).sqrt_()
-        angle = uniforms[1].mul_(2.0 * math.pi)
-        return torch.cat((radius * angle.cos(), radius * angle.sin()))[:count].reshape(shape)
+        uniforms = self._uniforms(2 * pairs, dtype)
+        radius = uniforms[:pairs].log_().mul_(-2.0).sqrt_()
+        angle = uniforms[pairs:].mul_(2.0 * math.pi)
+        normals = torch.empty(2 * pairs, dtype=dtype)
+        torch.cos(angle, out=normals[:pairs]).mul_(radius)
+        torch.sin(angle, out=normals[pairs:]).mul_(radius)
+        return normals[:count].reshape(shape)
 
-    def _words(self, count: int, dtype: np.dtype[np.signedinteger]) -> np.ndarray:
+    def _uniforms(self, count: int, dtype: torch.dtype) -> Tensor:
+        """In a buffer that the next call overwrites."""
+        bits, words = (53, torch.int64) if dtype == torch.float64 else (23, torch.int32)
+        integers = self._words(count, words).bitwise_and_((1 << bits) - 1)
+        buffer = self._workspace.take("uniforms", (count,), like=integers, dtype=dtype)
+        return buffer.copy_(integers).add_(0.5).mul_(2.0**-bits)
+
+    def _words(self, count: int, dtype: torch.dtype) -> Tensor:
+        """The next words of the keystream, in a buffer that the next call overwrites."""
         if self.is_private and os.getpid() != self._process:
             self._start(os.urandom(KEY_BYTES))
         if self._used >= REKEY_AFTER_BYTES:
             self._start(self._keystream.update(bytes(KEY_BYTES)))
         size = count * dtype.itemsize
         self._used += size
-        stream = bytearray(size)
-        self._keystream.update_into(bytes(size), stream)
-        return np.frombuffer(stream, dtype=dtype)
+        if size > len(self._zeros):
+            self._zeros = bytes(size)
+        words = self._workspace.take("words", (count,), like=_ON_CPU, dtype=dtype)
+        self._keystream.update_into(memoryview(self._zeros)[:size], words.numpy().view(np.uint8).data)
+        return words
 
     def _start(self, key: bytes) -> None:
         self._process = os.getpid()

@@ -32,6 +32,7 @@ from workers.mechanism.outer_products import Perceptron, outer_product_gradients
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
 from workers.networks.table import LEAKY_SLOPE, TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ LABEL_COUNTS = "label_counts"
 MOST_ROWS_FOR_OUTER_PRODUCTS = 64
 """Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
 
-BLOCK_ROWS = {"outer_products": 8_192, "vmap": 256}
+BLOCK_ROWS = {"outer_products": 256, "vmap": 256}
 """Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is the expected draw, which is public."""
@@ -65,6 +66,7 @@ class Idpgan:
         self.order, self.plan, self.table, self.domain = order, plan, table, domain
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
+        self.workspace = Workspace()
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * table.units
@@ -91,9 +93,11 @@ class Idpgan:
         self.critic = TableCritic(domain.total_width, sizes.critic_hidden).to(device)
         self.tensors = list(self.critic.parameters())  # W_1, b_1, …, b_{L-1}, W_L
         betas = (order.optimizer.beta1, order.optimizer.beta2)
-        self.critic_adam = torch.optim.Adam(self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas)
+        self.critic_adam = torch.optim.Adam(
+            self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas, fused=True
+        )
         self.generator_adam = torch.optim.Adam(
-            self.generator.parameters(), lr=order.optimizer.generator_learning_rate, betas=betas
+            self.generator.parameters(), lr=order.optimizer.generator_learning_rate, betas=betas, fused=True
         )
 
         rule = order.thresholds
@@ -173,8 +177,8 @@ class Idpgan:
         taken = self.plan.steps_done // self.order.critic_steps_per_generator_step
         # A short run must not end as an average of its initial weights: the decay grows with the steps taken.
         weight = 1.0 - min(self.order.optimizer.moving_average_decay, (1.0 + taken) / (10.0 + taken))
-        for average, current in zip(self.averaged_generator.parameters(), self.generator.parameters(), strict=True):
-            average.lerp_(current.detach(), weight)
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.averaged_generator.parameters()), list(self.generator.parameters()), weight)
 
     def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
         """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
@@ -183,7 +187,7 @@ class Idpgan:
             if self.engine == "outer_products":
                 tensors = [tensor.detach() for tensor in self.tensors]
                 critic = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
-                yield outer_product_gradients(critic, batch, self.loss)
+                yield outer_product_gradients(critic, batch, self.loss, self.workspace)
             else:
                 yield vmap_gradients(self.critic, batch, self.loss)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import torch
@@ -12,6 +13,9 @@ from torch import Tensor, nn
 LEAKY_SLOPE = 0.2
 CONDITION_LOGIT = 50.0
 """Logit of the condition's own category (the others have 0): a softmax of it is the one-hot to float precision."""
+
+MOST_PADDING = 4
+"""Columns are sampled together while padding them to the widest makes them at most this many times as large."""
 
 
 class TableGenerator(nn.Module):
@@ -90,11 +94,32 @@ def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temp
     Source: Jang et al. 2017. logits and uniforms (B, total_width), uniforms in (0, 1); returns (B, total_width).
     """
     perturbed = logits - torch.log(-torch.log(uniforms))
-    parts = []
-    for part in torch.split(perturbed, list(widths), dim=1):
-        hard = F.one_hot(part.argmax(dim=1), part.shape[1]).to(part.dtype)
-        if logits.requires_grad:
-            soft = F.softmax(part / temperature, dim=1)
-            hard = hard + soft - soft.detach()
-        parts.append(hard)
-    return torch.cat(parts, dim=1)
+    if len(widths) * max(widths) > MOST_PADDING * sum(widths):
+        parts = [
+            _sample_columns(part, (part.shape[1],), temperature) for part in torch.split(perturbed, list(widths), dim=1)
+        ]
+        return torch.cat(parts, dim=1)
+    return _sample_columns(perturbed, tuple(widths), temperature)
+
+
+def _sample_columns(perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
+    """All columns at once, side by side and padded to the widest with cells that are never drawn."""
+    places, offsets, real = _padded_places(widths, perturbed.device)
+    padded = F.pad(perturbed, (0, 1), value=-torch.inf).index_select(1, places)
+    padded = padded.view(-1, len(widths), max(widths))  # (B, columns, widest)
+    hard = torch.zeros_like(perturbed).scatter_(1, padded.argmax(dim=2) + offsets, 1.0)
+    if not perturbed.requires_grad:
+        return hard
+    soft = F.softmax(padded / temperature, dim=2).flatten(1).index_select(1, real)
+    return hard + soft - soft.detach()
+
+
+@lru_cache(maxsize=64)
+def _padded_places(widths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Which cell stands at each padded place (the one past the last: none), where columns begin, which are real."""
+    sizes = torch.tensor(widths)
+    offsets = sizes.cumsum(0) - sizes
+    cell = torch.arange(max(widths))
+    places = torch.where(cell < sizes.unsqueeze(1), offsets.unsqueeze(1) + cell, sum(widths)).flatten()
+    real = (places < sum(widths)).nonzero().squeeze(1)
+    return places.to(device), offsets.to(device), real.to(device)

@@ -108,6 +108,18 @@ def sent_and_marked(function):
     return wrapped
 
 
+def received(function):
+    """A message has become a request: its name is known afterwards only."""
+
+    @functools.wraps(function)
+    def wrapped(self, *arguments, **options):
+        function(self, *arguments, **options)
+        if self.name == TRAIN:
+            reached("delivery.received")
+
+    return wrapped
+
+
 def _with_visibility_timeout(function):
     """The broker's own redelivery, in seconds instead of an hour."""
 
@@ -138,7 +150,7 @@ WRAPPERS = {
     "service.outbox": {"enqueue": in_transaction("reserve"), "celery_sender": _with_visibility_timeout},
     "celery.app.base": {"Celery.send_task": sent_and_marked},
     "celery.worker.request": {
-        "Request.execute_using_pool": around("delivery.before", when=_is_training),
+        "Request.__init__": received,
         "Request.acknowledge": around("acknowledge.before", "acknowledge.after", when=_is_training),
     },
     "workers.lease": {

@@ -31,6 +31,7 @@ def new_dataset(settings):
     with transaction(settings) as session:
         tenant, dataset = add_bare_dataset(
             session,
+            schema={"fields": [{"name": "smoker", "type": "boolean"}]},
             epsilon=BUDGET.epsilon,
             delta=BUDGET.delta,
             renyi_order=BUDGET.renyi_order,

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from tiny_generators import MIXED, domain_of
 from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
 from service.errors import InvalidFile, InvalidSchema
 from service.sampler import CategoryColumn, GridColumn
-from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, encode_table
+from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, EncodedTable, TableDomain, encode_table
 
 POLARS_TYPES = {
     "string": pl.String,
@@ -95,7 +96,7 @@ def test_every_cell_survives_decoding_and_encoding(field, data):
     drawn = column.fill(codes, np.random.default_rng(data.draw(st.integers(0, 2**32))))
     table = encode({"x": column.to_values(drawn)}, schema)
     assert table.codes[:, 0].tolist() == codes.tolist()
-    assert table.codes.dtype == np.uint16
+    assert table.codes.dtype == (np.uint8 if domain.size <= 255 else np.uint16)
     assert table.codes.flags.c_contiguous
 
 
@@ -278,3 +279,35 @@ def test_a_table_that_is_not_the_recorded_one_is_refused(numbered):
 def test_the_domain_never_sees_rows():
     schema = parse_table_schema(MIXED)
     assert domain_of(MIXED) == domain_of(schema.as_json())
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_large_table_is_mapped_from_a_file_without_a_name(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = TableDomain((ColumnDomain("x", "integer", "grid", 300, None, tuple(range(301)), missing=False),))
+    frame = pl.DataFrame({"x": range(300)})
+    if most > 1:
+        frame = frame.with_columns((pl.col("x") // 3).alias(UNIT_COLUMN))
+    parquet = io.BytesIO()
+    frame.write_parquet(parquet)
+
+    def encoded() -> EncodedTable:
+        return encode_table(
+            parquet.getvalue(),
+            domain,
+            units=300 if most == 1 else 100,
+            max_rows_per_unit=most,
+            random_keys=lambda count: np.arange(count, dtype=np.uint64),
+            scratch_dir=tmp_path,
+        )
+
+    held = encoded()
+    monkeypatch.setattr("workers.encoding.table._SMALLEST_MAPPED_BYTES", 0)
+    mapped = encoded()
+    assert isinstance(mapped.codes, np.memmap)
+    assert not isinstance(held.codes, np.memmap)
+    assert mapped.codes.dtype == np.uint16
+    assert mapped.codes.tolist() == held.codes.tolist()
+    assert len(mapped.codes) == (300 if most == 1 else 200)
+    assert list(tmp_path.iterdir()) == []

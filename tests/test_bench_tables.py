@@ -1,0 +1,68 @@
+"""The bench's own pieces: reading, metrics that know the answer, and ours by the way of a real order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bench.tables import metrics
+from bench.tables.methods import METHODS, Ask
+from bench.tables.peers import decode
+from bench.tables.report import markdown, picture
+from bench.tables.tables import codes_of, read_table
+
+SCHEMA = {
+    "fields": [
+        {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 9, "required": True}},
+        {"name": "b", "type": "string", "constraints": {"enum": ["x", "y"], "required": True}},
+        {"name": "c", "type": "number", "bins": 4, "constraints": {"minimum": 0, "maximum": 1}},
+    ]
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.integers(10, size=1_000)
+    frame = pl.DataFrame({"a": a, "b": np.where(a > 4, "y", "x"), "c": rng.random(1_000).round(3)})
+    frame.write_csv(tmp_path / "t.csv")
+    (tmp_path / "t.json").write_text(json.dumps(SCHEMA))
+    return read_table(tmp_path / "t.csv", tmp_path / "t.json", "b", None, None)
+
+
+def test_a_table_is_split_once_and_its_metrics_know_the_answer(table):
+    assert (len(table.train), len(table.test), table.target) == (800, 200, "b")
+    codes, widths = table.train_codes, table.domain.widths
+    assert metrics.total_variation(codes, codes, widths, 2) == 0.0
+    other = codes.copy()
+    other[:, 1] = 1 - other[:, 1]
+    assert metrics.total_variation(codes, other, widths, 2) == pytest.approx(
+        1 / 3, abs=0.05
+    )  # a and b turn around; c is free of both
+    scores = metrics.classifier_scores(codes, table)
+    assert scores["GB AUROC"] == pytest.approx(1.0)
+    assert scores["GB recall of y"] == 1.0
+    assert metrics.classifier_scores(other, table)["GB AUROC"] == pytest.approx(0.0)
+    assert metrics.nearest_neighbour_ratio(codes, replace(table, test=table.test.with_columns(c=None))) == 0.0
+    broken = table.train.with_columns(pl.when(pl.col("a") == 3).then(99).otherwise(pl.col("a")).alias("a"))
+    assert metrics.breaking_share(table.train, table.schema) == 0.0
+    assert metrics.breaking_share(broken, table.schema) == pytest.approx((table.train["a"] == 3).mean())
+    assert (codes_of(decode(codes, table.domain.columns), table.domain) == codes).all()
+
+
+def test_ours_goes_the_way_of_an_order_and_is_reported(table):
+    ask = Ask(table, 8.0, 1e-5, 500, 1, {"steps": 60, "components": 64})
+    frame, seconds = METHODS["marginals"](ask)
+    assert frame.height == 500
+    assert frame.columns == ["a", "b", "c"]
+    assert metrics.breaking_share(frame, table.schema) == 0.0
+    found = metrics.classifier_scores(codes_of(frame, table.domain), table)
+    assert found["LR AUROC"] > 0.9
+    run = {"method": "marginals", "epsilon": 8.0, "seed": 1, "metrics": found, "seconds": seconds, "megabytes": 1.0}
+    facts = {"name": "t", "date": "2026-01-01", "delta": 1e-5, "times": 1, "test": "x", "runs": [run]}
+    assert "| marginals | 8 | 1 |" in markdown(facts)
+    assert picture(facts).count("<polyline") == 1
