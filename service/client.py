@@ -25,7 +25,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-SampleFormat = Literal["csv", "parquet", "jsonl", "arrow"]
+SampleFormat = Literal["csv", "parquet", "jsonl", "arrow", "npz", "zip", "png"]
 Json = dict[str, Any]
 
 ENDED = ("published", "failed", "voided")
@@ -311,12 +311,12 @@ class Client:
         release_id: str,
         rows: int,
         *,
-        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> Iterator[Iterator[bytes]]:
         """Synthetic rows as they are drawn: `with client.sample(...) as chunks: for chunk in chunks: ...`."""
-        query: dict[str, Any] = {"rows": rows, "format": format}
+        query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
         if where:
             ((column, value),) = where.items()  # the API knows one condition
             query["where"] = f"{column}:{value}"
@@ -331,7 +331,7 @@ class Client:
         path: str | Path,
         rows: int,
         *,
-        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Mapping[str, Any] | None = None,
         seed: int | None = None,
         on_bytes: Callable[[int], None] | None = None,
@@ -361,7 +361,7 @@ class Client:
         delta: float | None = None,
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
-        format: SampleFormat = "csv",  # noqa: A002 - the API's own word
+        format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         wait_seconds: int = 300,
     ) -> tuple[str, Release | None]:
         """Everything in one call: the release's id, and None when `path` now holds the sample.
@@ -369,7 +369,7 @@ class Client:
         A release that is not done in `wait_seconds` comes back instead; wait() for it and sample it.
         """
         fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
-        fields |= {"order": json.dumps(dict(order)), "rows": str(rows), "format": format}
+        fields |= {"order": json.dumps(dict(order)), "rows": str(rows)} | ({} if format is None else {"format": format})
         headers = {"Prefer": f"wait={wait_seconds}"}
         reply = self._upload("/v1/publish", file, fields, headers, extra_seconds=wait_seconds)
         if reply.status_code == httpx.codes.ACCEPTED:

@@ -159,8 +159,15 @@ def multipart_body(required: list[str], properties: dict[str, Any]) -> dict[str,
 
 
 TABLE_PROPERTIES: dict[str, Any] = {
-    "file": {"type": "string", "format": "binary", "description": "CSV (UTF-8, with a header) or Parquet."},
-    "schema": {"type": "string", "description": "Declared Table Schema as JSON: columns, types, enums, bounds."},
+    "file": {
+        "type": "string",
+        "format": "binary",
+        "description": "A table: CSV (UTF-8, with a header) or Parquet. Images: a ZIP of PNG or JPEG files with a labels CSV, NPZ, or IDX.",
+    },
+    "schema": {
+        "type": "string",
+        "description": "Declared schema as JSON. Table Schema: columns, types, enums, bounds. Images: type, height, width, channels, classes.",
+    },
     "budget": {"type": "string", "description": 'JSON: {"epsilon": 5, "delta": 1e-6}; delta defaults to 1/(10 n).'},
     "name": {"type": "string", "description": "A name for people."},
     "rows_expire_at": {

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from service.datasets.table_schema import TableSchema
     from workers.encoding.table import TableDomain
 
-_OPSET = 17  # the first with LayerNormalization
+OPSET = 17  # the first with LayerNormalization
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same contents give the same bytes
 _CHECKED_ROWS = 257
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 
 
 class UnusableGeneratorError(ImprimaturError):
@@ -71,12 +71,12 @@ def build_bundle(
     card = model_card(
         domain=domain, condition=condition["column"] if condition else None, certificate=certificate, order=order
     )
-    return _zip(
+    return pack(
         {
             "generator.onnx": export_onnx(generator, noise_dimension=noise_dimension, categories=categories),
             "generator.safetensors": safetensors.torch.save(weights),
-            "config.json": _json(config),
-            "certificate.json": _json(certificate),
+            "config.json": to_json(config),
+            "certificate.json": to_json(certificate),
             "MODEL_CARD.md": card.encode(),
             "sample.py": resources.files("service").joinpath("sampler.py").read_bytes(),
         }
@@ -96,7 +96,7 @@ def export_onnx(generator: torch.nn.Module, *, noise_dimension: int, categories:
             inputs,
             path,
             dynamo=False,
-            opset_version=_OPSET,
+            opset_version=OPSET,
             input_names=names,
             output_names=["logits"],
             dynamic_axes={name: {0: "batch"} for name in (*names, "logits")},
@@ -113,7 +113,7 @@ def _compare(generator: torch.nn.Module, onnx_bytes: bytes, inputs: tuple[torch.
     with torch.no_grad():
         expected = generator(*inputs).numpy()
     scale = 1.0 + float(np.abs(expected).max())
-    if exported.shape != expected.shape or not np.abs(exported - expected).max() <= _TOLERANCE * scale:
+    if exported.shape != expected.shape or not np.abs(exported - expected).max() <= TOLERANCE * scale:
         raise UnusableGeneratorError("The exported generator does not compute what the trained one does.")
 
 
@@ -135,11 +135,11 @@ def _condition(domain: TableDomain, index: int | None, frequencies: Sequence[flo
     return {"column": column.name, "frequencies": shares.tolist()}
 
 
-def _json(document: Any) -> bytes:
+def to_json(document: Any) -> bytes:
     return (json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _zip(files: Mapping[str, bytes]) -> bytes:
+def pack(files: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():

@@ -15,17 +15,23 @@ if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.releases.models import Release
+    from workers.image_measuring import MeasuredImages
     from workers.training import TrainedGenerator
 
 FORMAT = 1
-NOISE = {"idpgan": "", "marginals": "; rounded to whole counts"}
+NOISE = {"idpgan": "", "marginals": "; rounded to whole counts", "mixture": "; rounded to whole numbers"}
 ADJACENCY = (
     "zero-out one unit (REPLACE_SPECIAL in dp_accounting): a neighbouring dataset has one unit that contributes nothing"
 )
 
 
 def certify(
-    secrets: Secrets, *, dataset: Dataset, release: Release, posted: LedgerEntry, trained: TrainedGenerator
+    secrets: Secrets,
+    *,
+    dataset: Dataset,
+    release: Release,
+    posted: LedgerEntry,
+    trained: TrainedGenerator | MeasuredImages,
 ) -> dict[str, Any]:
     """The signed document. Everything in it is public: order, price, ledger line, versions."""
     price, budget = release.price, dataset.budget
@@ -65,7 +71,7 @@ def certify(
     return {**document, "public_key": secrets.public_key, "signature": secrets.sign(document)}
 
 
-def rows_per_unit(dataset: Dataset, trained: TrainedGenerator) -> dict[str, Any]:
+def rows_per_unit(dataset: Dataset, trained: TrainedGenerator | MeasuredImages) -> dict[str, Any]:
     """How many rows of a unit are used at most, and how many it has on average where the events bought that."""
     most = 1 if dataset.unit is None else dataset.unit.max_rows_per_unit
     if trained.rows_per_unit is None:
@@ -77,5 +83,5 @@ def unit_in_words(dataset: Dataset) -> str:
     """Whose contribution is hidden."""
     unit = dataset.unit
     if unit is None:
-        return "one row"
+        return "one row" if dataset.image_schema is None else "one image"
     return f"all rows of one value of {unit.column!r}, of which at most {unit.max_rows_per_unit} are used"

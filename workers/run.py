@@ -14,14 +14,15 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
 from service.context import Context, open_context
 from service.crypto import decrypt
+from service.datasets.image_schema import ImageSchema
 from service.datasets.models import Dataset
 from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
@@ -29,12 +30,16 @@ from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.events import Events
 from service.privacy.filters import renyi_cost
+from service.privacy.orders import MixtureOrder, TableOrder
 from service.releases.models import Release
 from workers import lease as leases
 from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
 from workers.checkpoints import Checkpoint
+from workers.encoding.images import encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.image_bundle import build_image_bundle
+from workers.image_measuring import MeasuredImages, measure_images
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
@@ -50,6 +55,8 @@ BROKEN = 1
 """Something nobody expected; other attempts may fare better, and after the last one the release fails."""
 
 Answer = TypeVar("Answer")
+Bundle = Callable[[Mapping[str, Any]], bytes]
+"""certificate -> the published ZIP"""
 
 
 class NotPrivateError(RuntimeError):
@@ -81,32 +88,74 @@ class Attempt:
         self.report(self.release.step, "charging")
         posted = self.charge()
         self.report(self.release.step, "reading")
-        schema = self.dataset.table_schema
-        domain = TableDomain.from_schema(schema, numeric_bins=self.release.order.numeric_bins)
-        table = self.patiently(lambda: self.read_rows(domain))
         plan = Plan(self.release.events)
+        order = self.release.order
+        made: TrainedGenerator | MeasuredImages
         try:
-            trained = train(
-                self.release.order,
-                plan,
-                table,
-                domain,
-                SecureRandom(),
-                on_progress=lambda step: self.report(step, "training"),
-                checkpoints=self.checkpoints,
-                should_stop=lambda: self._cancelled or self.handed_over,
-            )
+            if isinstance(order, MixtureOrder):
+                made, bundle = self.make_images(order, plan)
+            else:
+                made, bundle = self.make_rows(order, plan)
         except TrainingStopped:
             if self.handed_over:
                 raise
             self.settle(plan.steps_done)
             return
-        self.report(plan.steps_done, "bundling", at_once=True)
+        self.report(order.steps, "bundling", at_once=True)
         try:
-            self.publish(trained, domain, posted)
+            self.publish(made, bundle, posted)
         except UnusableGeneratorError:
             # Weights are computed from noised sums alone, so that they diverged is no secret; the charge stands.
             self.end(failure="diverged")
+
+    def make_rows(self, order: TableOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
+        """A generator of rows, and its bundle once there is a certificate."""
+        schema = self.dataset.table_schema
+        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins)
+        table = self.patiently(lambda: self.read_rows(domain))
+        trained = train(
+            order,
+            plan,
+            table,
+            domain,
+            SecureRandom(),
+            on_progress=lambda step: self.report(step, "training"),
+            checkpoints=self.checkpoints,
+            should_stop=lambda: self._cancelled or self.handed_over,
+        )
+        return trained, lambda certificate: build_bundle(
+            trained.generator,
+            domain,
+            noise_dimension=trained.noise_dimension,
+            condition_index=trained.condition_index,
+            condition_frequencies=trained.condition_frequencies,
+            schema=schema,
+            certificate=certificate,
+            order=self.release.order_,
+        )
+
+    def make_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
+        """A generator of images, and its bundle once there is a certificate."""
+        schema = ImageSchema.model_validate(self.dataset.schema)
+        images = self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
+        measured = measure_images(
+            order,
+            plan,
+            images,
+            SecureRandom(),
+            on_progress=lambda step: self.report(step, "training"),
+            checkpoints=self.checkpoints,
+            should_stop=lambda: self._cancelled or self.handed_over,
+        )
+        return measured, lambda certificate: build_image_bundle(
+            measured.generator,
+            schema,
+            noise_dimension=measured.generator.noise_dimension,
+            component_labels=measured.component_labels,
+            component_frequencies=measured.component_frequencies,
+            certificate=certificate,
+            order=self.release.order_,
+        )
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""
@@ -116,12 +165,8 @@ class Attempt:
         )
 
     def read_rows(self, domain: TableDomain) -> EncodedTable:
-        """Decrypt and encode. The plain rows exist in this process only; large codes in a scratch file without a name."""
-        dataset = self.dataset
-        if dataset.storage_key is None or dataset.wrapped_data_key is None:
-            raise NotFound("the rows were erased")
-        data_key = self.context.secrets.unwrap_data_key(bytes(dataset.wrapped_data_key), dataset.id)
-        rows = b"".join(decrypt(self.context.storage.stream(dataset.storage_key), data_key))
+        """Decrypt and encode a table; large codes lie in a scratch file without a name."""
+        dataset, rows = self.dataset, b"".join(self.plain_data())
         unit = dataset.unit
         return encode_table(
             rows,
@@ -130,6 +175,14 @@ class Attempt:
             max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
             scratch_dir=self.context.settings.scratch_dir,
         )
+
+    def plain_data(self) -> Iterator[bytes]:
+        """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""
+        dataset = self.dataset
+        if dataset.storage_key is None or dataset.wrapped_data_key is None:
+            raise NotFound("the rows were erased")
+        data_key = self.context.secrets.unwrap_data_key(bytes(dataset.wrapped_data_key), dataset.id)
+        return decrypt(self.context.storage.stream(dataset.storage_key), data_key)
 
     def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
         """Write progress a few times a second, and learn whether somebody wants to stop."""
@@ -160,24 +213,15 @@ class Attempt:
         )
         self.checkpoints.discard()
 
-    def publish(self, trained: TrainedGenerator, domain: TableDomain, posted: LedgerEntry) -> None:
+    def publish(self, made: TrainedGenerator | MeasuredImages, bundle: Bundle, posted: LedgerEntry) -> None:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
-        if not trained.is_private:
+        if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
         certificate = certify(
-            self.context.secrets, dataset=self.dataset, release=self.release, posted=posted, trained=trained
+            self.context.secrets, dataset=self.dataset, release=self.release, posted=posted, trained=made
         )
-        bundle = build_bundle(
-            trained.generator,
-            domain,
-            noise_dimension=trained.noise_dimension,
-            condition_index=trained.condition_index,
-            condition_frequencies=trained.condition_frequencies,
-            schema=self.dataset.table_schema,
-            certificate=certificate,
-            order=self.release.order_,
-        )
-        bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", bundle))
+        content = bundle(certificate)
+        bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
         self.in_transaction(
             lambda session: leases.publish(
                 session, self.lease, bundle_key=bundle_key, certificate_json=json.dumps(certificate)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 
 from service.errors import ImprimaturError, InvalidOrder
-from service.privacy.orders import IdpganOrder, MarginalsOrder, Order
+from service.privacy.orders import IdpganOrder, MarginalsOrder, TableOrder
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.methods.idpgan import Idpgan
 from workers.methods.marginals import Marginals
@@ -53,7 +53,7 @@ class TrainedGenerator:
 
 
 def train(
-    order: Order,
+    order: TableOrder,
     plan: Plan,
     table: EncodedTable,
     domain: TableDomain,

@@ -502,8 +502,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "seed fixed in the worker, and published",
         (
-            (RUN, "                SecureRandom(),\n", "                SecureRandom.from_test_seed(0),\n"),
-            (RUN, "        if not trained.is_private:\n", "        if False:\n"),
+            (
+                RUN,
+                "            domain,\n            SecureRandom(),\n",
+                "            domain,\n            SecureRandom.from_test_seed(0),\n",
+            ),
+            (RUN, "        if not made.is_private:\n", "        if False:\n"),
         ),
         (
             f"{T_DISTRIBUTIONS}::test_a_generator_trained_on_test_noise_is_not_published",

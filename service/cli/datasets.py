@@ -15,9 +15,12 @@ from service.cli.progress import upload_bar
 if TYPE_CHECKING:
     from service.client import Budget, Dataset
 
-File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet.")]
+File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")]
 SchemaFile = Annotated[
-    str, typer.Option("--schema", "-s", metavar="FILE|JSON", help="Declared schema, Frictionless Table Schema.")
+    str,
+    typer.Option(
+        "--schema", "-s", metavar="FILE|JSON", help="Declared schema: Frictionless Table Schema, or of images."
+    ),
 ]
 Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default 1/(10·units).")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")]
@@ -50,7 +53,7 @@ def upload(
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table with its declared schema and give it its budget, once.
+    """Upload a table or images with the declared schema and give them their budget, once.
 
     Example:
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]

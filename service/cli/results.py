@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from service.client import SampleFormat
 
-FORMATS = ("csv", "parquet", "jsonl", "arrow")
+FORMATS = ("csv", "parquet", "jsonl", "arrow", "npz", "zip", "png")
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="The same seed draws the same rows.")]
-Where = Annotated[str | None, typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value.")]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS."),
+]
 
 
 def sample(
@@ -30,7 +33,11 @@ def sample(
     rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")] = 1_000,
     output: Output = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="csv, parquet, jsonl or arrow; default: by -o's ending, else csv.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="Rows: csv, parquet, jsonl, arrow; images: npz, zip, png. Default: by -o's ending, else csv or npz.",
+        ),
     ] = None,
     where: Where = None,
     seed: Seed = None,
@@ -120,15 +127,15 @@ def verify(
         raise typer.Exit(Exit.FAILURE)
 
 
-def format_of(named: str | None, output: Path | None) -> SampleFormat:
-    """The format that is named, or that the file's ending means."""
-    chosen = named or ("csv" if output is None else output.suffix.lstrip("."))
-    chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow", "": "csv"}.get(chosen, chosen)
+def format_of(named: str | None, output: Path | None) -> SampleFormat | None:
+    """The format that is named, or that the file's ending means; None leaves it to the service."""
+    chosen = named or ("" if output is None else output.suffix.lstrip("."))
+    chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow"}.get(chosen, chosen)
     if chosen not in FORMATS:
         if named is None:
-            return "csv"
+            return None
         raise typer.BadParameter(f"{named!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-    return cast('Literal["csv", "parquet", "jsonl", "arrow"]', chosen)
+    return cast("SampleFormat", chosen)
 
 
 def conditions(where: str | None) -> dict[str, str] | None:

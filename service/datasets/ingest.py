@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.limits import IngestLimits
 from service.errors import InvalidFile, InvalidInput, TooLarge
 
@@ -51,7 +52,7 @@ class IngestedTable:
 
 def ingest_table(
     path: Path,
-    schema: TableSchema,
+    schema: DeclaredSchema,
     *,
     privacy_unit: PrivacyUnit | None,
     limits: IngestLimits,
@@ -59,14 +60,22 @@ def ingest_table(
     fingerprint_key: bytes,
     report: Report = lambda _: None,
 ) -> IngestedTable:
-    """Check the file against the schema and write `workdir/canonical.parquet`, in the clear: encrypt it, then delete it.
+    """Check the file against the schema and write its canonical form in the clear: encrypt it, then delete it.
+
+    A table becomes `workdir/canonical.parquet`, images `workdir/canonical.images` (`image_file.py`).
 
     `report` hears what share of the file has been read, a few times a second; when it raises, reading ends at once.
 
     Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
     """
-    _check_unit(schema, privacy_unit)
-    canonical_path = workdir / "canonical.parquet"
+    names: tuple[str, ...]
+    if isinstance(schema, ImageSchema):
+        if privacy_unit is not None:
+            raise InvalidInput("Each image is its own privacy unit; leave privacy_unit out.", where="privacy_unit")
+        canonical_path, names = workdir / "canonical.images", ()
+    else:
+        _check_unit(schema, privacy_unit)
+        canonical_path, names = workdir / "canonical.parquet", schema.names
     job = {
         "path": str(path.absolute()),
         "canonical_path": str(canonical_path.absolute()),
@@ -86,7 +95,7 @@ def ingest_table(
         canonical_path=canonical_path,
         rows=table["rows"],
         units=table["units"],
-        columns=schema.names,
+        columns=names,
         fingerprint=bytes.fromhex(table["fingerprint"]),
         notices=tuple(table["notices"]),
     )

@@ -24,6 +24,8 @@ from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holdin
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
 from service.datasets.columns import Chunk, Column, cells_are
 from service.datasets.fingerprint import Blocks, Fingerprint
+from service.datasets.image_ingest_child import ImageJob, read_images
+from service.datasets.image_schema import is_image_schema
 from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.reading import check_names, open_table
@@ -155,9 +157,12 @@ def main() -> None:
     """One job in, one answer out. Whatever goes wrong, no message of a library leaves this process."""
     answer: dict[str, Any]
     try:
-        job = Job.from_json(json.loads(sys.stdin.buffer.read()))
-        limit_resources(job.limits)
-        answer = {"table": read_table(job, _Reports())}
+        document = json.loads(sys.stdin.buffer.read())
+        limit_resources(IngestLimits.model_validate(document["limits"]))
+        if is_image_schema(document["schema"]):
+            answer = {"table": read_images(ImageJob.from_json(document), _Reports())}
+        else:
+            answer = {"table": read_table(Job.from_json(document), _Reports())}
     except ImprimaturError as error:
         answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
     except MemoryError:

@@ -11,15 +11,17 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.datasets.grids import shape_of
+from service.datasets.image_schema import ImageSchema, is_image_schema
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.table_schema import TableSchema
 from service.db import Base
 from service.privacy.choices import TableShape
 from service.privacy.filters import Budget
+from service.privacy.mixture import ImageShape
 
 
 class Dataset(Base):
-    """One uploaded table. The rows can be erased; this row and the ledger stay."""
+    """One uploaded table or set of images. The rows can be erased; this row and the ledger stay."""
 
     __tablename__ = "datasets"
 
@@ -45,11 +47,19 @@ class Dataset(Base):
         return TableSchema.model_validate(self.schema)
 
     @property
+    def image_schema(self) -> ImageSchema | None:
+        """None where the dataset is a table."""
+        return ImageSchema.model_validate(self.schema) if is_image_schema(self.schema) else None
+
+    @property
     def unit(self) -> PrivacyUnit | None:
         return None if self.privacy_unit is None else PrivacyUnit.model_validate(self.privacy_unit)
 
-    def shape(self, numeric_bins: int) -> TableShape:
+    def shape(self, numeric_bins: int) -> TableShape | ImageShape:
         """What prices and the choice of a method may depend on, beside n."""
+        images = self.image_schema
+        if images is not None:
+            return ImageShape(pixels=images.pixels, classes=max(1, len(images.class_names)))
         rows = 1 if self.unit is None else self.unit.max_rows_per_unit
         return shape_of(self.table_schema, numeric_bins=numeric_bins, max_rows_per_unit=rows)
 

@@ -19,6 +19,7 @@ from service.auth.principal import Principal
 from service.context import Context
 from service.crypto import encrypt, read_pieces
 from service.datasets import repository
+from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
 from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
@@ -32,7 +33,6 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
-from service.datasets.table_schema import TableSchema, parse_table_schema
 from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
@@ -51,7 +51,7 @@ class Declaration:
     """Everything the owner says about a table before it is read."""
 
     name: str
-    schema: TableSchema
+    schema: DeclaredSchema
     budget: BudgetRequest
     privacy_unit: PrivacyUnit | None
     rows_expire_at: dt.datetime | None
@@ -70,9 +70,9 @@ def parse_declaration(
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
         raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
-    table_schema = parse_table_schema(read_json(schema, "schema"))
+    declared = parse_schema(read_json(schema, "schema"))
     unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
-    return Declaration(name, table_schema, budget_request, unit, _parse_expiry(rows_expire_at))
+    return Declaration(name, declared, budget_request, unit, _parse_expiry(rows_expire_at))
 
 
 def _parse_expiry(text: str | None) -> dt.datetime | None:

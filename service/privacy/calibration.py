@@ -26,7 +26,8 @@ from service.privacy.events import (
     events_to_json,
 )
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
-from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, Order
+from service.privacy.mixture import mixture_events
+from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, MixtureOrder, Order
 from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:
@@ -166,6 +167,9 @@ def _run_length(thresholds: Any, step: int, end: int) -> tuple[int, bool]:
 
 def _events_by_noise(order: Order, epsilon: float, delta: float) -> Callable[[float], Events]:
     """σ -> the list of an order for a release of this (ε, δ)."""
+    if isinstance(order, MixtureOrder):
+        mixture = order
+        return lambda noise_multiplier: mixture_events(mixture, noise_multiplier=noise_multiplier)
     if isinstance(order, MarginalsOrder):
         marginals = order
         return lambda noise_multiplier: marginals_events(marginals, noise_multiplier=noise_multiplier)
@@ -269,7 +273,7 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
             return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
-        if order.condition_on is None or isinstance(order, MarginalsOrder):
+        if order.condition_on is None or not isinstance(order, IdpganOrder):
             break
     return epsilon * (1.0 - TOLERANCE)
 

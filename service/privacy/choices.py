@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from service.errors import InvalidOrder
 from service.lazy import lazy
 from service.privacy.filters import Budget, exact
-from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder, Order, default_sampling_probability
+from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture
+from service.privacy.orders import (
+    AutoOrder,
+    IdpganOrder,
+    MarginalsOrder,
+    MixtureOrder,
+    Order,
+    default_sampling_probability,
+)
 
 if TYPE_CHECKING:
     from dp_accounting import gaussian_mechanism
@@ -45,7 +53,7 @@ class TableShape:
 
 
 def resolve_order(
-    order: Order | AutoOrder, *, units: int, shape: TableShape | None = None, budget: Budget | None = None
+    order: Order | AutoOrder, *, units: int, shape: TableShape | ImageShape | None = None, budget: Budget | None = None
 ) -> Order:
     """Fill in what depends on public facts. The result is what the worker executes; resolving it again changes nothing.
 
@@ -53,6 +61,12 @@ def resolve_order(
     """
     if isinstance(order, AutoOrder):
         order = choose_method(order, shape)
+    if isinstance(order, MixtureOrder):
+        return resolve_mixture(
+            order, units=units, shape=shape if isinstance(shape, ImageShape) else None, budget=budget
+        )
+    if isinstance(shape, ImageShape):
+        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
     if order.condition_on is None and shape is not None and shape.target is not None:
         order = order.model_copy(update={"condition_on": shape.target})
     if isinstance(order, IdpganOrder):
@@ -66,9 +80,11 @@ def resolve_order(
     return order.model_copy(update={"pairs": "chosen" if choose else "all"})
 
 
-def choose_method(order: AutoOrder, shape: TableShape | None) -> Order:
+def choose_method(order: AutoOrder, shape: TableShape | ImageShape | None) -> Order:
     """The rule of `method: auto`, with its reason in the order; docs/results.md has the measurements behind it."""
     named = order.model_dump(exclude={"method"})
+    if isinstance(shape, ImageShape):
+        return MixtureOrder(method="mixture", chosen_because=BECAUSE_MIXTURE, **named)
     label = order.condition_on or (shape.target if shape else None)
     slices = 1 if shape is None or label is None else shape.cells.get(label, 1)
     if slices > MAX_SLICES or (shape is not None and len(shape.cells) < 2):

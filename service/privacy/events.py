@@ -23,6 +23,10 @@ MARGINALS = "marginals"
 ONE_WAY_TABLES = "one_way_tables"
 PAIR_SCORES = "pair_scores"
 """Purposes of the Gaussian releases of `method: marginals`."""
+CLASS_MEANS = "class_means"
+CLASS_MOMENTS = "class_moments"
+CELL_MOMENTS = "cell_moments"
+"""Purposes of the Gaussian releases of `method: mixture`."""
 
 
 @dataclass(frozen=True, slots=True)

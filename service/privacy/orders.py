@@ -232,12 +232,66 @@ class IdpganOrder(_ChosenOrder):
         return self.networks.numeric_bins
 
 
-Order = IdpganOrder | MarginalsOrder
+class MixtureOrder(_ChosenOrder):
+    """Images: one measurement of the moments of every class, and a mixture of Gaussians made from it. No training."""
+
+    method: Literal["mixture"]
+    cells: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=32,
+            description="Parts of every class with a Gaussian each; 1 skips the round that finds them. "
+            "Default: 8 where n and ε are large enough for it, else 1.",
+        ),
+    ] = None
+    coefficients: Annotated[
+        int, Field(ge=1, le=1_024, description="Cosines of low frequency that images are measured in, at most.")
+    ] = 256
+    rank: Annotated[int, Field(ge=1, le=512, description="Directions in which a Gaussian varies, at most.")] = 96
+    record_norm: Annotated[
+        float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
+    ] = 0.35
+    centred_norm: Annotated[
+        float,
+        Field(gt=0.0, le=1.0, description="Images less their class mean are clipped to this norm, divided by √pixels."),
+    ] = 0.26
+    cell_quantile: Annotated[
+        float,
+        Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
+    ] = 0.95
+    means_precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Part of the Gaussian precision spent on the class means.")
+    ] = 0.04
+    coarse_precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Of what is left, the part that finds the cells.")
+    ] = 0.25
+    count_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that counts the records.")
+    ] = 0.02
+    mean_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that corrects the means.")
+    ] = 0.06
+
+    @property
+    def numeric_bins(self) -> int:
+        """Images have no columns."""
+        return AutoOrder.NUMERIC_BINS
+
+    @property
+    def steps(self) -> int:
+        """Measurements, each a step of progress."""
+        return 2 if self.cells == 1 else 3
+
+
+TableOrder = IdpganOrder | MarginalsOrder
+Order = TableOrder | MixtureOrder
 """What a worker executes, told apart by `method`."""
 
 METHODS: dict[str, type[Order | AutoOrder]] = {
     "auto": AutoOrder,
     "marginals": MarginalsOrder,
+    "mixture": MixtureOrder,
     "idpgan": IdpganOrder,
 }
 

@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
@@ -33,7 +33,7 @@ from service.quick import QuickRoute
 from service.releases import service
 from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
-from service.releases.sampling import DrawingThreads, SampleFormat, SamplerCache, media_type
+from service.releases.sampling import FORMATS, DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.streaming import ClosingStream
 
@@ -47,7 +47,7 @@ ORDER_SCHEMA = "#/components/schemas/Order"
 """Written by `service/openapi.py` from the order classes."""
 
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in get_args(SampleFormat)}
+SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in FORMATS}
 
 
 ORDER_BODY = {
@@ -149,15 +149,22 @@ def read_sample(
     context: ContextOf,
     principal: Reader,
     rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
-    format: Annotated[SampleFormat, Query(description="csv, jsonl, parquet or arrow.")] = "csv",  # noqa: A002
-    where: Annotated[str | None, Query(max_length=1_000, description="COLUMN:VALUE; only such rows.")] = None,
+    format: Annotated[  # noqa: A002
+        SampleFormat | None,
+        Query(
+            description="Rows: csv (default), jsonl, parquet or arrow. Images: npz (default), zip or png, a picture."
+        ),
+    ] = None,
+    where: Annotated[
+        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label=CLASS; only such rows.")
+    ] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
     formulas: Annotated[
         Formulas,
         Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
     ] = "escape",
 ) -> StreamingResponse:
-    """Synthetic rows from a published release. Drawing them costs no budget, however many."""
+    """Synthetic rows or images from a published release. Drawing them costs no budget, however many."""
     release = service.find_published(context, principal, release_id)
     return sample_response(
         request, context, release, rows=rows, sample_format=format, where=where, seed=seed, formulas=formulas
@@ -195,7 +202,7 @@ def sample_response(
     release: Release,
     *,
     rows: int,
-    sample_format: SampleFormat,
+    sample_format: SampleFormat | None,
     where: str | None = None,
     seed: int | None = None,
     formulas: Formulas = "escape",
@@ -205,18 +212,19 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    from service.releases.row_streams import stream_rows  # noqa: PLC0415 - loaded with the first sample
+    from service.releases.row_streams import default_format, stream_rows  # noqa: PLC0415 - loaded with the first sample
 
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
     sampler = samplers.get(_bundle_key(release))
+    chosen = sample_format or default_format(sampler)
     pieces = drawing.run(
-        lambda: stream_rows(sampler, rows=rows, format=sample_format, seed=seed, where=where, formulas=formulas)
+        lambda: stream_rows(sampler, rows=rows, format=chosen, seed=seed, where=where, formulas=formulas)
     )
     return ClosingStream(
         drawing.stream(pieces),
-        media_type=media_type(sample_format),
-        headers={"Content-Disposition": f'attachment; filename="synthetic.{sample_format}"', **(headers or {})},
+        media_type=media_type(chosen),
+        headers={"Content-Disposition": f'attachment; filename="synthetic.{chosen}"', **(headers or {})},
     )
 
 

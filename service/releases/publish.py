@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Header, Request, Response, status
 from fastapi.responses import JSONResponse
@@ -31,7 +31,7 @@ from service.privacy.orders import parse_order
 from service.releases import service
 from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, sample_response
 from service.releases.models import ENDED, Release
-from service.releases.sampling import SampleFormat
+from service.releases.sampling import FORMATS, SampleFormat
 from service.releases.schemas import ReleaseReply
 from service.text import read_json
 from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
@@ -42,7 +42,7 @@ PROPERTIES: dict[str, Any] = {
     **TABLE_PROPERTIES,
     "order": {"type": "string", "description": 'JSON: {"epsilon": 4}.'},
     "rows": {"type": "string", "description": "How many synthetic rows come back; default 1000."},
-    "format": {"type": "string", "enum": list(get_args(SampleFormat)), "description": "Default csv."},
+    "format": {"type": "string", "enum": list(FORMATS), "description": "Default csv, of images npz."},
 }
 
 
@@ -96,7 +96,7 @@ def _upload_and_order(
         rows_expire_at=upload.fields.get("rows_expire_at"),
     )
     document = read_json(upload.required("order"), "order")
-    parse_order(document)
+    service.check_against_schema(parse_order(document), declaration.schema)
     dataset, _ = datasets.create(context, principal, upload.path, declaration)
     try:
         return dataset, service.order_release(context, principal, dataset.id, document, idempotency_key)
@@ -106,14 +106,14 @@ def _upload_and_order(
         raise
 
 
-def _wanted_sample(upload: Upload) -> tuple[int, SampleFormat]:
+def _wanted_sample(upload: Upload) -> tuple[int, SampleFormat | None]:
     rows = upload.fields.get("rows", "1000")
     if not rows.isascii() or not rows.isdigit() or len(rows) > 12:
         raise InvalidInput("rows: give a whole number", where="rows")
-    sample_format = upload.fields.get("format", "csv")
-    if sample_format not in get_args(SampleFormat):
-        raise InvalidInput(f"format: choose one of {', '.join(get_args(SampleFormat))}", where="format")
-    return int(rows), cast("SampleFormat", sample_format)
+    sample_format = upload.fields.get("format")
+    if sample_format is not None and sample_format not in FORMATS:
+        raise InvalidInput(f"format: choose one of {', '.join(FORMATS)}", where="format")
+    return int(rows), cast("SampleFormat | None", sample_format)
 
 
 async def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,9 +15,10 @@ from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
 from service.datasets.grids import shape_of
-from service.datasets.table_schema import TableSchema
+from service.datasets.image_schema import DeclaredSchema, ImageSchema, parse_schema
 from service.errors import NotFound
 from service.privacy.choices import TableShape
+from service.privacy.mixture import ImageShape
 from service.releases.models import Release
 
 PLACE = """
@@ -82,23 +84,26 @@ class Ground(NamedTuple):
     earlier_id: uuid.UUID | None
 
     @property
-    def table_schema(self) -> TableSchema:
-        return _table_schema(self.schema)
+    def declared_schema(self) -> DeclaredSchema:
+        return _declared_schema(self.schema)
 
-    def shape(self, numeric_bins: int) -> TableShape:
+    def shape(self, numeric_bins: int) -> TableShape | ImageShape:
         """What prices and the choice of a method may depend on, beside n."""
         return _shape(self.schema, numeric_bins, self.max_rows_per_unit)
 
 
 @lru_cache(maxsize=256)
-def _table_schema(document: str) -> TableSchema:
+def _declared_schema(document: str) -> DeclaredSchema:
     """Declarations never change, and a wide one takes longer to check than an order to place."""
-    return TableSchema.model_validate_json(document)
+    return parse_schema(json.loads(document))
 
 
 @lru_cache(maxsize=256)
-def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape:
-    return shape_of(_table_schema(document), numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
+def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape | ImageShape:
+    schema = _declared_schema(document)
+    if isinstance(schema, ImageSchema):
+        return ImageShape(pixels=schema.pixels, classes=max(1, len(schema.class_names)))
+    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
 
 
 def find_ground(

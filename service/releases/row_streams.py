@@ -9,7 +9,7 @@ import io
 import itertools
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import polars as pl
@@ -17,12 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.errors import InvalidInput
+from service.image_sampler import ImageSampler
+from service.releases.drain import Drain
 from service.releases.formulas import Formulas, disarmed
-from service.releases.sampling import media_type
+from service.releases.image_streams import stream_images
+from service.releases.sampling import SampleFormat, TableFormat, media_type
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
+
+Sampler = TableSampler | ImageSampler
 
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -37,7 +42,7 @@ _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 
 def stream_rows(
-    sampler: TableSampler,
+    sampler: Sampler,
     *,
     rows: int,
     format: str = "csv",  # noqa: A002 - the query parameter's name
@@ -45,12 +50,18 @@ def stream_rows(
     where: str | Mapping[str, Any] | None = None,
     formulas: Formulas = "keep",
 ) -> Generator[bytes]:
-    """The bytes of `rows` synthetic rows, piece by piece.
+    """The bytes of `rows` synthetic rows or images, piece by piece.
 
     A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping; `formulas`
     says what becomes of CSV texts that a spreadsheet would carry out.
     """
     media_type(format)
+    if isinstance(sampler, ImageSampler):
+        if where is not None and not isinstance(where, str):
+            where = ",".join(f"{name}={value}" for name, value in where.items())
+        return stream_images(sampler, rows=rows, format=format, seed=seed, where=where)
+    if format not in get_args(TableFormat):
+        raise InvalidInput(f"this release makes rows: choose format {', '.join(get_args(TableFormat))}", where="format")
     try:
         conditions = sampler.parse_where(where) if isinstance(where, str) else where
         draws = sampler.draws(rows, seed=seed, where=conditions)
@@ -80,10 +91,17 @@ def stream_rows(
     return _arrow_stream(batches, schema)
 
 
-def sampler_from_bundle(bundle: bytes) -> TableSampler:
+def default_format(sampler: Sampler) -> SampleFormat:
+    """What a request that names no format gets."""
+    return "npz" if isinstance(sampler, ImageSampler) else "csv"
+
+
+def sampler_from_bundle(bundle: bytes) -> Sampler:
     """The sampler inside a generator ZIP."""
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        return TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+        config = json.loads(archive.read("config.json"))
+        kind = ImageSampler if config.get("kind") == "image" else TableSampler
+        return kind.from_files(config, archive.read("generator.onnx"))
 
 
 def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
@@ -116,7 +134,7 @@ def _jsonl(batches: Iterable[pa.RecordBatch]) -> Generator[bytes]:
 
 
 def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[bytes]:
-    sink = _Drain()
+    sink = Drain()
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
@@ -125,7 +143,7 @@ def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Gener
 
 
 def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[bytes]:
-    sink = _Drain()
+    sink = Drain()
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
         yield sink.drain()  # the file's first bytes, so that the caller hears from us before a row group is full
         group: list[pa.RecordBatch] = []
@@ -138,21 +156,3 @@ def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[
         if group:
             writer.write_table(pa.Table.from_batches(group, schema))
     yield sink.drain()
-
-
-class _Drain(io.RawIOBase):
-    """A file that hands over what was written since it was last asked."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        return len(data)
-
-    def drain(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)

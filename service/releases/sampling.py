@@ -19,24 +19,31 @@ from service.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
+    from service.image_sampler import ImageSampler
     from service.sampler import TableSampler
 
 T = TypeVar("T")
-SampleFormat = Literal["csv", "jsonl", "parquet", "arrow"]
+TableFormat = Literal["csv", "jsonl", "parquet", "arrow"]
+ImageFormat = Literal["npz", "zip", "png"]
+SampleFormat = TableFormat | ImageFormat
+FORMATS: tuple[str, ...] = (*get_args(TableFormat), *get_args(ImageFormat))
 
-_MEDIA_TYPES: dict[SampleFormat, str] = {
+_MEDIA_TYPES: dict[str, str] = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.stream",
+    "npz": "application/x-npz",
+    "zip": "application/zip",
+    "png": "image/png",
 }
 
 
 def media_type(format: str) -> str:  # noqa: A002 - the query parameter's name
     """The media type of a sample format; raises `InvalidInput` for one we do not write."""
-    if format not in get_args(SampleFormat):
-        raise InvalidInput(f"format must be one of {', '.join(get_args(SampleFormat))}", where="format")
-    return _MEDIA_TYPES[format]  # type: ignore[index] # just checked
+    if format not in FORMATS:
+        raise InvalidInput(f"format must be one of {', '.join(FORMATS)}", where="format")
+    return _MEDIA_TYPES[format]
 
 
 class SamplerCache:
@@ -45,10 +52,10 @@ class SamplerCache:
     def __init__(self, load: Callable[[str], bytes], *, capacity: int = 16) -> None:
         self._load = load
         self._capacity = capacity
-        self._samplers: OrderedDict[str, TableSampler] = OrderedDict()
+        self._samplers: OrderedDict[str, TableSampler | ImageSampler] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str) -> TableSampler:
+    def get(self, key: str) -> TableSampler | ImageSampler:
         """The sampler of a bundle, loaded at its first use."""
         with self._lock:
             if key in self._samplers:

@@ -15,6 +15,7 @@ from service.audit import service as audit
 from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.context import Context
+from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.errors import (
     BudgetExhausted,
     Gone,
@@ -28,7 +29,7 @@ from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
-from service.privacy.orders import AutoOrder, Order, parse_order
+from service.privacy.orders import AutoOrder, MixtureOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -171,7 +172,7 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
     if not isinstance(order, AutoOrder) and order.chosen_because is not None:
         raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
-    _check_against_schema(order, ground)
+    check_against_schema(order, ground.declared_schema)
     if isinstance(order, AutoOrder):
         order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
     shape = ground.shape(order.numeric_bins)
@@ -191,10 +192,19 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def _check_against_schema(order: Order | AutoOrder, ground: repository.Ground) -> None:
+def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
+    """Refuse an order that these data cannot be released by."""
+    if isinstance(schema, ImageSchema):
+        if not isinstance(order, AutoOrder | MixtureOrder):
+            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if order.condition_on is not None:
+            raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+        return
+    if isinstance(order, MixtureOrder):
+        raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
     if order.condition_on is None:
         return
-    field = ground.table_schema.field(order.condition_on)
+    field = schema.field(order.condition_on)
     if field is None:
         raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
     if not field.is_categorical:

@@ -144,6 +144,6 @@ def test_the_child_says_nothing_on_rubbish(tmp_path: Path):
 
 
 def test_the_api_process_loads_no_table_library():
-    code = "import sys, service.datasets.ingest; print([m for m in ('polars', 'pyarrow', 'numpy') if m in sys.modules])"
+    code = "import sys, service.datasets.ingest; print([m for m in ('polars', 'pyarrow', 'numpy', 'PIL') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

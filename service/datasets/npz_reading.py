@@ -1,0 +1,111 @@
+"""Images in NPZ: `images` (n, height, width[, channels]) of bytes and `labels` (n,) of whole numbers."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from service.datasets.image_labels import checked_labels, no_labels
+from service.errors import InvalidFile, TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from service.datasets.image_schema import ImageSchema
+    from service.datasets.limits import IngestLimits
+
+CHUNK_BYTES = 4 * 1024 * 1024
+_MAX_HEADER_BYTES = 10_000
+_DAMAGED = "The NPZ file is damaged or cut off."
+
+
+class NpzImages:
+    """An NPZ file whose two headers agree with the schema."""
+
+    def __init__(
+        self,
+        archive: zipfile.ZipFile,
+        members: Sequence[zipfile.ZipInfo],
+        schema: ImageSchema,
+        limits: IngestLimits,
+    ) -> None:
+        wanted = {"images.npy"} | ({"labels.npy"} if schema.class_names else set())
+        if {member.filename for member in members} != wanted:
+            names = " and ".join(sorted(name.removesuffix(".npy") for name in wanted))
+            raise InvalidFile(f"The NPZ file must hold {names} for this schema, and nothing else.")
+        self._archive, self._schema = archive, schema
+        with self._array("images.npy") as (_, shape, dtype):
+            if dtype != np.uint8:
+                raise InvalidFile("images in the NPZ file must be of type uint8, 0 to 255.")
+            if shape[1:] != schema.shape and (*shape[1:], 1) != schema.shape:
+                raise InvalidFile(f"images in the NPZ file must be of shape {_spelled(schema)}.")
+            self.count = shape[0]
+        _check_amount(self.count, schema, limits, archive)
+        if schema.class_names:
+            with self._array("labels.npy") as (_, shape, dtype):
+                if dtype.kind not in "iu" or shape != (self.count,):
+                    raise InvalidFile("labels in the NPZ file must be one whole number for each image.")
+
+    def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
+        labels = self._labels()
+        at_a_time = max(1, CHUNK_BYTES // self._schema.pixels)
+        with self._array("images.npy") as (stream, _, _):
+            for start in range(0, self.count, at_a_time):
+                count = min(at_a_time, self.count - start)
+                pixels = np.frombuffer(_exactly(stream, count * self._schema.pixels), dtype=np.uint8)
+                yield pixels.reshape(count, *self._schema.shape), labels[start : start + count]
+
+    def _labels(self) -> NDArray[np.uint16]:
+        if not self._schema.class_names:
+            return no_labels(self.count)
+        with self._array("labels.npy") as (stream, _, dtype):
+            numbers = np.frombuffer(_exactly(stream, self.count * dtype.itemsize), dtype=dtype)
+        return checked_labels(numbers, self._schema)
+
+    @contextmanager
+    def _array(self, name: str) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[np.generic]]]:
+        """A member behind its header; its announced size is compared with the archive's before a byte is read."""
+        try:
+            with self._archive.open(name) as stream:
+                version = np.lib.format.read_magic(stream)
+                read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                if version not in read_header:
+                    raise InvalidFile("The NPZ file is of a version that is not read here; save it again with NumPy.")
+                shape, by_columns, dtype = read_header[version](stream, max_header_size=_MAX_HEADER_BYTES)
+                if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
+                    raise InvalidFile("The NPZ file must hold plain numbers.")
+                if by_columns and len(shape) > 1:
+                    raise InvalidFile("The NPZ file is stored by columns; save a C-contiguous array.")
+                if stream.tell() + math.prod(shape) * dtype.itemsize != self._archive.getinfo(name).file_size:
+                    raise InvalidFile(_DAMAGED)
+                yield stream, shape, dtype
+        except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, SyntaxError, RecursionError):
+            raise InvalidFile(_DAMAGED) from None
+
+
+def _check_amount(count: int, schema: ImageSchema, limits: IngestLimits, archive: zipfile.ZipFile) -> None:
+    if count > limits.rows:
+        raise TooLarge(f"The file has more than {limits.rows} images.", limit_rows=limits.rows)
+    packed = sum(member.compress_size for member in archive.infolist())
+    limit = limits.unpacked_limit(packed)
+    if count * schema.pixels > limit:
+        raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) != size:
+        raise InvalidFile(_DAMAGED)
+    return data
+
+
+def _spelled(schema: ImageSchema) -> str:
+    height, width, channels = schema.shape
+    return f"(n, {height}, {width})" if channels == 1 else f"(n, {height}, {width}, {channels})"

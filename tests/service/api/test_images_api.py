@@ -1,0 +1,93 @@
+"""Image datasets through HTTP: what is kept, what is refused, and that a refusal keeps nothing."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.tiny_images import idx_pair, image_schema, make_images, npz, pictures
+
+MARKER = b"Zanzibar-90210"
+
+
+@pytest.fixture
+def upload(api):
+    def send(content, schema=None, **fields):
+        return api.upload(content, schema=json.dumps(schema or image_schema()), **fields)
+
+    return send
+
+
+def test_images_become_a_dataset_and_are_stored_encrypted(api, context, upload):
+    pixels, labels = make_images()
+    reply = upload(npz(pixels, labels))
+    assert reply.status_code == 201, reply.text
+    body = reply.json()
+    assert (body["units"], body["schema"], body["notices"]) == (12, image_schema(), [])
+    read = api.http.get(f"/v1/datasets/{body['id']}", headers=api.reader).json()
+    assert read["schema"] == image_schema()
+    (stored,) = [context.storage.get(key) for key in context.storage.list("datasets")]
+    assert pixels[0].tobytes() not in stored
+    assert len(stored) > pixels.size
+
+
+def test_the_same_pictures_in_another_format_have_one_budget(upload):
+    pixels, labels = make_images()
+    first = upload(pictures(pixels, labels)).json()["id"]
+    for content in (npz(pixels[::-1], labels[::-1]), idx_pair(pixels, labels)):
+        again = upload(content, name="again")
+        assert (again.status_code, again.json()["dataset_id"]) == (409, first)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [
+        ({"schema": {"height": 7}}, 422, "invalid_file"),
+        ({"schema": {"classes": 2}}, 422, "invalid_file"),
+        ({"schema": {"channels": 3}}, 422, "invalid_file"),
+        ({"schema": {"channels": 4}}, 422, "invalid_schema"),
+        ({"content": MARKER}, 422, "invalid_file"),
+        ({"privacy_unit": {"column": "who", "max_rows_per_unit": 2}}, 422, "invalid_input"),
+    ],
+)
+def test_a_refused_upload_keeps_nothing(api, context, upload, change, status, code):
+    content = change.get("content") or npz(*make_images())
+    unit = change.get("privacy_unit")
+    reply = upload(
+        content, image_schema() | change.get("schema", {}), privacy_unit=None if unit is None else json.dumps(unit)
+    )
+    assert (reply.status_code, reply.json()["code"]) == (status, code)
+    assert MARKER not in reply.content
+    assert list(context.storage.list("datasets")) == []
+    assert list(context.settings.scratch_dir.iterdir()) == []
+    assert api.http.get("/v1/datasets", headers=api.reader).json()["items"] == []
+
+
+def test_a_method_for_tables_is_refused_before_anything_is_reserved(api, upload):
+    dataset = upload(npz(*make_images())).json()["id"]
+    reply = api.order(dataset, {"method": "idpgan", "epsilon": 1})
+    assert (reply.status_code, reply.json()["code"], reply.json()["where"]) == (422, "invalid_order", "method")
+    fields = {"schema": json.dumps(image_schema()), "budget": '{"epsilon": 3}'}
+    order = json.dumps({"method": "idpgan", "epsilon": 1})
+    reply = api.http.post(
+        "/v1/publish", data={**fields, "order": order}, files={"file": ("x", npz(*make_images()))}, headers=api.owner
+    )
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_order")
+    assert len(api.http.get("/v1/datasets", headers=api.reader).json()["items"]) == 1, "the images were not read"
+    reply = api.order(dataset, {"epsilon": 1, "condition_on": "label"})
+    assert (reply.status_code, reply.json()["where"]) == (422, "condition_on")
+    assert np.isclose(api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()["remaining_share"], 1)
+
+
+def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
+    dataset = upload(npz(*make_images())).json()["id"]
+    quote = api.http.post(f"/v1/datasets/{dataset}/quotes", json={"epsilon": 1}, headers=api.reader).json()
+    assert (quote["order"]["method"], quote["order"]["cells"], quote["steps"], quote["fits"]) == ("mixture", 1, 2, True)
+    assert api.order(dataset, {"method": "mixture", "epsilon": 1}).status_code == 202
+    budget = api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()
+    assert 2.0 <= budget["largest_next_epsilon"] < 3.0, "the Rényi account has room for more than the difference"
+
+
+def test_a_table_has_no_mixture_of_images(api, dataset_id):
+    reply = api.order(dataset_id, {"method": "mixture", "epsilon": 1})
+    assert (reply.status_code, reply.json()["where"]) == (422, "method")

@@ -1,0 +1,61 @@
+"""Images through the real stack: upload, order, sample in every format, and the generator alone."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from service.client import ApiError
+from tests.tiny_images import image_schema, make_images, pictures
+
+SHAPE = (6, 5, 3)
+START_SECONDS = 180.0
+
+
+def test_images_in_and_images_out(client, tmp_path):
+    path = tmp_path / "faces.zip"
+    pixels, labels = make_images(200, SHAPE, 2)
+    path.write_bytes(pictures(pixels, labels, names=["cat", "dog"]))
+    dataset = client.create_dataset(path, image_schema(SHAPE, ["cat", "dog"]), epsilon=4.0)
+    release = client.create_release(dataset["id"], {"method": "mixture", "epsilon": 3.0, "cells": 2})
+    ended = client.wait(release["id"], timeout=START_SECONDS)
+    assert ended["state"] == "published", ended["failure"]
+    assert ended["progress"]["step"] == ended["progress"]["steps"] == 3
+
+    certificate = client.certificate(release["id"])
+    assert (certificate["method"], certificate["unit"], certificate["units"]) == ("mixture", "one image", 200)
+    assert [event["purpose"] for event in certificate["events"]] == ["class_means", "class_moments", "cell_moments"]
+    assert client.budget(dataset["id"])["accounts"]["simple"]["posted"] == 750_000_000
+
+    def sample(rows, **options):
+        with client.sample(release["id"], rows, **options) as chunks:
+            return b"".join(chunks)
+
+    with np.load(io.BytesIO(sample(300, seed=4))) as arrays:  # npz unless another format is named
+        images, drawn = arrays["images"], arrays["labels"]
+    assert images.shape == (300, *SHAPE)
+    assert set(drawn.tolist()) == {0, 1}
+    with np.load(io.BytesIO(sample(50, where={"label": "dog"}))) as arrays:
+        assert (arrays["labels"] == 1).all()
+    with zipfile.ZipFile(io.BytesIO(sample(20, format="zip"))) as archive:
+        assert len(archive.namelist()) == 21
+    assert Image.open(io.BytesIO(sample(8, format="png"))).size == (4 * 7 - 2, 2 * 8 - 2)
+    with pytest.raises(ApiError) as refused:
+        sample(10, format="csv")
+    assert (refused.value.status, refused.value.code) == (422, "invalid_input")
+
+    bundle, folder = tmp_path / "generator.zip", tmp_path / "alone"
+    client.save_generator(release["id"], bundle)
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(folder)
+    command = [sys.executable, "-I", "sample.py", "--rows", "300", "--seed", "4", "-o", "mine.npz"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    with np.load(folder / "mine.npz") as arrays:
+        assert np.array_equal(arrays["images"], images)
+        assert np.array_equal(arrays["labels"], drawn)

@@ -1,0 +1,233 @@
+"""The mixture of images: what it measures, that it runs by its plan, and what becomes of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from service.datasets.image_schema import ImageSchema
+from service.errors import InvalidOrder
+from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS, GaussianEvent
+from service.privacy.orders import MixtureOrder
+from service.releases.row_streams import sampler_from_bundle
+from workers.bundle import UnusableGeneratorError
+from workers.checkpoints import Checkpoint
+from workers.encoding.images import EncodedImages, encode_images
+from workers.image_bundle import build_image_bundle
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.image_mixture import ImageMixture
+from workers.plan import Plan, StepNotOnPlan
+
+SHAPE = (8, 6, 1)
+SCHEMA = ImageSchema(type="image", height=8, width=6, channels=1, classes=3)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def make_faces(count=6_000, seed=0):
+    """Three classes: flat grey of class brightness, and each image a stripe of its own strength."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, count)
+    stripe = np.zeros(SHAPE[:2])
+    stripe[2:4] = 1.0
+    strength = rng.uniform(-0.3, 0.3, count)
+    images = 0.2 + 0.25 * labels[:, None, None] + strength[:, None, None] * stripe + rng.normal(0, 0.01, (count, 8, 6))
+    pixels = np.rint(np.clip(images, 0, 1) * 255).astype(np.uint8).reshape(count, -1)
+    return EncodedImages(pixels, labels, SHAPE, 3)
+
+
+def order_of(**knobs):
+    defaults = {"cells": 1, "record_norm": 0.9, "centred_norm": 0.3}
+    return MixtureOrder(method="mixture", epsilon=1.0, **{**defaults, **knobs})
+
+
+def plan_of(order, noise=0.5):
+    purposes = [CLASS_MEANS, CLASS_MOMENTS, *([CELL_MOMENTS] if order.cells > 1 else [])]
+    return Plan(tuple(GaussianEvent(purpose, noise) for purpose in purposes))
+
+
+def measured(images=None, *, noise=0.5, seed=1, **knobs):
+    order = order_of(**knobs)
+    method = ImageMixture(order, plan_of(order, noise), images or make_faces(), SecureRandom.from_test_seed(seed))
+    method.measure()
+    return method
+
+
+def draw(method, count=3_000):
+    """Images and labels in proportion."""
+    generator, rng = method.build(), np.random.default_rng(0)
+    component = rng.choice(len(method.component_labels), size=count, p=method.component_frequencies)
+    images = np.empty((count, *SHAPE))
+    with torch.no_grad():
+        for one in np.unique(component):
+            noise = torch.randn(int((component == one).sum()), generator.noise_dimension)
+            images[component == one] = generator(noise, torch.tensor([one])).numpy()
+    return images.reshape(count, -1), np.array(method.component_labels)[component]
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_drawn_images_have_the_means_and_spread_of_the_real_ones(cells):
+    real = make_faces()
+    images, labels = draw(measured(real, cells=cells))
+    assert np.allclose(np.bincount(labels) / len(labels), 1 / 3, atol=0.05)
+    for label in range(3):
+        theirs, ours = real.pixels[real.labels == label] / 255.0, images[labels == label]
+        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.03
+        stripe = slice(2 * 6, 4 * 6)
+        assert ours[:, stripe].mean(1).std() == pytest.approx(theirs[:, stripe].mean(1).std(), rel=0.2)
+
+
+def test_noise_alone_leaves_no_directions():
+    flat = EncodedImages(np.full((3_000, 48), 128, dtype=np.uint8), np.arange(3_000) % 3, SHAPE, 3)
+    method = measured(flat, noise=5.0)
+    assert np.square(method.measured.factors).sum() < 0.05
+
+
+def test_the_events_are_the_plan_and_nothing_more():
+    order = order_of(cells=2)
+    events = plan_of(order)
+    method = ImageMixture(order, events, make_faces(300), SecureRandom.from_test_seed(0))
+    method.measure()
+    assert events.position == 3
+    with pytest.raises(StepNotOnPlan):
+        method.measure()
+    short = Plan((GaussianEvent(CLASS_MEANS, 1.0),))
+    with pytest.raises(StepNotOnPlan):
+        ImageMixture(order, short, make_faces(300), SecureRandom.from_test_seed(0)).measure()
+
+
+def test_noise_is_as_wide_as_charged():
+    """Counts and sums of no record at all are the noise itself."""
+    nobody = EncodedImages(np.zeros((4_000, 48), dtype=np.uint8), np.full(4_000, -1), SHAPE, 3)
+    order = order_of(count_share=0.3, mean_share=0.1)
+    spreads = {"counts": [], "sums": [], "products": []}
+    for seed in range(12):
+        method = ImageMixture(order, plan_of(order, 7.0), nobody, SecureRandom.from_test_seed(seed))
+        seen = {}
+        release = method._release
+
+        def listen(purpose, private, shares, release=release, seen=seen):
+            seen[purpose] = release(purpose, private, shares)
+            return seen[purpose]
+
+        method._release = listen
+        method.measure()
+        radius = method._whole(method.centred_norm)
+        for name, value, sensitivity, share in zip(
+            spreads, seen[CLASS_MOMENTS], (1, radius, radius**2), (0.3, 0.1, 0.6), strict=True
+        ):
+            spreads[name].append(value.ravel() / (7.0 * sensitivity / math.sqrt(share)))
+    for name, values in spreads.items():
+        found = np.concatenate(values)
+        assert found.std() == pytest.approx(1.0, rel=4 / math.sqrt(2 * len(found)) + 0.02), name
+        assert abs(found.mean()) < 4 / math.sqrt(len(found))
+
+
+def test_a_checkpoint_is_the_whole_measurement():
+    images, order = make_faces(600), order_of(cells=2)
+    first = ImageMixture(order, plan_of(order), images, SecureRandom.from_test_seed(0))
+    first.measure()
+    saved = Checkpoint.from_bytes(first.checkpoint().to_bytes())
+    again = ImageMixture(order, plan_of(order), images, SecureRandom())
+    again.restore(saved)
+    assert again.plan.position == 3
+    assert not again.is_private, "what was measured with test noise stays unpublishable"
+    for ours, theirs in zip(first.build().state_dict().values(), again.build().state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs)
+    other = order_of(cells=2)
+    with pytest.raises(ValueError, match="another order"):
+        ImageMixture(other, plan_of(other, 0.7), images, SecureRandom()).restore(saved)
+
+
+def test_an_unresolved_order_is_refused():
+    with pytest.raises(InvalidOrder):
+        ImageMixture(order_of(cells=None), Plan(()), make_faces(10), SecureRandom())
+
+
+def test_without_classes_there_is_one():
+    faces = make_faces(900)
+    method = measured(EncodedImages(faces.pixels, np.zeros(900, dtype=np.int64), SHAPE, 0))
+    assert method.component_labels == (0,)
+    assert method.component_frequencies == (1.0,)
+
+
+def test_colour_and_more_pixels_than_coefficients():
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (200, 20 * 20 * 3), dtype=np.uint8)
+    images = EncodedImages(pixels, np.arange(200) % 2, (20, 20, 3), 2)
+    generator = measured(images, coefficients=75, rank=5).build()
+    assert generator(torch.zeros(2, generator.noise_dimension), torch.tensor([1])).shape == (2, 20, 20, 3)
+    assert generator.noise_dimension <= 5
+    assert generator.basis.shape == (75, 1_200)
+
+
+# -- the bundle -------------------------------------------------------------------------------------------------------
+
+
+def bundle_of(method, schema=SCHEMA):
+    generator = method.build()
+    return build_image_bundle(
+        generator,
+        schema,
+        noise_dimension=generator.noise_dimension,
+        component_labels=method.component_labels,
+        component_frequencies=method.component_frequencies,
+        certificate={"unit": "one image", "epsilon": 1.0, "delta": 1e-6},
+        order={"method": "mixture", "epsilon": 1.0},
+    )
+
+
+def test_the_bundle_draws_what_the_generator_does():
+    method = measured(cells=3)
+    bundle = bundle_of(method)
+    assert bundle == bundle_of(method)
+    pixels, labels = next(sampler_from_bundle(bundle).draws(3_000, seed=1))
+    images, drawn_labels = draw(method)
+    for label in range(3):
+        theirs, ours = pixels[labels == label].reshape(-1, 48) / 255, images[drawn_labels == label]
+        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.03
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        assert set(archive.namelist()) == {
+            "generator.onnx",
+            "generator.safetensors",
+            "config.json",
+            "certificate.json",
+            "MODEL_CARD.md",
+            "sample.py",
+        }
+        config = json.loads(archive.read("config.json"))
+        assert config["condition"]["labels"] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+        card = archive.read("MODEL_CARD.md").decode()
+    assert "8 × 6 pixels, grey, of 3 classes" in card
+    assert "None" not in card
+
+
+def test_numbers_that_are_not_finite_are_no_generator():
+    method = measured()
+    method.measured.means[1, 2] = math.nan
+    with pytest.raises(UnusableGeneratorError):
+        bundle_of(method)
+
+
+def test_the_canonical_file_is_read_back():
+    pixels = np.arange(4 * 48, dtype=np.uint8).reshape(4, 48)
+    labels = np.array([2, 0, 1, 1])
+    content = b"".join(
+        row.tobytes() + int(label).to_bytes(2, "little") for row, label in zip(pixels, labels, strict=True)
+    )
+    images = encode_images([content[:77], content[77:]], SCHEMA, units=4)
+    assert np.array_equal(images.pixels, pixels)
+    assert np.array_equal(images.labels, labels)
+    assert (images.shape, images.classes) == (SHAPE, 3)

@@ -1,0 +1,153 @@
+"""Moments of images in whole numbers: counts, sums and sums of outer products of clipped coefficient vectors.
+
+Everything up to the noise is exact. Pixels are whole numbers, the public basis is rounded to whole numbers, and what a
+record adds is a vector of whole numbers whose norm is checked in whole numbers; all sums stay below 2^53, where float64
+adds and multiplies whole numbers without rounding, in any order. So the declared sensitivities hold to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from workers.mechanism import PrivateSum
+
+NOBODY = -1
+"""The cell of a null record, or of one that counts nowhere."""
+
+EXACT = 2**53
+_BASIS_SCALE = 2.0**20
+_MOST_BITS = 12
+_WHITE = 255.0
+_BLOCK_RECORDS = 8_192
+
+Whole = NDArray[np.float64]
+"""float64 holding whole numbers below 2^53."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Images as whole-number coefficients of a public basis: a coefficient of 1 is `scale`.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: none of its own: a record's coefficients are a function of its pixels alone.
+    Shapes:      pixels (n, D) uint8; basis (D, d) with entries in [-1, 1]; blocks (records, d).
+    Source:      fixed-point arithmetic; PRIVACY.md on floating point.
+    Edge cases:  no records -> no blocks.
+    """
+
+    pixels: NDArray[np.uint8]
+    basis: NDArray[np.float64]
+    scale: float
+
+    def blocks(self) -> Iterator[tuple[slice, Whole]]:
+        """Coefficients of consecutive records."""
+        rounded = np.rint(self.basis * _BASIS_SCALE)
+        for start in range(0, len(self.pixels), _BLOCK_RECORDS):
+            rows = slice(start, min(start + _BLOCK_RECORDS, len(self.pixels)))
+            exact = self.pixels[rows].astype(np.float64) @ rounded  # |entries| ≤ 255·2^20·D, far below 2^53
+            yield rows, np.rint(exact * (self.scale / (_WHITE * _BASIS_SCALE)))
+
+
+def scale_for(units: int, radius: float) -> float:
+    """The largest power of two s with units·(s·radius)² < 2^53: what one coefficient of 1 counts.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: none; reads no row.
+    Shapes:      one number.
+    Source:      sums of at most `units` products, each at most (s·radius)².
+    Edge cases:  at most 2^12, finer than any noise; below 2^4 the data set is too large for this method.
+    """
+    bits = math.floor((53 - math.log2(max(2, units)) - 2.0 * math.log2(radius) - 0.01) / 2.0)
+    if bits < 4:
+        raise ValueError("too many records for exact sums")
+    return 2.0 ** min(bits, _MOST_BITS)
+
+
+def clip(vectors: Whole, radius: int) -> Whole:
+    """Every row of whole numbers shortened to a norm of at most `radius`, towards zero, in whole numbers.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: bounds each row's L2 norm by `radius`, exactly: a row that rounding left longer becomes zeros.
+    Shapes:      vectors (n, d); returns the same.
+    Source:      Abadi et al. 2016, clipping; rounding towards zero never lengthens.
+    Edge cases:  rows within the radius are unchanged; entries beyond 2^25.5 / √d are cut to it first.
+    """
+    most = math.floor(math.sqrt(EXACT / max(1, vectors.shape[1])) / 2.0)
+    whole = np.clip(vectors, -most, most)
+    squares = np.square(whole).sum(axis=1, keepdims=True)  # exact: at most 2^51
+    with np.errstate(divide="ignore"):
+        factor = np.minimum(1.0, radius * (1.0 - 1e-9) / np.sqrt(squares))
+    shortened = np.where(squares <= radius * radius, whole, np.trunc(whole * factor))
+    too_long = np.square(shortened).sum(axis=1, keepdims=True) > radius * radius
+    return np.where(too_long, 0.0, shortened)
+
+
+def first_moments(records: Coefficients, cells: NDArray[np.int64], *, count: int, radius: int) -> PrivateSum:
+    """Of every cell, how many records it has and the sum of their clipped coefficients.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 1 for the counts and `radius` for the sums, of one record, which is in at most one cell.
+    Shapes:      cells (n,) in [0, count) or NOBODY; returns (count,) and (count, d), whole numbers.
+    Source:      docs/privacy.md, images.
+    Edge cases:  an empty cell has zeros; a record of NOBODY adds nothing.
+    """
+    sums = np.zeros((count, records.basis.shape[1]))
+    for rows, vectors in records.blocks():
+        of, kept = cells[rows], clip(vectors, radius)
+        for cell in np.unique(of[of >= 0]):
+            sums[cell] += kept[of == cell].sum(axis=0)
+    values = (torch.from_numpy(_count(cells, count)), torch.from_numpy(sums))
+    return PrivateSum(values, ((0,), (1,)), (1.0, float(radius)))
+
+
+def second_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+    """Of every cell: its records, the sum of d and the sum of d·dᵀ, with d = clip(x - centre of the cell).
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 1 for the counts, `radius` for the sums and radius² for the products, since ‖d·dᵀ‖ = ‖d‖² in the
+                 Frobenius norm, which counts both triangles; of one record, which is in at most one cell.
+    Shapes:      cells (n,) in [0, K) or NOBODY; centres (K, d) public whole numbers; returns (K,), (K, d), (K, d, d).
+    Source:      docs/privacy.md, images; Dwork, Talwar, Thakurta, Zhang 2014 for the noised covariance.
+    Edge cases:  an empty cell has zeros; a record of NOBODY adds nothing.
+    """
+    count, width = centres.shape
+    sums, products = np.zeros((count, width)), np.zeros((count, width, width))
+    for rows, vectors in records.blocks():
+        of = cells[rows]
+        for cell in np.unique(of[of >= 0]):
+            kept = clip(vectors[of == cell] - centres[cell], radius)
+            sums[cell] += kept.sum(axis=0)
+            products[cell] += kept.T @ kept
+    values = (torch.from_numpy(_count(cells, count)), torch.from_numpy(sums), torch.from_numpy(products))
+    return PrivateSum(values, ((0,), (1,), (2,)), (1.0, float(radius), float(radius) ** 2))
+
+
+def nearest_cells(
+    records: Coefficients, labels: NDArray[np.int64], *, centres: Whole, centre_labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The nearest centre of every record among those of its own label: disjoint cells by a public rule.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: none of its own: a record's cell is a function of that record and of public centres.
+    Shapes:      labels (n,) or NOBODY; centres (K, d) public, centre_labels (K,); returns (n,) in [0, K) or NOBODY.
+    Source:      Lloyd's assignment step.
+    Edge cases:  ties go to the first centre; a label without a centre, and NOBODY, go to NOBODY.
+    """
+    norms = np.square(centres).sum(axis=1)
+    cells = np.full(len(labels), NOBODY, dtype=np.int64)
+    for rows, vectors in records.blocks():
+        distances = norms - 2.0 * (vectors @ centres.T)
+        distances[labels[rows][:, None] != centre_labels] = np.inf
+        nearest = distances.argmin(axis=1)
+        cells[rows] = np.where(np.isfinite(distances.min(axis=1)), nearest, NOBODY)
+    return cells
+
+
+def _count(cells: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    return np.bincount(cells[cells >= 0], minlength=count).astype(np.float64)
