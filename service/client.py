@@ -462,8 +462,9 @@ class Client:
     def _attempt(self, send: Callable[[], httpx.Response], *, repeat: bool) -> httpx.Response:
         """One request; again, with growing pauses, when that cannot do harm.
 
-        A connection that never opened and a 503 (nothing was changed) may always be tried again; a connection that
-        broke in the middle only when the request is safe or carries an Idempotency-Key (`repeat`).
+        A connection that never opened may always be tried again, and so may a 503: should it have been carried out all
+        the same, an order's Idempotency-Key finds it and rows sent twice are refused. A connection that broke in the
+        middle only when the request is safe or carries an Idempotency-Key (`repeat`).
         """
         for attempt in range(self._retries + 1):
             last = attempt == self._retries

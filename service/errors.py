@@ -141,7 +141,7 @@ class NotPostponable(ImprimaturError):
 
 
 class Unavailable(ImprimaturError):
-    """Something behind the service does not answer; nothing was changed. Values: retry_after_seconds."""
+    """Something behind the service does not answer; what it did last is not known. Values: retry_after_seconds."""
 
     code = "unavailable"
 

@@ -23,7 +23,7 @@ from service.db import transaction
 from service.errors import ImprimaturError, Unavailable
 from service.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
 from service.settings import Settings, get_settings
-from service.sweep import SWEEP_SECONDS, sweep
+from service.sweep import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, sweep
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +136,9 @@ def main() -> None:
 
 def _sweep_until(stop: threading.Event) -> None:
     """The sweep shares the relay's process because one of each is enough; a fault of it must not stop the relay."""
-    while not stop.wait(SWEEP_SECONDS):
+    pause = FIRST_SWEEP_SECONDS  # soon after the start: a relay that is often restarted sweeps too
+    while not stop.wait(pause):
+        pause = SWEEP_SECONDS
         try:
             sweep(open_context())
         except ImprimaturError as error:

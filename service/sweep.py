@@ -18,7 +18,7 @@ from service.releases.models import ACTIVE, Release
 
 logger = logging.getLogger(__name__)
 
-SWEEP_SECONDS = 3_600.0
+FIRST_SWEEP_SECONDS, SWEEP_SECONDS = 60.0, 3_600.0
 MIN_AGE_SECONDS = 86_400.0
 """Far longer than any upload or publication takes between writing an object and naming it."""
 

@@ -118,16 +118,20 @@ class CanaryIdpgan(Idpgan):
         return (clip_norm / len(self.tensors) ** 0.5,) * len(self.tensors)
 
     def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
+        for start in range(0, len(drawn), self.bounds.units_per_block):
+            yield self._spikes(drawn[start : start + self.bounds.units_per_block])
+
+    def _spikes(self, units: np.ndarray) -> PerUnitGradients:
         starts = self.table.unit_starts
-        first_rows = drawn if starts is None else starts[drawn]
+        first_rows = units if starts is None else starts[units]
         usable = torch.from_numpy(self.table.codes[first_rows, 0] != ABSENT)
         gradients = []
         for tensor in self.tensors:
-            flat = torch.zeros(len(drawn), tensor.numel())
-            fits = drawn < tensor.numel()
-            flat[np.flatnonzero(fits), drawn[fits]] = LARGE
-            gradients.append(flat.reshape(len(drawn), *tensor.shape))
-        yield MaterialisedGradients(tuple(gradients), usable)
+            flat = torch.zeros(len(units), tensor.numel())
+            fits = units < tensor.numel()
+            flat[np.flatnonzero(fits), units[fits]] = LARGE
+            gradients.append(flat.reshape(len(units), *tensor.shape))
+        return MaterialisedGradients(tuple(gradients), usable)
 
 
 def make_canaries(

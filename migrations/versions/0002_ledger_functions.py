@@ -70,6 +70,17 @@ LANGUAGE sql IMMUTABLE AS $$
        AND held.renyi_pending + held.renyi_posted <= {FULL}
 $$;
 
+CREATE FUNCTION public.ledger_hold(dataset uuid) RETURNS public.balances
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+-- The balance, held until the transaction ends; all nulls where there is none. Whoever wants it waits in the queue of an
+-- advisory lock: 64 that wait for the row itself wake one another up (measured: two thirds of the orders a second).
+DECLARE held public.balances;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(dataset::text, 0));
+    SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset FOR UPDATE;
+    RETURN held;
+END $$;
+
 CREATE FUNCTION public.ledger_open(dataset uuid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     -- An empty account; asking again changes nothing.
@@ -89,7 +100,7 @@ BEGIN
     -- of refusals holds up nobody. Only whoever seems to fit takes the lock, and is judged again by what it finds then.
     SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset;
     IF public.ledger_has_room(held, simple, renyi) THEN
-        SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset FOR UPDATE;
+        held := public.ledger_hold(dataset);
     END IF;
     simple_left := greatest(0, {NANO} - held.simple_pending - held.simple_posted);
     renyi_left := greatest(0, {NANO} - held.renyi_pending - held.renyi_posted);
@@ -112,8 +123,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE held public.balances;
         reserved public.ledger_entries;
 BEGIN
-    SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset FOR UPDATE;
-    IF NOT FOUND THEN outcome := 'no_account'; RETURN; END IF;
+    held := public.ledger_hold(dataset);
+    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;
     SELECT * INTO entry FROM public.ledger_entries AS e
         WHERE e.release_id = release AND e.kind = 'post' AND e.dataset_id = dataset;
     IF FOUND THEN outcome := 'again'; RETURN; END IF;
@@ -132,8 +143,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE held public.balances;
         reserved public.ledger_entries;
 BEGIN
-    SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset FOR UPDATE;
-    IF NOT FOUND THEN outcome := 'no_account'; RETURN; END IF;
+    held := public.ledger_hold(dataset);
+    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;
     SELECT * INTO entry FROM public.ledger_entries AS e
         WHERE e.release_id = release AND e.kind = 'void' AND e.dataset_id = dataset;
     IF FOUND THEN outcome := 'again'; RETURN; END IF;
@@ -154,8 +165,8 @@ DECLARE held public.balances;
 BEGIN
     -- The release before the balance, as everybody else does. What is published is paid for in full.
     PERFORM FROM public.releases AS r WHERE r.id = release FOR SHARE;
-    SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset FOR UPDATE;
-    IF NOT FOUND THEN outcome := 'no_account'; RETURN; END IF;
+    held := public.ledger_hold(dataset);
+    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;
     SELECT * INTO entry FROM public.ledger_entries AS e
         WHERE e.release_id = release AND e.kind = 'settle' AND e.dataset_id = dataset;
     IF FOUND THEN outcome := 'again'; RETURN; END IF;
@@ -169,7 +180,7 @@ BEGIN
     entry := public.ledger_append(held, release, 'settle', posted.simple, renyi, 0, 0, 0, renyi - posted.renyi);
 END $$;
 
-REVOKE ALL ON FUNCTION public.ledger_hash, public.ledger_append, public.ledger_has_room, public.ledger_open,
+REVOKE ALL ON FUNCTION public.ledger_hash, public.ledger_append, public.ledger_has_room, public.ledger_hold, public.ledger_open,
     public.ledger_reserve, public.ledger_post, public.ledger_void, public.ledger_settle FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION public.ledger_open, public.ledger_reserve, public.ledger_post, public.ledger_void,
     public.ledger_settle TO imprimatur_app;

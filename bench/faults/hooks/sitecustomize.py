@@ -89,6 +89,20 @@ def around(before, after=None, *, when=lambda *_: True):
     return wrap
 
 
+def placed(function):
+    """The one statement that reserves, records and enqueues, with time between its work and its commit."""
+
+    @functools.wraps(function)
+    def wrapped(connection, **values):
+        with connection.transaction():
+            result = function(connection, **values)
+            reached("reserve.uncommitted")
+        reached("reserve.committed")
+        return result
+
+    return wrapped
+
+
 def sent_and_marked(function):
     """The relay: before the broker has the message, before the row says so, after."""
 
@@ -147,7 +161,8 @@ def _is_training(request, *_):
 
 WRAPPERS = {
     "service.releases.service": {"order_release": around("reserve.before")},
-    "service.outbox": {"enqueue": in_transaction("reserve"), "celery_sender": _with_visibility_timeout},
+    "service.releases.repository": {"place": placed},
+    "service.outbox": {"celery_sender": _with_visibility_timeout},
     "celery.app.base": {"Celery.send_task": sent_and_marked},
     "celery.worker.request": {
         "Request.__init__": received,
