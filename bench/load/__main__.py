@@ -104,12 +104,14 @@ def main() -> None:
         folder.chmod(0o755)
         with EmbeddedStack(folder / "data", 0, on_part=print) as stack:
             bench = Bench(stack, folder)
+            dataset, release = published(bench)  # before the queue is full of what the fixed loads order
             bench.still()
             for _ in range(rounds):
                 lines += fixed_loads(bench, options.clients, seconds)
+                print(*lines[-4:], sep="\n", flush=True)
             bench.still(resume=True)
             if minutes:
-                lines += mixed_load(bench, minutes)
+                lines += mixed_load(bench, minutes, dataset, release)
     text = "\n".join([*lines, "", LIMITS]) + "\n"
     print(text)
     if options.write:
@@ -132,11 +134,16 @@ def fixed_loads(bench: Bench, clients: int, seconds: float) -> list[str]:
     ]
 
 
-def mixed_load(bench: Bench, minutes: float) -> list[str]:
+def published(bench: Bench) -> tuple[str, str]:
+    """A dataset and a release of it that samples can be drawn from."""
     dataset = bench.dataset()
     release = bench.client.create_release(dataset, TRAINED)["id"]
     state = bench.client.wait(release, timeout=600.0)["state"]
     assert state == "published", state
+    return dataset, release
+
+
+def mixed_load(bench: Bench, minutes: float, dataset: str, release: str) -> list[str]:
     memory: list[tuple[float, float]] = []
     began = time.monotonic()
 
