@@ -12,8 +12,9 @@ from torch import Tensor
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
-from workers.mechanism.outer_products import Perceptron, outer_product_gradients
+from workers.mechanism.outer_products import OuterProduct, Perceptron, outer_product_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
+from workers.numerics.workspace import Workspace
 
 WIDTH = 14
 HIDDEN = (9, 8, 7)
@@ -218,3 +219,20 @@ def test_one_bad_row_silences_its_unit_only() -> None:
     bad = vmap_gradients(critic, CriticBatch(real, batch.fake, batch.mix, batch.present, owner, 2), LOSSES[0])
     assert bad.contributes.tolist() == [False, True]
     assert all(bool(torch.isfinite(part).all()) for part in clipped(bad, critic))
+
+
+def test_terms_that_cancel_are_added_up_in_float64() -> None:
+    """Thirty-fold cancellation: float32 products would round by more than the sum's bound allows such a unit."""
+    random = torch.Generator().manual_seed(3)
+    left, right = torch.randn(64, 40, generator=random), torch.randn(64, 30, generator=random)
+    opposite = -left * (1.0 - 1.0 / 32.0)
+    part = OuterProduct(
+        left=torch.stack((left, opposite)),
+        right=torch.stack((right, right)),
+        units=8,
+        rows_per_unit=1,
+        workspace=Workspace(),
+    )
+    exact = left[:8].double().T @ right[:8].double() + opposite[:8].double().T @ right[:8].double()
+    summed = part.weighted_sum(torch.ones(8, dtype=torch.float64))
+    assert float((summed - exact).abs().max()) < 1e-12
