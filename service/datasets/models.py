@@ -10,14 +10,11 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.datasets.grids import shape_of
 from service.datasets.image_schema import ImageSchema, is_image_schema
 from service.datasets.privacy_unit import PrivacyUnit
 from service.datasets.table_schema import TableSchema
 from service.db import Base
-from service.privacy.choices import TableShape
 from service.privacy.filters import Budget
-from service.privacy.mixture import ImageShape
 
 
 class Dataset(Base):
@@ -54,14 +51,6 @@ class Dataset(Base):
     @property
     def unit(self) -> PrivacyUnit | None:
         return None if self.privacy_unit is None else PrivacyUnit.model_validate(self.privacy_unit)
-
-    def shape(self, numeric_bins: int) -> TableShape | ImageShape:
-        """What prices and the choice of a method may depend on, beside n."""
-        images = self.image_schema
-        if images is not None:
-            return ImageShape(pixels=images.pixels, classes=max(1, len(images.class_names)))
-        rows = 1 if self.unit is None else self.unit.max_rows_per_unit
-        return shape_of(self.table_schema, numeric_bins=numeric_bins, max_rows_per_unit=rows)
 
     @property
     def budget(self) -> Budget:
