@@ -109,7 +109,7 @@ def measure(
     order = resolve_order(
         MixtureOrder(method="mixture", epsilon=epsilon, **knobs),
         units=units,
-        shape=ImageShape(pixels=side * side, classes=10),
+        shape=ImageShape(side, side, 1, classes=10),
         budget=budget,
     )
     plan = Plan(price_order(order, units=units, budget=budget).events)

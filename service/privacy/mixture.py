@@ -22,17 +22,23 @@ MOST_NOISE_PER_CELL = 0.03
 """Cells are worth it while the largest eigenvalue of the noise in one is at most this part of the squared clip norm."""
 
 BECAUSE_MIXTURE = (
-    "mixture: the only method for images so far; on digits it trained better classifiers than generators trained by "
-    "noisy gradients (docs/results.md)"
+    "mixture: on digits it trained better classifiers than generators trained by noisy gradients (docs/results.md)"
 )
 
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Numbers in an image, and classes (1 where there are none)."""
+    """The declared size of the images, and classes (1 where there are none)."""
 
-    pixels: int
+    height: int
+    width: int
+    channels: int
     classes: int
+
+    @property
+    def pixels(self) -> int:
+        """Numbers in an image."""
+        return self.height * self.width * self.channels
 
 
 def resolve_mixture(

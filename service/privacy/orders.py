@@ -18,6 +18,7 @@ MAX_STEPS = 1_000_000
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Width = Annotated[int, Field(ge=1, le=4_096)]
+Channels = Annotated[int, Field(ge=1, le=512)]
 
 
 class _Knobs(BaseModel):
@@ -86,6 +87,33 @@ class Networks(_Knobs):
     numeric_bins: Annotated[
         int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
     ] = 32
+
+
+class ImageNetworks(_Knobs):
+    """Sizes of the two convolutional networks of images. Every layer halves or doubles the sides; none mixes records."""
+
+    noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 64
+    generator_channels: Annotated[
+        tuple[Channels, ...],
+        Field(
+            min_length=1, max_length=6, description="Channels before each doubling of the sides, smallest sides first."
+        ),
+    ] = (64, 32)
+    critic_channels: Annotated[
+        tuple[Channels, ...],
+        Field(min_length=1, max_length=6, description="Channels after each halving of the sides, largest sides first."),
+    ] = (32, 64)
+
+
+class AdaptiveCriticSteps(_Knobs):
+    """Ever more critic steps per generator step as the critic falls behind (Bie, Kamath, Zhang 2023). Reads no data.
+
+    The number climbs 1, 2, 5, 10, 20, 50, 100, 200 whenever the moving average of the critic's accuracy on generated
+    records, the part of them that it scores below zero, falls under `threshold`.
+    """
+
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0, description="Least average accuracy on generated records.")] = 0.6
+    average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the moving average of the accuracy.")] = 0.99
 
 
 class Optimizer(_Knobs):
@@ -205,6 +233,10 @@ class IdpganOrder(_ChosenOrder):
     critic_steps_per_generator_step: Annotated[
         int, Field(ge=1, le=1_000, description="Generator steps read no row and cost nothing.")
     ] = 2
+    adaptive_critic_steps: Annotated[
+        AdaptiveCriticSteps | None,
+        Field(description="A rule instead of one number of critic steps per generator step."),
+    ] = None
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
     thresholds: Annotated[
         AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
@@ -220,11 +252,19 @@ class IdpganOrder(_ChosenOrder):
         Field(description="paired: D(G(z)) inside the clipped loss; separate: outside, without noise."),
     ] = "paired"
     gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    gradient_penalty_at: Annotated[
+        Literal["interpolates", "generated"],
+        Field(description="Where ‖∇D‖ is pulled to 1: between real and generated records, or at generated ones only."),
+    ] = "interpolates"
     label_precision_share: Annotated[
         float,
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),
     ] = 0.02
-    networks: Annotated[Networks, Field(description="Sizes of both perceptrons.")] = Networks()
+    networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
+    image_networks: Annotated[
+        ImageNetworks | None,
+        Field(description="Sizes of both convolutional networks; images only. Default: by the declared size."),
+    ] = None
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
 
     @property

@@ -183,6 +183,7 @@ def bundle_of(method, schema=SCHEMA):
         schema,
         noise_dimension=generator.noise_dimension,
         component_labels=method.component_labels,
+        one_a_run=True,
         component_frequencies=method.component_frequencies,
         certificate={"unit": "one image", "epsilon": 1.0, "delta": 1e-6},
         order={"method": "mixture", "epsilon": 1.0},

@@ -10,10 +10,10 @@ from service.privacy.choices import TableShape, resolve_order
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS
 from service.privacy.filters import NANO, open_budget
 from service.privacy.mixture import ImageShape, mixture_events
-from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, parse_order
+from service.privacy.orders import AutoOrder, MarginalsOrder, MixtureOrder, parse_order
 
 BUDGET = open_budget(10.0, 1e-5)
-DIGITS = ImageShape(pixels=784, classes=10)
+DIGITS = ImageShape(28, 28, 1, classes=10)
 
 
 def order_of(**knobs):
@@ -54,12 +54,12 @@ def test_cells_where_there_is_enough_for_them():
 def test_auto_makes_images_by_the_mixture_and_says_why():
     order = resolve_order(AutoOrder(epsilon=1.0), units=60_000, shape=DIGITS, budget=BUDGET)
     assert isinstance(order, MixtureOrder)
-    assert "only method" in order.chosen_because
+    assert "better classifiers" in order.chosen_because
 
 
 def test_methods_and_data_must_fit():
     with pytest.raises(InvalidOrder):
-        resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=100, shape=DIGITS, budget=BUDGET)
+        resolve_order(MarginalsOrder(method="marginals", epsilon=1.0), units=100, shape=DIGITS, budget=BUDGET)
     with pytest.raises(InvalidOrder):
         mixture_events(order_of(), noise_multiplier=1.0)
     shape = TableShape({"a": 2, "b": 3})
