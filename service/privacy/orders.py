@@ -281,14 +281,16 @@ class MixtureOrder(_ChosenOrder):
         Field(
             ge=1,
             le=32,
-            description="Parts of every class with a Gaussian each; 1 skips the round that finds them. "
-            "Default: 8 where n and ε are large enough for it, else 1.",
+            description="Parts of every class with a Gaussian each; 1 skips the rounds that find them. "
+            "Default: as many as n and ε are large enough for, up to 24.",
         ),
     ] = None
     coefficients: Annotated[
         int, Field(ge=1, le=1_024, description="Cosines of low frequency that images are measured in, at most.")
     ] = 256
-    rank: Annotated[int, Field(ge=1, le=512, description="Directions in which a Gaussian varies, at most.")] = 96
+    rank: Annotated[
+        int, Field(ge=1, le=512, description="Directions, shared by all classes, in which images vary, at most.")
+    ] = 96
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
     ] = 0.35
@@ -301,11 +303,18 @@ class MixtureOrder(_ChosenOrder):
         Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
     ] = 0.95
     means_precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Part of the Gaussian precision spent on the class means.")
+        float, Field(gt=0.0, lt=0.2, description="Part of the Gaussian precision spent on the class means.")
     ] = 0.04
-    coarse_precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Of what is left, the part that finds the cells.")
-    ] = 0.25
+    tones_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.2, description="Part spent on how bright pixels are, whatever the class.")
+    ] = 0.01
+    directions_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part spent on the directions that all classes share.")
+    ] = 0.15
+    sorting_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.2, description="Part spent on each round that moves the cells to their records.")
+    ] = 0.08
+    sorting_rounds: Annotated[int, Field(ge=0, le=4, description="Such rounds; none with one cell.")] = 2
     count_share: Annotated[
         float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that counts the records.")
     ] = 0.02
@@ -321,7 +330,14 @@ class MixtureOrder(_ChosenOrder):
     @property
     def steps(self) -> int:
         """Measurements, each a step of progress."""
-        return 2 if self.cells == 1 else 3
+        return 4 if self.cells == 1 else 4 + self.sorting_rounds
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        spent = self.means_precision_share + self.tones_precision_share + self.directions_precision_share
+        if spent + self.sorting_rounds * self.sorting_precision_share > 0.95:
+            raise ValueError("the precision shares leave nothing for the cells' own moments")
+        return self
 
 
 TableOrder = IdpganOrder | MarginalsOrder

@@ -26,11 +26,18 @@ def test_images_in_and_images_out(client, tmp_path):
     release = client.create_release(dataset["id"], {"method": "mixture", "epsilon": 3.0, "cells": 2})
     ended = client.wait(release["id"], timeout=START_SECONDS)
     assert ended["state"] == "published", ended["failure"]
-    assert ended["progress"]["step"] == ended["progress"]["steps"] == 3
+    assert ended["progress"]["step"] == ended["progress"]["steps"] == 6
 
     certificate = client.certificate(release["id"])
     assert (certificate["method"], certificate["unit"], certificate["units"]) == ("mixture", "one image", 200)
-    assert [event["purpose"] for event in certificate["events"]] == ["class_means", "class_moments", "cell_moments"]
+    assert [event["purpose"] for event in certificate["events"]] == [
+        "class_means",
+        "tones",
+        "shared_moments",
+        "cell_means",
+        "cell_means",
+        "cell_moments",
+    ]
     assert client.budget(dataset["id"])["accounts"]["simple"]["posted"] == 750_000_000
 
     def sample(rows, **options):
