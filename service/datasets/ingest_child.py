@@ -138,8 +138,13 @@ def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chu
         yield chunk
 
 
+NICENESS = 10
+"""Reading a table takes minutes of a core; whoever asks for a budget meanwhile waits for milliseconds."""
+
+
 def limit_resources(limits: IngestLimits) -> None:
     """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
+    os.nice(NICENESS)
     held = 0
     with suppress(OSError):
         held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
