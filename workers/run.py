@@ -28,8 +28,9 @@ from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
+from service.privacy.calibration import is_paid
 from service.privacy.events import Events
-from service.privacy.filters import renyi_cost
+from service.privacy.filters import Shares, renyi_cost
 from service.privacy.orders import MixtureOrder, TableOrder
 from service.releases.models import Release
 from workers import lease as leases
@@ -86,6 +87,9 @@ class Attempt:
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
+        if not self.is_paid():
+            self.end(failure="underpaid")
+            return
         posted = self.charge()
         self.report(self.release.step, "reading")
         plan = Plan(self.release.events)
@@ -156,6 +160,15 @@ class Attempt:
             certificate=certificate,
             order=self.release.order_,
         )
+
+    def is_paid(self) -> bool:
+        """Whether the events cost what is reserved: whoever can write to the database could have written dearer ones."""
+        if self.release.state != "reserved":
+            return True  # looked at before it was charged; neither events nor costs can be changed since
+        entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
+        reserved = Shares(simple=entries["reserve"].simple, renyi=entries["reserve"].renyi)
+        scale = float(self.release.price["epsilon"])
+        return is_paid(self.release.events, reserved, self.dataset.budget, epsilon_scale=scale)
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""

@@ -40,6 +40,7 @@ T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
+T_UNDERPAID = "tests/workers/test_underpaid.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -596,5 +597,10 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_MARGINALS,),
+    ),
+    Bug(
+        "a release is charged at whatever price its row names",
+        ((RUN, "        if not self.is_paid():\n", "        if False:\n"),),
+        (T_UNDERPAID,),
     ),
 )
