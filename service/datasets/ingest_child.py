@@ -138,8 +138,8 @@ def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chu
         yield chunk
 
 
-NICENESS = 10
-"""Reading a table takes minutes of a core; whoever asks for a budget meanwhile waits for milliseconds."""
+NICENESS = 5
+"""As a training (`workers/run.py`): work of minutes lets requests go first, which take milliseconds."""
 
 
 def limit_resources(limits: IngestLimits) -> None:
