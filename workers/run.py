@@ -32,20 +32,20 @@ from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
 from service.privacy.events import Events
 from service.privacy.filters import Shares, renyi_cost
-from service.privacy.orders import MixtureOrder, TableOrder
+from service.privacy.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.releases.models import Release
 from workers import lease as leases
 from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
 from workers.checkpoints import Checkpoint
-from workers.encoding.images import encode_images
+from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.image_bundle import build_image_bundle
 from workers.image_measuring import MeasuredImages, measure_images
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import TrainedGenerator, TrainingStopped, train
+from workers.training import TrainedGenerator, TrainingStopped, train, train_images
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,9 @@ class Attempt:
         made: TrainedGenerator | MeasuredImages
         try:
             if isinstance(order, MixtureOrder):
-                made, bundle = self.make_images(order, plan)
+                made, bundle = self.measure_images(order, plan)
+            elif isinstance(order, IdpganOrder) and self.dataset.image_schema is not None:
+                made, bundle = self.train_images(order, plan)
             else:
                 made, bundle = self.make_rows(order, plan)
         except TrainingStopped:
@@ -141,10 +143,9 @@ class Attempt:
             order=self.release.order_,
         )
 
-    def make_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
-        """A generator of images, and its bundle once there is a certificate."""
-        schema = ImageSchema.model_validate(self.dataset.schema)
-        images = self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
+    def measure_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
+        """A mixture of images, and its bundle once there is a certificate."""
+        schema, images = self.read_images()
         measured = measure_images(
             order,
             plan,
@@ -160,6 +161,31 @@ class Attempt:
             noise_dimension=measured.generator.noise_dimension,
             component_labels=measured.component_labels,
             component_frequencies=measured.component_frequencies,
+            one_a_run=True,
+            certificate=certificate,
+            order=self.release.order_,
+        )
+
+    def train_images(self, order: IdpganOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
+        """A trained generator of images, and its bundle once there is a certificate."""
+        schema, images = self.read_images()
+        trained = train_images(
+            order,
+            plan,
+            images,
+            SecureRandom(),
+            on_progress=lambda step: self.report(step, "training"),
+            checkpoints=self.checkpoints,
+            should_stop=lambda: self._cancelled or self.handed_over,
+        )
+        frequencies = trained.condition_frequencies or (1.0,)
+        return trained, lambda certificate: build_image_bundle(
+            trained.generator,
+            schema,
+            noise_dimension=trained.noise_dimension,
+            component_labels=range(len(frequencies)),
+            component_frequencies=frequencies,
+            one_a_run=False,
             certificate=certificate,
             order=self.release.order_,
         )
@@ -191,6 +217,11 @@ class Attempt:
             max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
             scratch_dir=self.context.settings.scratch_dir,
         )
+
+    def read_images(self) -> tuple[ImageSchema, EncodedImages]:
+        """Decrypt and encode images."""
+        schema = ImageSchema.model_validate(self.dataset.schema)
+        return schema, self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
 
     def plain_data(self) -> Iterator[bytes]:
         """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""

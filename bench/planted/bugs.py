@@ -15,6 +15,7 @@ MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 IDPGAN = "workers/methods/idpgan.py"
+TABLE_IDPGAN = "workers/methods/table_idpgan.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 TRAINING = "workers/training.py"
@@ -222,11 +223,11 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IDPGAN,
-                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.table.max_rows_per_unit),",
-                "unit_of_row=torch.arange(len(codes), device=self.device),",
+                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.bounds.rows_per_unit),",
+                "unit_of_row=torch.arange(len(real), device=self.device),",
             ),
-            (IDPGAN, "            units=len(units),\n", "            units=len(codes),\n"),
-            (IDPGAN, "most_units=min(table.units,", "most_units=table.max_rows_per_unit * min(table.units,"),
+            (IDPGAN, "            units=len(units),\n", "            units=len(real),\n"),
+            (IDPGAN, "most_units=min(units,", "most_units=rows_per_unit * min(units,"),
         ),
         (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),
     ),
@@ -280,7 +281,7 @@ BUGS: tuple[Bug, ...] = (
         "places of rows depend on how many the other units have",
         (
             (
-                IDPGAN,
+                TABLE_IDPGAN,
                 "        codes[there] = self.table.codes[rows[there]]\n",
                 (
                     '        order = np.argsort(~there.any(axis=1), kind="stable")\n'
@@ -349,13 +350,13 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IDPGAN,
-                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        loss = -",
+                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        scores =",
                 (
                     "conditions = self._drawn_conditions(self.generator_batch)\n"
                     "        if conditions is not None:\n"
                     "            labels = self.table.codes[: len(conditions), self.condition_index].astype(np.int64)\n"
                     "            conditions = torch.from_numpy(np.resize(labels, len(conditions)))\n"
-                    "        records = self._fakes(self.generator, conditions)\n        loss = -"
+                    "        records = self._fakes(self.generator, conditions)\n        scores ="
                 ),
             ),
         ),

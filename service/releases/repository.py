@@ -119,7 +119,7 @@ def _declared_schema(document: str) -> DeclaredSchema:
 def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape | ImageShape:
     schema = _declared_schema(document)
     if isinstance(schema, ImageSchema):
-        return ImageShape(pixels=schema.pixels, classes=max(1, len(schema.class_names)))
+        return ImageShape(*schema.shape, classes=max(1, len(schema.class_names)))
     return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
 
 

@@ -28,7 +28,7 @@ from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
-from service.privacy.orders import AutoOrder, MixtureOrder, Order, parse_order
+from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -182,6 +182,8 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     if isinstance(order, AutoOrder):
         order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
     shape = ground.shape(order.numeric_bins)
+    if isinstance(order, IdpganOrder):  # what is left depends on the whole list; nothing here depends on ε
+        order = resolve_order(order, units=account.units, shape=shape)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -201,13 +203,17 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
 def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     if isinstance(schema, ImageSchema):
-        if not isinstance(order, AutoOrder | MixtureOrder):
+        if not isinstance(order, AutoOrder | MixtureOrder | IdpganOrder):
             raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if isinstance(order, IdpganOrder) and "networks" in order.model_fields_set:
+            raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
         if order.condition_on is not None:
             raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
         return
     if isinstance(order, MixtureOrder):
         raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
+    if isinstance(order, IdpganOrder) and order.image_networks is not None:
+        raise InvalidOrder("image_networks: the dataset is a table; set networks", where="image_networks")
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)
