@@ -14,6 +14,7 @@ TABLES = "workers/mechanism/marginals.py"
 MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
+CONVOLUTIONS = "workers/mechanism/convolutions.py"
 IDPGAN = "workers/methods/idpgan.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
@@ -27,6 +28,7 @@ FILTERS = "service/privacy/filters.py"
 T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_GRADIENTS = "tests/workers/mechanism/test_gradients.py"
+T_CONVOLUTIONS = "tests/privacy/test_contracts_convolutions.py"
 T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
 T_LABELS = "tests/workers/mechanism/test_label_counts.py"
 T_TABLES = "tests/workers/mechanism/test_marginals.py"
@@ -225,7 +227,7 @@ BUGS: tuple[Bug, ...] = (
                 "unit_of_row=torch.arange(len(codes), device=self.device),",
             ),
             (IDPGAN, "            units=len(units),\n", "            units=len(codes),\n"),
-            (IDPGAN, "most_units=min(table.units,", "most_units=table.max_rows_per_unit * min(table.units,"),
+            (IDPGAN, "bounds(units=table.units,", "bounds(units=table.max_rows_per_unit * table.units,"),
         ),
         (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),
     ),
@@ -256,6 +258,23 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_CONTRACTS}::test_other_units_rounding_is_inside_the_sensitivity", T_CONTRACTS),
+    ),
+    Bug(
+        "Gram norms of an image critic without regard to cancellation, in float32",
+        (
+            (CONVOLUTIONS, "like=factors, dtype=torch.float64).copy_(factors)", "like=factors).copy_(factors)"),
+            (
+                CONVOLUTIONS,
+                "torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)",
+                "squared.clamp(min=0.0).sqrt().double()",
+            ),
+        ),
+        (f"{T_CONVOLUTIONS}::test_no_record_passes_more_than_its_norm",),
+    ),
+    Bug(
+        "a whole block of images added up in one float32 product",
+        ((CONVOLUTIONS, "    return units\n\n\ndef _rounding", "    return UNITS_AT_ONCE\n\n\ndef _rounding"),),
+        (f"{T_CONVOLUTIONS}::test_only_as_many_units_share_a_product_as_its_bound_was_made_for",),
     ),
     Bug(
         "clip norm not shrunk for rounding",

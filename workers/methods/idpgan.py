@@ -22,16 +22,15 @@ from service.errors import InvalidOrder
 from service.privacy.orders import AdaptiveThresholds, DbscanClusters, IdpganOrder
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
 from workers.encoding.table import ABSENT
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
-from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.label_counts import frequencies_from, label_counts
 from workers.mechanism.noise import release
-from workers.mechanism.outer_products import Perceptron, outer_product_gradients
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
-from workers.networks.table import LEAKY_SLOPE, TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.methods.engines import choose_engine
+from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
     from workers.mechanism.secure_random import SecureRandom
 
 LABEL_COUNTS = "label_counts"
-MOST_ROWS_FOR_OUTER_PRODUCTS = 64
-"""Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
-
-BLOCK_ROWS = {"outer_products": 256, "vmap": 256}
-"""Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is the expected draw, which is public."""
 
@@ -66,18 +60,10 @@ class Idpgan:
         self.order, self.plan, self.table, self.domain = order, plan, table, domain
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
-        self.workspace = Workspace()
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * table.units
         self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
-        self.engine = "outer_products" if table.max_rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS else "vmap"
-        self.bounds = DrawBounds(
-            # A larger draw has probability below 1e-90 (Bernstein) and is cut, so that the bound always holds.
-            most_units=min(table.units, math.ceil(2.0 * self.expected_units) + 200),
-            units_per_block=max(1, BLOCK_ROWS[self.engine] // table.max_rows_per_unit),
-            rows_per_unit=table.max_rows_per_unit,
-        )
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
         self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
@@ -92,6 +78,9 @@ class Idpgan:
         self.averaged_generator = copy.deepcopy(self.generator).eval().requires_grad_(requires_grad=False)
         self.critic = TableCritic(domain.total_width, sizes.critic_hidden).to(device)
         self.tensors = list(self.critic.parameters())  # W_1, b_1, …, b_{L-1}, W_L
+        self.gradients = choose_engine(self.critic, rows_per_unit=table.max_rows_per_unit, workspace=Workspace())
+        self.engine = self.gradients.name
+        self.bounds = self.gradients.bounds(units=table.units, expected_units=self.expected_units)
         betas = (order.optimizer.beta1, order.optimizer.beta2)
         self.critic_adam = torch.optim.Adam(
             self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas, fused=True
@@ -184,12 +173,7 @@ class Idpgan:
         """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
         for start in range(0, len(drawn), self.bounds.units_per_block):
             batch = self._critic_batch(drawn[start : start + self.bounds.units_per_block])
-            if self.engine == "outer_products":
-                tensors = [tensor.detach() for tensor in self.tensors]
-                critic = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
-                yield outer_product_gradients(critic, batch, self.loss, self.workspace)
-            else:
-                yield vmap_gradients(self.critic, batch, self.loss)
+            yield self.gradients.gradients(batch, self.loss)
 
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
