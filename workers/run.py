@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import time
@@ -28,8 +29,9 @@ from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
+from service.privacy.calibration import is_paid
 from service.privacy.events import Events
-from service.privacy.filters import renyi_cost
+from service.privacy.filters import Shares, renyi_cost
 from service.privacy.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.releases.models import Release
 from workers import lease as leases
@@ -51,6 +53,8 @@ REPORT_SECONDS = 0.3
 PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 600.0
 """How long an attempt waits for a database or a store that does not answer, before it is handed over."""
+NICENESS = 5
+"""On one machine with the API, a training of minutes lets requests go first, which take milliseconds."""
 BROKEN = 1
 """Something nobody expected; other attempts may fare better, and after the last one the release fails."""
 
@@ -86,6 +90,9 @@ class Attempt:
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
+        if not self.is_paid():
+            self.end(failure="underpaid")
+            return
         posted = self.charge()
         self.report(self.release.step, "reading")
         plan = Plan(self.release.events)
@@ -182,6 +189,15 @@ class Attempt:
             certificate=certificate,
             order=self.release.order_,
         )
+
+    def is_paid(self) -> bool:
+        """Whether the events cost what is reserved: whoever can write to the database could have written dearer ones."""
+        if self.release.state != "reserved":
+            return True  # looked at before it was charged; neither events nor costs can be changed since
+        entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
+        reserved = Shares(simple=entries["reserve"].simple, renyi=entries["reserve"].renyi)
+        scale = float(self.release.price["epsilon"])
+        return is_paid(self.release.events, reserved, self.dataset.budget, epsilon_scale=scale)
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""
@@ -336,6 +352,7 @@ class Checkpoints:
 def main() -> int:
     """Run the attempt named on the command line."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    os.nice(NICENESS)
     lease = Lease(uuid.UUID(sys.argv[1]), int(sys.argv[2]))
     # Ctrl-C in a terminal reaches the whole group; it is the worker that decides when we stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -14,6 +14,7 @@ TABLES = "workers/mechanism/marginals.py"
 MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
+CONVOLUTIONS = "workers/mechanism/convolutions.py"
 IDPGAN = "workers/methods/idpgan.py"
 TABLE_IDPGAN = "workers/methods/table_idpgan.py"
 PLAN = "workers/plan.py"
@@ -28,6 +29,7 @@ FILTERS = "service/privacy/filters.py"
 T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_GRADIENTS = "tests/workers/mechanism/test_gradients.py"
+T_CONVOLUTIONS = "tests/privacy/test_contracts_convolutions.py"
 T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
 T_LABELS = "tests/workers/mechanism/test_label_counts.py"
 T_TABLES = "tests/workers/mechanism/test_marginals.py"
@@ -41,6 +43,7 @@ T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
+T_UNDERPAID = "tests/workers/test_underpaid.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -226,7 +229,7 @@ BUGS: tuple[Bug, ...] = (
                 "unit_of_row=torch.arange(len(real), device=self.device),",
             ),
             (IDPGAN, "            units=len(units),\n", "            units=len(real),\n"),
-            (IDPGAN, "most_units=min(units,", "most_units=rows_per_unit * min(units,"),
+            (IDPGAN, "bounds(units=units,", "bounds(units=rows_per_unit * units,"),
         ),
         (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),
     ),
@@ -257,6 +260,23 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_CONTRACTS}::test_other_units_rounding_is_inside_the_sensitivity", T_CONTRACTS),
+    ),
+    Bug(
+        "Gram norms of an image critic without regard to cancellation, in float32",
+        (
+            (CONVOLUTIONS, "like=factors, dtype=torch.float64).copy_(factors)", "like=factors).copy_(factors)"),
+            (
+                CONVOLUTIONS,
+                "torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)",
+                "squared.clamp(min=0.0).sqrt().double()",
+            ),
+        ),
+        (f"{T_CONVOLUTIONS}::test_no_record_passes_more_than_its_norm",),
+    ),
+    Bug(
+        "a whole block of images added up in one float32 product",
+        ((CONVOLUTIONS, "    return units\n\n\ndef _rounding", "    return UNITS_AT_ONCE\n\n\ndef _rounding"),),
+        (f"{T_CONVOLUTIONS}::test_only_as_many_units_share_a_product_as_its_bound_was_made_for",),
     ),
     Bug(
         "clip norm not shrunk for rounding",
@@ -597,5 +617,10 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_MARGINALS,),
+    ),
+    Bug(
+        "a release is charged at whatever price its row names",
+        ((RUN, "        if not self.is_paid():\n", "        if False:\n"),),
+        (T_UNDERPAID,),
     ),
 )

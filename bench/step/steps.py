@@ -14,7 +14,7 @@ from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.noise import release
 from workers.mechanism.outer_products import Perceptron, outer_product_gradients
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan import BLOCK_ROWS
+from workers.methods.engines import BLOCK_ROWS
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.workspace import Workspace
 

@@ -45,6 +45,11 @@ class DrawBounds:
     most_units: int
     units_per_block: int
     rows_per_unit: int
+    terms_per_row: int = 3
+    """Products that a row adds to an entry of a sum."""
+    block_rounding: float | None = None
+    """How far a block's float32 products can push the sums of two neighbours apart, in clip norms; None: as those of
+    `outer_products` do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,5 +92,5 @@ class PerUnitGradients(Protocol):
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0.
 
-        At most three products for every row of a unit in an entry; its rounding is `clipping.sum_rounding`.
+        At most `DrawBounds.terms_per_row` products for every row in an entry; its rounding is `clipping.sum_rounding`.
         """

@@ -69,8 +69,8 @@ def clip_and_sum(
 def sum_rounding(bounds: DrawBounds) -> float:
     """How far rounding alone can push the sums of two neighbours apart, in clip norms.
 
-    Per group the terms of a unit have norm at most FLOAT32_CANCELLATION·c in float32, LARGEST_CANCELLATION·c in
-    float64. What rounds: the scaled factors of a unit, each by a few u of float32; the float32 sum over a block of the
+    Per group the terms of a unit have norm at most FLOAT32_CANCELLATION·c in float32 (an engine may have a bound of its
+    own, `DrawBounds.block_rounding`), LARGEST_CANCELLATION·c in float64. What rounds: the scaled factors of a unit, each by a few u of float32; the float32 sum over a block of the
     draw (`block_sum_rounding`), of which only the block with the changed unit differs; and everything in float64, off
     by at most gamma_n Σ|terms| for n additions in any order, twice for two sums.
 
@@ -81,13 +81,18 @@ def sum_rounding(bounds: DrawBounds) -> float:
     Edge cases:  no units -> the rounding of one unit's own factors.
     """
     units = min(bounds.units_per_block, bounds.most_units)
-    scaled = 4.0 * torch.finfo(torch.float32).eps
-    in_a_block = block_sum_rounding(rows=units * bounds.rows_per_unit, kinds=3, rows_per_unit=bounds.rows_per_unit)
+    in_a_block = bounds.block_rounding
+    if in_a_block is None:
+        scaled = 4.0 * torch.finfo(torch.float32).eps
+        summed = block_sum_rounding(rows=units * bounds.rows_per_unit, kinds=3, rows_per_unit=bounds.rows_per_unit)
+        in_a_block = FLOAT32_CANCELLATION * (scaled + summed)
     unit_roundoff = torch.finfo(torch.float64).eps / 2.0
-    additions = 3 * bounds.rows_per_unit * units + math.ceil(bounds.most_units / bounds.units_per_block) + 8
+    additions = (
+        bounds.terms_per_row * bounds.rows_per_unit * units + math.ceil(bounds.most_units / bounds.units_per_block) + 8
+    )
     gamma = additions * unit_roundoff / (1.0 - additions * unit_roundoff)
     in_float64 = 2.0 * gamma * bounds.most_units
-    return FLOAT32_CANCELLATION * (scaled + in_a_block) + LARGEST_CANCELLATION * in_float64
+    return in_a_block + LARGEST_CANCELLATION * in_float64
 
 
 def clip_weights(

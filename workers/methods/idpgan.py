@@ -23,13 +23,14 @@ from torch import Tensor, nn
 from service.errors import InvalidOrder
 from service.privacy.orders import AdaptiveCriticSteps, AdaptiveThresholds, DbscanClusters, IdpganOrder
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients, PrivateSum
+from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
 from workers.mechanism.label_counts import frequencies_from
 from workers.mechanism.noise import release
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
+from workers.methods.engines import choose_engine
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from workers.mechanism.secure_random import SecureRandom
 
 LABEL_COUNTS = "label_counts"
-BLOCK_ROWS = {"outer_products": 256, "vmap": 256}
-"""Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is the expected draw, which is public."""
 
@@ -60,26 +59,18 @@ class Idpgan(ABC):
         *,
         units: int,
         rows_per_unit: int,
-        engine: str,
         networks: tuple[nn.Module, nn.Module],
     ) -> None:
         """Networks: generator and critic."""
         if order.sampling_probability is None:
             raise InvalidOrder("sampling_probability must be resolved before training", where="sampling_probability")
-        self.order, self.plan, self.units, self.engine = order, plan, units, engine
+        self.order, self.plan, self.units = order, plan, units
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
-        self.workspace = Workspace()
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * units
         self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
-        self.bounds = DrawBounds(
-            # A larger draw has probability below 1e-90 (Bernstein) and is cut, so that the bound always holds.
-            most_units=min(units, math.ceil(2.0 * self.expected_units) + 200),
-            units_per_block=max(1, BLOCK_ROWS[engine] // rows_per_unit),
-            rows_per_unit=rows_per_unit,
-        )
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
         # Separate loss: a penalty at generated records touches no row either, and is added with D(G(z)).
@@ -91,6 +82,9 @@ class Idpgan(ABC):
         self.generator, self.critic = (network.to(device) for network in networks)
         self.averaged_generator = copy.deepcopy(self.generator).eval().requires_grad_(requires_grad=False)
         self.tensors = list(self.critic.parameters())  # W_1, b_1, …, b_{L-1}, W_L
+        self.gradients = choose_engine(self.critic, rows_per_unit=rows_per_unit, workspace=Workspace())
+        self.engine = self.gradients.name
+        self.bounds = self.gradients.bounds(units=units, expected_units=self.expected_units)
         betas = (order.optimizer.beta1, order.optimizer.beta2)
         self.critic_adam = torch.optim.Adam(
             self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas, fused=True
@@ -196,7 +190,8 @@ class Idpgan(ABC):
     def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
         """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
         for start in range(0, len(drawn), self.bounds.units_per_block):
-            yield self._gradients(self._critic_batch(drawn[start : start + self.bounds.units_per_block]))
+            batch = self._critic_batch(drawn[start : start + self.bounds.units_per_block])
+            yield self.gradients.gradients(batch, self.loss)
 
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
@@ -219,10 +214,6 @@ class Idpgan(ABC):
     @abstractmethod
     def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
         """Records (R, W) of these units, which of them are present (R,), and their conditions (R,). Private."""
-
-    @abstractmethod
-    def _gradients(self, batch: CriticBatch) -> PerUnitGradients:
-        """Per-unit gradients of the critic's loss."""
 
     @abstractmethod
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:

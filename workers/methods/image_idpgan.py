@@ -12,7 +12,6 @@ from torch import Tensor
 from service.errors import InvalidOrder
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint
-from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
 from workers.networks.image import ImageCritic
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from service.privacy.orders import IdpganOrder, ImageNetworks
     from workers.encoding.images import EncodedImages
-    from workers.mechanism import CriticBatch, PerUnitGradients, PrivateSum
+    from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
 
@@ -64,7 +63,6 @@ class ImageIdpgan(Idpgan):
             device,
             units=len(images.pixels),
             rows_per_unit=1,
-            engine="vmap",
             networks=(generator, critic),
         )
 
@@ -105,9 +103,6 @@ class ImageIdpgan(Idpgan):
         if not self.label_width:
             return scaled
         return torch.cat((scaled, F.one_hot(conditions, self.label_width).float()), dim=1)
-
-    def _gradients(self, batch: CriticBatch) -> PerUnitGradients:
-        return vmap_gradients(self.critic, batch, self.loss)
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records."""

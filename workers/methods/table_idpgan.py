@@ -9,23 +9,18 @@ import torch
 from torch import Tensor
 
 from workers.encoding.table import ABSENT
-from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.label_counts import label_counts
-from workers.mechanism.outer_products import Perceptron, outer_product_gradients
 from workers.methods.idpgan import Idpgan
-from workers.networks.table import LEAKY_SLOPE, TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records
 
 if TYPE_CHECKING:
     from torch import nn
 
     from service.privacy.orders import IdpganOrder
     from workers.encoding.table import EncodedTable, TableDomain
-    from workers.mechanism import CriticBatch, PerUnitGradients, PrivateSum
+    from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
-
-MOST_ROWS_FOR_OUTER_PRODUCTS = 64
-"""Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
 
 
 class TableIdpgan(Idpgan):
@@ -56,7 +51,6 @@ class TableIdpgan(Idpgan):
             device,
             units=table.units,
             rows_per_unit=table.max_rows_per_unit,
-            engine="outer_products" if table.max_rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS else "vmap",
             networks=(generator, TableCritic(domain.total_width, sizes.critic_hidden)),
         )
 
@@ -93,13 +87,6 @@ class TableIdpgan(Idpgan):
         codes = np.full((*rows.shape, self.table.codes.shape[1]), ABSENT, dtype=np.uint16)
         codes[there] = self.table.codes[rows[there]]
         return codes.reshape(-1, len(self.domain.widths))
-
-    def _gradients(self, batch: CriticBatch) -> PerUnitGradients:
-        if self.engine == "vmap":
-            return vmap_gradients(self.critic, batch, self.loss)
-        tensors = [tensor.detach() for tensor in self.tensors]
-        critic = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
-        return outer_product_gradients(critic, batch, self.loss, self.workspace)
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width)."""

@@ -35,7 +35,7 @@ class ImageCritic(nn.Module):
         super().__init__()
         self.shape, self.classes = shape, classes
         self.pixels = shape[0] * shape[1] * shape[2]
-        padding = (kernel - 1) // 2
+        self.padding = padding = (kernel - 1) // 2
         self.layers = nn.ModuleList(
             nn.Conv2d(a, b, kernel, STRIDE, padding, bias=not (classes and place == 0))
             for place, (a, b) in enumerate(pairwise((shape[2], *channels)))

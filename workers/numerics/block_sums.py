@@ -44,9 +44,9 @@ def block_sum_rounding(*, rows: int, kinds: int, rows_per_unit: int) -> float:
     else:  # a unit may straddle blocks, and share the first and last with others
         sharing = (rows_per_unit // BLOCK_ROWS + 2) * BLOCK_ROWS // rows_per_unit + 2
     blocks = kinds * -(-rows // BLOCK_ROWS)
-    return 2.0 * (_gamma(BLOCK_ROWS) * min(sharing, units) + 1.01 * _gamma(blocks) * units)
+    return 2.0 * (float32_gamma(BLOCK_ROWS) * min(sharing, units) + 1.01 * float32_gamma(blocks) * units)
 
 
-def _gamma(additions: int) -> float:
+def float32_gamma(additions: int) -> float:
     unit_roundoff = torch.finfo(torch.float32).eps / 2.0
     return additions * unit_roundoff / (1.0 - additions * unit_roundoff)

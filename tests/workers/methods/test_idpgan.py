@@ -20,7 +20,7 @@ from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.noise import allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import idpgan
+from workers.methods import engines
 from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan, StepNotOnPlan
 
@@ -229,7 +229,7 @@ def test_every_unit_has_its_maximum_of_places_and_no_more_rows_than_that() -> No
 
 
 def test_a_large_draw_is_worked_off_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(idpgan.BLOCK_ROWS, "outer_products", 7)
+    monkeypatch.setitem(engines.BLOCK_ROWS, "outer_products", 7)
     blocks = list(make_method(make_table())._per_unit_gradients(np.arange(40)))
     assert [len(block.contributes) for block in blocks] == [7, 7, 7, 7, 7, 5]
 

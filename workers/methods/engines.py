@@ -1,0 +1,78 @@
+"""Which engine finds the per-unit gradients of which critic, and in how large blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import nn
+
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism.convolutions import ImageCriticTensors, convolution_gradients
+from workers.mechanism.gradients import vmap_gradients
+from workers.mechanism.outer_products import Perceptron, outer_product_gradients
+from workers.networks.image import STRIDE, ImageCritic
+from workers.networks.table import LEAKY_SLOPE, TableCritic
+from workers.numerics.workspace import Workspace
+
+MOST_ROWS_FOR_OUTER_PRODUCTS = 64
+"""Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
+
+BLOCK_ROWS = {"outer_products": 256, "vmap": 256}
+"""Rows whose gradients are held at once; bounds memory, changes no result but by rounding."""
+
+
+@dataclass(frozen=True)
+class GradientEngine:
+    """Per-unit gradients of one critic, by formulas where it is a critic they know and by vmap where it is not."""
+
+    critic: nn.Module
+    name: str  # "outer_products", "convolutions" or "vmap"; certificates name it
+    units_per_block: int
+    rows_per_unit: int
+    workspace: Workspace
+
+    def gradients(self, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
+        """Gradients of at most `units_per_block` units; those of the fast engines live until the next call."""
+        critic = self.critic
+        if self.name == "outer_products" and isinstance(critic, TableCritic):
+            tensors = [tensor.detach() for tensor in critic.parameters()]  # W_1, b_1, …, b_{L-1}, W_L
+            perceptron = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
+            return outer_product_gradients(perceptron, batch, loss, self.workspace)
+        if self.name == "convolutions" and isinstance(critic, ImageCritic):
+            return convolution_gradients(image_critic_tensors(critic), batch, loss, self.workspace)
+        return vmap_gradients(critic, batch, loss)
+
+    def bounds(self, *, units: int, expected_units: float) -> DrawBounds:
+        """Of draws of this expected size. One beyond has probability below 1e-90 (Bernstein) and must be cut."""
+        most = min(units, math.ceil(2.0 * expected_units) + 200)
+        if self.name == "convolutions" and isinstance(self.critic, ImageCritic):
+            tensors = image_critic_tensors(self.critic)
+            return DrawBounds(most, self.units_per_block, 1, tensors.terms_per_unit(), tensors.block_rounding())
+        return DrawBounds(most, self.units_per_block, self.rows_per_unit)
+
+
+def choose_engine(critic: nn.Module, *, rows_per_unit: int, workspace: Workspace) -> GradientEngine:
+    """The fast engine where critic and units fit one, else vmap. A subclass may compute otherwise, so types are exact."""
+    name, block_rows = "vmap", BLOCK_ROWS["vmap"]
+    if type(critic) is TableCritic and rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS:
+        name, block_rows = "outer_products", BLOCK_ROWS["outer_products"]
+    if type(critic) is ImageCritic and rows_per_unit == 1:
+        name, block_rows = "convolutions", image_critic_tensors(critic).units_per_block()
+    return GradientEngine(critic, name, max(1, block_rows // rows_per_unit), rows_per_unit, workspace)
+
+
+def image_critic_tensors(critic: ImageCritic) -> ImageCriticTensors:
+    """What the formulas need of it."""
+    tensors = {name: tensor.detach() for name, tensor in critic.named_parameters()}
+    layers = range(len(critic.layers))
+    return ImageCriticTensors(
+        shape=critic.shape,
+        kernels=[tensors[f"layers.{layer}.weight"] for layer in layers],
+        biases=[tensors.get(f"layers.{layer}.bias") for layer in layers],
+        labels=tensors.get("labels.weight"),
+        output=tensors["output.weight"],
+        stride=STRIDE,
+        padding=critic.padding,
+        slope=LEAKY_SLOPE,
+    )
