@@ -26,7 +26,7 @@ from service.privacy.events import SampledStepEvent
 from service.privacy.orders import IdpganOrder
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 from workers.training import CHECKPOINT_EVERY_STEPS
 
@@ -74,7 +74,7 @@ def measure(rows: int, steps: int) -> str:
     q = min(0.25, DRAW / rows)
     order = IdpganOrder.model_validate({"method": "idpgan", "epsilon": 1.0, "sampling_probability": q, "steps": steps})
     plan = Plan((SampledStepEvent(q, 1.0, 8.0, steps + 3),))
-    method = Idpgan(order, plan, table, domain, SecureRandom.from_test_seed(1), torch.device("cpu"))
+    method = TableIdpgan(order, plan, table, domain, SecureRandom.from_test_seed(1), torch.device("cpu"))
     for _ in range(3):
         method.critic_step()
         method.generator_step()

@@ -33,12 +33,14 @@ def build_image_bundle(
     noise_dimension: int,
     component_labels: Sequence[int],
     component_frequencies: Sequence[float],
+    one_a_run: bool,
     certificate: Mapping[str, Any],
     order: Mapping[str, Any],
 ) -> bytes:
-    """The ZIP of a generator whose forward(noise (n, r), condition (1,)) returns images of one component.
+    """The ZIP of a generator whose forward(noise (n, r), condition) returns images between 0 and 1.
 
     component_labels and component_frequencies: one per component, its class and its noised share.
+    one_a_run: condition is (1,), all images of a call are of one component; otherwise (n,), a component for each.
     """
     generator = copy.deepcopy(generator).cpu().float().eval()
     weights = {name: tensor.detach().contiguous() for name, tensor in generator.state_dict().items()}
@@ -55,13 +57,13 @@ def build_image_bundle(
         "condition": {
             "labels": list(component_labels),
             "frequencies": list(component_frequencies),
-            "one_a_run": True,
+            "one_a_run": one_a_run,
         },
         "schema": schema.as_json(),
     }
     return pack(
         {
-            "generator.onnx": _export(generator, noise_dimension, len(component_labels)),
+            "generator.onnx": _export(generator, noise_dimension, len(component_labels), one_a_run=one_a_run),
             "generator.safetensors": safetensors.torch.save(weights),
             "config.json": to_json(config),
             "certificate.json": to_json(certificate),
@@ -71,33 +73,35 @@ def build_image_bundle(
     )
 
 
-def _export(generator: torch.nn.Module, noise_dimension: int, components: int) -> bytes:
+def _export(generator: torch.nn.Module, noise_dimension: int, components: int, *, one_a_run: bool) -> bytes:
     """As ONNX for any number of images, compared with torch before it is returned."""
+
+    def inputs(images: int, component: int) -> tuple[torch.Tensor, torch.Tensor]:
+        random = torch.Generator().manual_seed(0)
+        condition = torch.full((1 if one_a_run else images,), component)
+        return torch.randn(images, noise_dimension, generator=random), condition
+
+    axes = {"noise": {0: "batch"}, "images": {0: "batch"}} | ({} if one_a_run else {"condition": {0: "batch"}})
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.no_grad():
         path = Path(folder) / "generator.onnx"
         warnings.simplefilter("ignore")  # see bundle.py on the exporter
         torch.onnx.export(
             generator,
-            _inputs(2, noise_dimension, 0),
+            inputs(2, 0),
             path,
             dynamo=False,
             opset_version=OPSET,
             input_names=["noise", "condition"],
             output_names=["images"],
-            dynamic_axes={"noise": {0: "batch"}, "images": {0: "batch"}},
+            dynamic_axes=axes,
         )
         onnx_bytes = path.read_bytes()
     session = onnxruntime.InferenceSession(onnx_bytes, providers=["CPUExecutionProvider"])
     for component in np.linspace(0, components - 1, min(components, _CHECKED_COMPONENTS)).astype(int).tolist():
-        noise, condition = _inputs(_CHECKED_IMAGES, noise_dimension, component)
+        noise, condition = inputs(_CHECKED_IMAGES, component)
         (exported,) = session.run(["images"], {"noise": noise.numpy(), "condition": condition.numpy()})
         with torch.no_grad():
             expected = generator(noise, condition).numpy()
         if exported.shape != expected.shape or not np.abs(exported - expected).max() <= TOLERANCE:
-            raise UnusableGeneratorError("The exported generator does not compute what the measured one does.")
+            raise UnusableGeneratorError("The exported generator does not compute what the original does.")
     return onnx_bytes
-
-
-def _inputs(images: int, noise_dimension: int, component: int) -> tuple[torch.Tensor, torch.Tensor]:
-    random = torch.Generator().manual_seed(0)
-    return torch.randn(images, noise_dimension, generator=random), torch.tensor([component])

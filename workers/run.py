@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import time
@@ -28,22 +29,23 @@ from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
+from service.privacy.calibration import is_paid
 from service.privacy.events import Events
-from service.privacy.filters import renyi_cost
-from service.privacy.orders import MixtureOrder, TableOrder
+from service.privacy.filters import Shares, renyi_cost
+from service.privacy.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.releases.models import Release
 from workers import lease as leases
 from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
 from workers.checkpoints import Checkpoint
-from workers.encoding.images import encode_images
+from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.image_bundle import build_image_bundle
 from workers.image_measuring import MeasuredImages, measure_images
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import TrainedGenerator, TrainingStopped, train
+from workers.training import TrainedGenerator, TrainingStopped, train, train_images
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,8 @@ REPORT_SECONDS = 0.3
 PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 600.0
 """How long an attempt waits for a database or a store that does not answer, before it is handed over."""
+NICENESS = 5
+"""On one machine with the API, a training of minutes lets requests go first, which take milliseconds."""
 BROKEN = 1
 """Something nobody expected; other attempts may fare better, and after the last one the release fails."""
 
@@ -86,6 +90,9 @@ class Attempt:
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
+        if not self.is_paid():
+            self.end(failure="underpaid")
+            return
         posted = self.charge()
         self.report(self.release.step, "reading")
         plan = Plan(self.release.events)
@@ -93,7 +100,9 @@ class Attempt:
         made: TrainedGenerator | MeasuredImages
         try:
             if isinstance(order, MixtureOrder):
-                made, bundle = self.make_images(order, plan)
+                made, bundle = self.measure_images(order, plan)
+            elif isinstance(order, IdpganOrder) and self.dataset.image_schema is not None:
+                made, bundle = self.train_images(order, plan)
             else:
                 made, bundle = self.make_rows(order, plan)
         except TrainingStopped:
@@ -134,10 +143,9 @@ class Attempt:
             order=self.release.order_,
         )
 
-    def make_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
-        """A generator of images, and its bundle once there is a certificate."""
-        schema = ImageSchema.model_validate(self.dataset.schema)
-        images = self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
+    def measure_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
+        """A mixture of images, and its bundle once there is a certificate."""
+        schema, images = self.read_images()
         measured = measure_images(
             order,
             plan,
@@ -153,9 +161,43 @@ class Attempt:
             noise_dimension=measured.generator.noise_dimension,
             component_labels=measured.component_labels,
             component_frequencies=measured.component_frequencies,
+            one_a_run=True,
             certificate=certificate,
             order=self.release.order_,
         )
+
+    def train_images(self, order: IdpganOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
+        """A trained generator of images, and its bundle once there is a certificate."""
+        schema, images = self.read_images()
+        trained = train_images(
+            order,
+            plan,
+            images,
+            SecureRandom(),
+            on_progress=lambda step: self.report(step, "training"),
+            checkpoints=self.checkpoints,
+            should_stop=lambda: self._cancelled or self.handed_over,
+        )
+        frequencies = trained.condition_frequencies or (1.0,)
+        return trained, lambda certificate: build_image_bundle(
+            trained.generator,
+            schema,
+            noise_dimension=trained.noise_dimension,
+            component_labels=range(len(frequencies)),
+            component_frequencies=frequencies,
+            one_a_run=False,
+            certificate=certificate,
+            order=self.release.order_,
+        )
+
+    def is_paid(self) -> bool:
+        """Whether the events cost what is reserved: whoever can write to the database could have written dearer ones."""
+        if self.release.state != "reserved":
+            return True  # looked at before it was charged; neither events nor costs can be changed since
+        entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
+        reserved = Shares(simple=entries["reserve"].simple, renyi=entries["reserve"].renyi)
+        scale = float(self.release.price["epsilon"])
+        return is_paid(self.release.events, reserved, self.dataset.budget, epsilon_scale=scale)
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""
@@ -175,6 +217,11 @@ class Attempt:
             max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
             scratch_dir=self.context.settings.scratch_dir,
         )
+
+    def read_images(self) -> tuple[ImageSchema, EncodedImages]:
+        """Decrypt and encode images."""
+        schema = ImageSchema.model_validate(self.dataset.schema)
+        return schema, self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
 
     def plain_data(self) -> Iterator[bytes]:
         """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""
@@ -306,6 +353,7 @@ class Checkpoints:
 def main() -> int:
     """Run the attempt named on the command line."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    os.nice(NICENESS)
     lease = Lease(uuid.UUID(sys.argv[1]), int(sys.argv[2]))
     # Ctrl-C in a terminal reaches the whole group; it is the worker that decides when we stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

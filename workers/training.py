@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import nn
 
 from service.errors import ImprimaturError, InvalidOrder
 from service.privacy.orders import IdpganOrder, MarginalsOrder, TableOrder
 from workers.checkpoints import Checkpoint, CheckpointStore
-from workers.methods.idpgan import Idpgan
+from workers.methods.image_idpgan import ImageIdpgan
 from workers.methods.marginals import Marginals
-from workers.networks.mixture import MixtureGenerator
-from workers.networks.table import TableGenerator
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 
 if TYPE_CHECKING:
+    from workers.encoding.images import EncodedImages
     from workers.encoding.table import EncodedTable, TableDomain
     from workers.mechanism.secure_random import SecureRandom
 
@@ -39,7 +40,7 @@ class TrainingStopped(ImprimaturError):
 class TrainedGenerator:
     """What a release is made of. It may be published only if `is_private`."""
 
-    generator: TableGenerator | MixtureGenerator
+    generator: nn.Module
     """Averaged weights, in eval mode, on the CPU."""
     noise_dimension: int
     condition_index: int | None
@@ -79,9 +80,36 @@ def train(
     return _train_by_steps(
         order,
         plan,
-        table,
-        domain,
+        lambda device: TableIdpgan(order, plan, table, domain, randomness, device),
         randomness,
+        noise_dimension=order.networks.noise_dimension,
+        on_progress=on_progress,
+        checkpoints=checkpoints,
+        should_stop=should_stop,
+        checkpoint_every_steps=checkpoint_every_steps,
+    )
+
+
+def train_images(
+    order: IdpganOrder,
+    plan: Plan,
+    images: EncodedImages,
+    randomness: SecureRandom,
+    *,
+    on_progress: Callable[[int], None] = lambda _step: None,
+    checkpoints: CheckpointStore | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,
+) -> TrainedGenerator:
+    """The same for images. The condition is the class; without bought frequencies all are of the only one."""
+    if order.image_networks is None:
+        raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
+    return _train_by_steps(
+        order,
+        plan,
+        lambda device: ImageIdpgan(order, plan, images, randomness, device),
+        randomness,
+        noise_dimension=order.image_networks.noise_dimension,
         on_progress=on_progress,
         checkpoints=checkpoints,
         should_stop=should_stop,
@@ -135,24 +163,23 @@ def _measure_and_fit(
 def _train_by_steps(
     order: IdpganOrder,
     plan: Plan,
-    table: EncodedTable,
-    domain: TableDomain,
+    begin: Callable[[torch.device], TableIdpgan | ImageIdpgan],
     randomness: SecureRandom,
     *,
+    noise_dimension: int,
     on_progress: Callable[[int], None],
     checkpoints: CheckpointStore | None,
     should_stop: Callable[[], bool],
     checkpoint_every_steps: int,
 ) -> TrainedGenerator:
-    """Train a generator by the events of `plan`, from a checkpoint if there is one."""
+    """Train a generator by the events of `plan`, from a checkpoint if there is one. begin: the run before its first step."""
     started = time.monotonic()
     device = choose_device(order.device)
     torch.set_num_threads(training_threads())
     # Initial weights are public; seeding them from the secure stream keeps two releases from sharing them.
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
-    method = Idpgan(order, plan, table, domain, randomness, device)
-    if method.engine == "vmap":
-        logger.info("per-unit gradients by vmap: max_rows_per_unit is above what the fast engine is made for")
+    method = begin(device)
+    logger.info("per-unit gradients: %s", method.engine)
 
     saved = checkpoints.get() if checkpoints is not None else None
     if saved is None:
@@ -167,7 +194,7 @@ def _train_by_steps(
             raise TrainingStopped("the training was stopped before its last step", steps_done=plan.steps_done)
         method.critic_step()
         step = plan.steps_done
-        if step % order.critic_steps_per_generator_step == 0:
+        if method.generator_is_due():
             method.generator_step()
         if checkpoints is not None and step % checkpoint_every_steps == 0 and step < plan.steps:
             checkpoints.put(method.checkpoint().to_bytes())
@@ -175,8 +202,8 @@ def _train_by_steps(
 
     return TrainedGenerator(
         generator=method.averaged_generator.cpu(),
-        noise_dimension=order.networks.noise_dimension,
-        condition_index=method.condition_index,
+        noise_dimension=noise_dimension,
+        condition_index=method.condition_index if isinstance(method, TableIdpgan) else None,
         condition_frequencies=method.condition_frequencies,
         engine=method.engine,
         device=device.type,

@@ -25,7 +25,7 @@ from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import idpgan
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(
@@ -101,7 +101,7 @@ def order_for(sampling_probability: float, steps: int, **knobs: Any) -> IdpganOr
     )
 
 
-class CanaryIdpgan(Idpgan):
+class CanaryIdpgan(TableIdpgan):
     """Units whose gradients are orthogonal spikes: present unit i has LARGE in entry i of every tensor that long."""
 
     def restart(self, events: Events, table: EncodedTable) -> None:
@@ -135,7 +135,7 @@ class CanaryIdpgan(Idpgan):
 
 
 def make_canaries(
-    order: IdpganOrder, events: Events, table: EncodedTable, seed: int, cls: type[Idpgan] = CanaryIdpgan
+    order: IdpganOrder, events: Events, table: EncodedTable, seed: int, cls: type[TableIdpgan] = CanaryIdpgan
 ) -> Any:
     torch.manual_seed(seed)
     return cls(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(seed), torch.device("cpu"))

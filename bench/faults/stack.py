@@ -24,6 +24,7 @@ from service.sweep import sweep
 ROOT = Path(__file__).parents[2]
 HOOKS = Path(__file__).parent / "hooks"
 LEASE_SECONDS = 6.0
+"""For tests that wait for one to lapse."""
 PATIENCE_SECONDS = 120.0
 ENDED = ("published", "failed", "voided")
 

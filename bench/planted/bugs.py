@@ -16,6 +16,7 @@ VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 CONVOLUTIONS = "workers/mechanism/convolutions.py"
 IDPGAN = "workers/methods/idpgan.py"
+TABLE_IDPGAN = "workers/methods/table_idpgan.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 TRAINING = "workers/training.py"
@@ -42,6 +43,7 @@ T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
+T_UNDERPAID = "tests/workers/test_underpaid.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -223,11 +225,11 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IDPGAN,
-                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.table.max_rows_per_unit),",
-                "unit_of_row=torch.arange(len(codes), device=self.device),",
+                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.bounds.rows_per_unit),",
+                "unit_of_row=torch.arange(len(real), device=self.device),",
             ),
-            (IDPGAN, "            units=len(units),\n", "            units=len(codes),\n"),
-            (IDPGAN, "bounds(units=table.units,", "bounds(units=table.max_rows_per_unit * table.units,"),
+            (IDPGAN, "            units=len(units),\n", "            units=len(real),\n"),
+            (IDPGAN, "bounds(units=units,", "bounds(units=rows_per_unit * units,"),
         ),
         (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),
     ),
@@ -298,7 +300,7 @@ BUGS: tuple[Bug, ...] = (
         "places of rows depend on how many the other units have",
         (
             (
-                IDPGAN,
+                TABLE_IDPGAN,
                 "        codes[there] = self.table.codes[rows[there]]\n",
                 (
                     '        order = np.argsort(~there.any(axis=1), kind="stable")\n'
@@ -367,13 +369,13 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IDPGAN,
-                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        loss = -",
+                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        scores =",
                 (
                     "conditions = self._drawn_conditions(self.generator_batch)\n"
                     "        if conditions is not None:\n"
                     "            labels = self.table.codes[: len(conditions), self.condition_index].astype(np.int64)\n"
                     "            conditions = torch.from_numpy(np.resize(labels, len(conditions)))\n"
-                    "        records = self._fakes(self.generator, conditions)\n        loss = -"
+                    "        records = self._fakes(self.generator, conditions)\n        scores ="
                 ),
             ),
         ),
@@ -615,5 +617,10 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_MARGINALS,),
+    ),
+    Bug(
+        "a release is charged at whatever price its row names",
+        ((RUN, "        if not self.is_paid():\n", "        if False:\n"),),
+        (T_UNDERPAID,),
     ),
 )

@@ -14,7 +14,7 @@ Epsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of this rel
 ShareOf = Annotated[
     str | None, typer.Option("--share", help="Share of the whole budget (0.25) or `rest`, instead of ε.")
 ]
-Method = Annotated[str, typer.Option("--method", help="How the generator is made: auto, marginals or idpgan.")]
+Method = Annotated[str, typer.Option("--method", help="How the generator is made: auto, marginals, mixture or idpgan.")]
 ConditionOn = Annotated[str | None, typer.Option("--condition-on", help="A categorical column to condition on.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the named method.")]
 Set = Annotated[

@@ -138,8 +138,13 @@ def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chu
         yield chunk
 
 
+NICENESS = 5
+"""As a training (`workers/run.py`): work of minutes lets requests go first, which take milliseconds."""
+
+
 def limit_resources(limits: IngestLimits) -> None:
     """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
+    os.nice(NICENESS)
     held = 0
     with suppress(OSError):
         held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.errors import InvalidOrder, Unpriceable
 from service.lazy import lazy
-from service.privacy.accounting import pld_of, renyi_divergence
+from service.privacy.accounting import epsilon_of, pld_of, renyi_divergence
 from service.privacy.caching import computed_once
 from service.privacy.choices import resolve_order
 from service.privacy.events import (
@@ -104,6 +104,22 @@ def _price(order: Order, budget: Budget) -> Price:
     if max(shares.simple, shares.renyi) > LARGEST_COST:
         raise Unpriceable("this order costs more than any budget holds")
     return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
+
+
+def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: float) -> bool:
+    """Whether a list costs no more than these shares of both accounts; computed from the list itself.
+
+    `epsilon_scale`: the ε it was calibrated for. It sets the width of the discretisation, pessimistic at any width, so
+    that a list found to cost just its price is found so again.
+    """
+    share = Fraction(shares.simple, NANO)
+    epsilon, delta = float(share * exact(budget.epsilon)), float(share * exact(budget.delta) / 2)
+    if not 0.0 < epsilon_scale < math.inf or delta < SMALLEST_DELTA:
+        return False
+    return (
+        epsilon_of(events, delta=delta, epsilon_scale=math.nextafter(epsilon_scale, 0.0)) <= epsilon
+        and renyi_cost(renyi_divergence(events, budget.renyi_order), budget) <= shares.renyi
+    )
 
 
 def largest_epsilon(

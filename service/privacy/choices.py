@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from service.errors import InvalidOrder
 from service.lazy import lazy
 from service.privacy.filters import Budget, exact
+from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture
 from service.privacy.orders import (
     AutoOrder,
@@ -66,18 +67,24 @@ def resolve_order(
             order, units=units, shape=shape if isinstance(shape, ImageShape) else None, budget=budget
         )
     if isinstance(shape, ImageShape):
-        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if not isinstance(order, IdpganOrder):
+            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        return _with_sampling_probability(resolve_image_gan(order, shape), units)
     if order.condition_on is None and shape is not None and shape.target is not None:
         order = order.model_copy(update={"condition_on": shape.target})
     if isinstance(order, IdpganOrder):
-        if order.sampling_probability is not None:
-            return order
-        return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+        return _with_sampling_probability(order, units)
     _check_slices(order, shape)
     if order.pairs != "auto":
         return order
     choose = shape is not None and budget is not None and _too_noisy(order, units, shape, budget)
     return order.model_copy(update={"pairs": "chosen" if choose else "all"})
+
+
+def _with_sampling_probability(order: IdpganOrder, units: int) -> IdpganOrder:
+    if order.sampling_probability is not None:
+        return order
+    return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
 
 
 def choose_method(order: AutoOrder, shape: TableShape | ImageShape | None) -> Order:

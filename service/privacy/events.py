@@ -24,8 +24,10 @@ ONE_WAY_TABLES = "one_way_tables"
 PAIR_SCORES = "pair_scores"
 """Purposes of the Gaussian releases of `method: marginals`."""
 CLASS_MEANS = "class_means"
-CLASS_MOMENTS = "class_moments"
+SHARED_MOMENTS = "shared_moments"
+CELL_MEANS = "cell_means"
 CELL_MOMENTS = "cell_moments"
+TONES = "tones"
 """Purposes of the Gaussian releases of `method: mixture`."""
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from service.errors import InvalidOrder
 from service.lazy import lazy
-from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS, Events, GaussianEvent
+from service.privacy.events import (
+    CELL_MEANS,
+    CELL_MOMENTS,
+    CLASS_MEANS,
+    SHARED_MOMENTS,
+    TONES,
+    Events,
+    GaussianEvent,
+)
 from service.privacy.filters import Budget, exact
 from service.privacy.orders import MixtureOrder
 
@@ -17,22 +25,28 @@ if TYPE_CHECKING:
 else:
     gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
 
-DEFAULT_CELLS = 8
-MOST_NOISE_PER_CELL = 0.03
+NUMBERS_OF_CELLS = (24, 16, 8)
+MOST_NOISE_PER_CELL = 0.04
 """Cells are worth it while the largest eigenvalue of the noise in one is at most this part of the squared clip norm."""
 
 BECAUSE_MIXTURE = (
-    "mixture: the only method for images so far; on digits it trained better classifiers than generators trained by "
-    "noisy gradients (docs/results.md)"
+    "mixture: on digits it trained better classifiers than generators trained by noisy gradients (docs/results.md)"
 )
 
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Numbers in an image, and classes (1 where there are none)."""
+    """The declared size of the images, and classes (1 where there are none)."""
 
-    pixels: int
+    height: int
+    width: int
+    channels: int
     classes: int
+
+    @property
+    def pixels(self) -> int:
+        """Numbers in an image."""
+        return self.height * self.width * self.channels
 
 
 def resolve_mixture(
@@ -46,11 +60,26 @@ def resolve_mixture(
     wanted = exact(float(order.share or 1)) if order.epsilon is None else exact(order.epsilon) / exact(budget.epsilon)
     share = float(wanted)
     noise = float(gaussian_mechanism.get_sigma_gaussian(share * budget.epsilon, share * budget.delta / 2))
-    directions = min(order.coefficients, shape.pixels)
-    precision = (1.0 - order.means_precision_share) * (1.0 - order.coarse_precision_share)
-    per_cell = units / (shape.classes * DEFAULT_CELLS)
-    edge = math.sqrt(2.0 * directions) * noise / math.sqrt(precision) / per_cell
-    return order.model_copy(update={"cells": DEFAULT_CELLS if edge <= MOST_NOISE_PER_CELL else 1})
+    directions = min(order.rank, order.coefficients, shape.pixels)
+
+    def edge(cells: int) -> float:
+        precision = _shares(order.model_copy(update={"cells": cells}))[-1][1]
+        return math.sqrt(2.0 * directions / precision) * noise * shape.classes * cells / units
+
+    cells = next((cells for cells in NUMBERS_OF_CELLS if edge(cells) <= MOST_NOISE_PER_CELL), 1)
+    return order.model_copy(update={"cells": cells})
+
+
+def _shares(order: MixtureOrder) -> list[tuple[str, float]]:
+    """Every measurement in order, with its part of the precision; 1 together."""
+    rounds = order.sorting_rounds if order.cells and order.cells > 1 else 0
+    shares = [
+        (CLASS_MEANS, order.means_precision_share),
+        (TONES, order.tones_precision_share),
+        (SHARED_MOMENTS, order.directions_precision_share),
+        *[(CELL_MEANS, order.sorting_precision_share)] * rounds,
+    ]
+    return [*shares, (CELL_MOMENTS, 1.0 - sum(share for _, share in shares))]
 
 
 def mixture_events(order: MixtureOrder, *, noise_multiplier: float) -> Events:
@@ -60,11 +89,4 @@ def mixture_events(order: MixtureOrder, *, noise_multiplier: float) -> Events:
     """
     if order.cells is None:
         raise InvalidOrder("cells must be resolved before pricing")
-    rest = 1.0 - order.means_precision_share
-    shares = {CLASS_MEANS: order.means_precision_share, CLASS_MOMENTS: rest}
-    if order.cells > 1:
-        shares |= {
-            CLASS_MOMENTS: rest * order.coarse_precision_share,
-            CELL_MOMENTS: rest * (1.0 - order.coarse_precision_share),
-        }
-    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
+    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in _shares(order))

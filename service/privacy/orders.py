@@ -18,6 +18,7 @@ MAX_STEPS = 1_000_000
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Width = Annotated[int, Field(ge=1, le=4_096)]
+Channels = Annotated[int, Field(ge=1, le=512)]
 
 
 class _Knobs(BaseModel):
@@ -86,6 +87,33 @@ class Networks(_Knobs):
     numeric_bins: Annotated[
         int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
     ] = 32
+
+
+class ImageNetworks(_Knobs):
+    """Sizes of the two convolutional networks of images. Every layer halves or doubles the sides; none mixes records."""
+
+    noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 64
+    generator_channels: Annotated[
+        tuple[Channels, ...],
+        Field(
+            min_length=1, max_length=6, description="Channels before each doubling of the sides, smallest sides first."
+        ),
+    ] = (64, 32)
+    critic_channels: Annotated[
+        tuple[Channels, ...],
+        Field(min_length=1, max_length=6, description="Channels after each halving of the sides, largest sides first."),
+    ] = (32, 64)
+
+
+class AdaptiveCriticSteps(_Knobs):
+    """Ever more critic steps per generator step as the critic falls behind (Bie, Kamath, Zhang 2023). Reads no data.
+
+    The number climbs 1, 2, 5, 10, 20, 50, 100, 200 whenever the moving average of the critic's accuracy on generated
+    records, the part of them that it scores below zero, falls under `threshold`.
+    """
+
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0, description="Least average accuracy on generated records.")] = 0.6
+    average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the moving average of the accuracy.")] = 0.99
 
 
 class Optimizer(_Knobs):
@@ -205,6 +233,10 @@ class IdpganOrder(_ChosenOrder):
     critic_steps_per_generator_step: Annotated[
         int, Field(ge=1, le=1_000, description="Generator steps read no row and cost nothing.")
     ] = 2
+    adaptive_critic_steps: Annotated[
+        AdaptiveCriticSteps | None,
+        Field(description="A rule instead of one number of critic steps per generator step."),
+    ] = None
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
     thresholds: Annotated[
         AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
@@ -220,11 +252,19 @@ class IdpganOrder(_ChosenOrder):
         Field(description="paired: D(G(z)) inside the clipped loss; separate: outside, without noise."),
     ] = "paired"
     gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    gradient_penalty_at: Annotated[
+        Literal["interpolates", "generated"],
+        Field(description="Where ‖∇D‖ is pulled to 1: between real and generated records, or at generated ones only."),
+    ] = "interpolates"
     label_precision_share: Annotated[
         float,
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),
     ] = 0.02
-    networks: Annotated[Networks, Field(description="Sizes of both perceptrons.")] = Networks()
+    networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
+    image_networks: Annotated[
+        ImageNetworks | None,
+        Field(description="Sizes of both convolutional networks; images only. Default: by the declared size."),
+    ] = None
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
 
     @property
@@ -241,14 +281,16 @@ class MixtureOrder(_ChosenOrder):
         Field(
             ge=1,
             le=32,
-            description="Parts of every class with a Gaussian each; 1 skips the round that finds them. "
-            "Default: 8 where n and ε are large enough for it, else 1.",
+            description="Parts of every class with a Gaussian each; 1 skips the rounds that find them. "
+            "Default: as many as n and ε are large enough for, up to 24.",
         ),
     ] = None
     coefficients: Annotated[
         int, Field(ge=1, le=1_024, description="Cosines of low frequency that images are measured in, at most.")
     ] = 256
-    rank: Annotated[int, Field(ge=1, le=512, description="Directions in which a Gaussian varies, at most.")] = 96
+    rank: Annotated[
+        int, Field(ge=1, le=512, description="Directions, shared by all classes, in which images vary, at most.")
+    ] = 96
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
     ] = 0.35
@@ -261,11 +303,18 @@ class MixtureOrder(_ChosenOrder):
         Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
     ] = 0.95
     means_precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Part of the Gaussian precision spent on the class means.")
+        float, Field(gt=0.0, lt=0.2, description="Part of the Gaussian precision spent on the class means.")
     ] = 0.04
-    coarse_precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Of what is left, the part that finds the cells.")
-    ] = 0.25
+    tones_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.2, description="Part spent on how bright pixels are, whatever the class.")
+    ] = 0.01
+    directions_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.4, description="Part spent on the directions that all classes share.")
+    ] = 0.15
+    sorting_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.2, description="Part spent on each round that moves the cells to their records.")
+    ] = 0.08
+    sorting_rounds: Annotated[int, Field(ge=0, le=4, description="Such rounds; none with one cell.")] = 2
     count_share: Annotated[
         float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that counts the records.")
     ] = 0.02
@@ -281,7 +330,14 @@ class MixtureOrder(_ChosenOrder):
     @property
     def steps(self) -> int:
         """Measurements, each a step of progress."""
-        return 2 if self.cells == 1 else 3
+        return 4 if self.cells == 1 else 4 + self.sorting_rounds
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        spent = self.means_precision_share + self.tones_precision_share + self.directions_precision_share
+        if spent + self.sorting_rounds * self.sorting_precision_share > 0.95:
+            raise ValueError("the precision shares leave nothing for the cells' own moments")
+        return self
 
 
 TableOrder = IdpganOrder | MarginalsOrder

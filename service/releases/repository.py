@@ -24,7 +24,8 @@ from service.releases.models import Release
 PLACE = """
 WITH money AS (
     SELECT outcome, simple_left, renyi_left
-    FROM ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint)
+    FROM set_config('synchronous_commit', 'off', true),
+         ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint)
 ), placed AS (
     INSERT INTO releases (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key,
                           body_digest, steps)
@@ -39,16 +40,26 @@ WITH money AS (
     SELECT %(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text, %(request_id)s
     FROM placed
 )
-SELECT outcome, simple_left, renyi_left, state, phase, step, created_at FROM money LEFT JOIN placed ON true
+SELECT outcome, simple_left, renyi_left, state, phase, step, created_at,
+       outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
+FROM money LEFT JOIN placed ON true
 """
 """Reserve, record, enqueue and note, or change nothing: one statement and so one transaction of one round trip.
 
-The balance's row, for which every order on the dataset waits, is locked only while the server works on this.
+The balance's row, for which every order on the dataset waits, is locked only while the server works on this, not while
+it flushes: this one transaction commits without. No answer leaves before `make_durable`
+(docs/decisions/0010-locks-are-released-before-the-flush.md).
 """
+
+MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'imprimatur', '')"
+"""A transaction that writes something and says nothing: its commit flushes the log up to here, with all that wait."""
 
 
 class Placed(NamedTuple):
-    """The outcome of the reservation and, where it is `done`, what the database filled in."""
+    """The outcome of the reservation and, where it is `done`, what the database filled in.
+
+    `durable`: nothing that this outcome rests on is still to be flushed. Never true of what was just written.
+    """
 
     outcome: str
     simple_left: int
@@ -57,10 +68,16 @@ class Placed(NamedTuple):
     phase: str
     step: int
     created_at: dt.datetime
+    durable: bool
 
 
 def place(connection: psycopg.Connection[Any], **values: Any) -> Placed:
     return Placed(*connection.execute(PLACE, values).fetchone())  # type: ignore[misc]  # it always answers one row
+
+
+def make_durable(connection: psycopg.Connection[Any]) -> None:
+    """Wait until everything that was committed before this has reached the disk. Orders that wait share the flush."""
+    connection.execute(MAKE_DURABLE)
 
 
 GROUND = """
@@ -102,7 +119,7 @@ def _declared_schema(document: str) -> DeclaredSchema:
 def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape | ImageShape:
     schema = _declared_schema(document)
     if isinstance(schema, ImageSchema):
-        return ImageShape(pixels=schema.pixels, classes=max(1, len(schema.class_names)))
+        return ImageShape(*schema.shape, classes=max(1, len(schema.class_names)))
     return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
 
 
@@ -136,7 +153,7 @@ def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock:
 def find_id_of_key(
     connection: psycopg.Connection[Any], tenant_id: uuid.UUID, idempotency_key: str | None
 ) -> uuid.UUID | None:
-    """The release that this key has made; every refusal of an order asks for it."""
+    """The release that this key has made, if any; every refusal of an order asks for it."""
     query = "SELECT id FROM releases WHERE tenant_id = %s AND idempotency_key = %s::text"
     found = connection.execute(query, (tenant_id, idempotency_key)).fetchone()
     return None if found is None else found[0]

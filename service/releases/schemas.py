@@ -76,7 +76,9 @@ class ReleaseReply(BaseModel):
     price: PriceReply
     progress: Progress
     certificate: dict[str, Any] | None
-    failure: Annotated[str | None, Field(description="A code that depends on no row: worker_lost, stopped, ….")]
+    failure: Annotated[
+        str | None, Field(description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, ….")
+    ]
     created_at: dt.datetime
     links: Links
 

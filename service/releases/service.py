@@ -17,7 +17,6 @@ from service.auth.principal import Principal
 from service.context import Context
 from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.errors import (
-    BudgetExhausted,
     Gone,
     IdempotencyConflict,
     InvalidInput,
@@ -29,7 +28,7 @@ from service.ledger import service as ledger
 from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
-from service.privacy.orders import AutoOrder, MixtureOrder, Order, parse_order
+from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
 from service.releases import repository
 from service.releases.models import ENDED, Release
 
@@ -66,19 +65,13 @@ def order_release(
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
     if ground.earlier_id is not None:
+        with context.driver() as connection:
+            repository.make_durable(connection)  # its own request may not have come so far
         return _same_body(find(context, principal, ground.earlier_id), digest)
     quoted = _price(parse_order(document), ground)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
-    try:
-        return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
-    except (UniqueViolation, BudgetExhausted):
-        # The same key came twice at once and the other request was first.
-        with context.driver() as connection:
-            earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
-        if earlier_id is None:
-            raise
-        return _same_body(find(context, principal, earlier_id), digest)
+    return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
 
 
 def _place(
@@ -89,7 +82,7 @@ def _place(
     digest: bytes,
     idempotency_key: str | None,
 ) -> Release:
-    """One statement decides and writes everything down."""
+    """One statement decides and writes everything down; another waits until that is on the disk."""
     cost = quoted.price.shares
     written: dict[str, Any] = {
         "id": uuid.uuid4(),
@@ -102,17 +95,30 @@ def _place(
         "steps": quoted.order.steps,
     }
     with context.driver() as connection:
-        placed = repository.place(
-            connection,
-            **written,
-            order=quoted.order.model_dump_json(),
-            price=quoted.price.json_text,
-            task=TRAIN_TASK,
-            key_id=principal.key_id,
-            action=principal.action,
-            request_id=principal.request_id,
-            audit_outcome=DONE,
-        )
+        earlier_id: uuid.UUID | None = None
+        try:
+            placed = repository.place(
+                connection,
+                **written,
+                order=quoted.order.model_dump_json(),
+                price=quoted.price.json_text,
+                task=TRAIN_TASK,
+                key_id=principal.key_id,
+                action=principal.action,
+                request_id=principal.request_id,
+                audit_outcome=DONE,
+            )
+            if placed.outcome == "exhausted":
+                earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+        except UniqueViolation:
+            # The same key came twice at once and the other request was first.
+            earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+            if earlier_id is None:
+                raise
+        if earlier_id is not None or not placed.durable:
+            repository.make_durable(connection)
+    if earlier_id is not None:
+        return _same_body(find(context, principal, earlier_id), digest)
     ledger.require_done(placed, cost)
     return Release(
         **written,
@@ -176,6 +182,8 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     if isinstance(order, AutoOrder):
         order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
     shape = ground.shape(order.numeric_bins)
+    if isinstance(order, IdpganOrder):  # what is left depends on the whole list; nothing here depends on ε
+        order = resolve_order(order, units=account.units, shape=shape)
     if order.share == "rest":
         epsilon = largest_epsilon(
             order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
@@ -195,13 +203,17 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
 def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     if isinstance(schema, ImageSchema):
-        if not isinstance(order, AutoOrder | MixtureOrder):
+        if not isinstance(order, AutoOrder | MixtureOrder | IdpganOrder):
             raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        if isinstance(order, IdpganOrder) and "networks" in order.model_fields_set:
+            raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
         if order.condition_on is not None:
             raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
         return
     if isinstance(order, MixtureOrder):
         raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
+    if isinstance(order, IdpganOrder) and order.image_networks is not None:
+        raise InvalidOrder("image_networks: the dataset is a table; set networks", where="image_networks")
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)

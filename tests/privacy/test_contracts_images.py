@@ -23,6 +23,8 @@ from workers.mechanism.image_moments import (
     nearest_cells,
     scale_for,
     second_moments,
+    shared_moments,
+    tone_counts,
 )
 
 SHAPE = (6, 5, 1)
@@ -55,8 +57,10 @@ def make_records(kind, count=40):
 def sums_of(pixels, cells, centres, radius, basis, scale):
     records = Coefficients(pixels, basis, scale)
     return (
-        first_moments(records, cells, count=CELLS, radius=radius),
+        first_moments(records, cells, centres=centres, radius=radius),
         second_moments(records, cells, centres=centres, radius=radius),
+        shared_moments(records, cells, centres=centres, radius=radius),
+        tone_counts(pixels, cells, bins=16),
     )
 
 
@@ -127,15 +131,18 @@ def test_the_sums_are_what_they_say():
     cells = np.arange(len(pixels)) % CELLS
     cells[7] = NOBODY
     centres = np.rint(np.random.default_rng(3).normal(size=(CELLS, 30)) * scale)
-    first, second = sums_of(pixels, cells, centres, int(100 * scale), basis, scale)
+    first, second, shared, tones = sums_of(pixels, cells, centres, int(100 * scale), basis, scale)
     plain = pixels / 255.0 @ basis
     for cell in range(CELLS):
         of = plain[cells == cell]
         d = of - centres[cell] / scale
         assert first.values[0][cell] == second.values[0][cell] == len(of)
-        assert np.allclose(first.values[1][cell] / scale, of.sum(0), atol=0.05)
+        assert np.allclose(first.values[1][cell] / scale, d.sum(0), atol=0.05)
         assert np.allclose(second.values[1][cell] / scale, d.sum(0), atol=0.05)
         assert np.allclose(second.values[2][cell] / scale**2, d.T @ d, atol=0.3)
+    assert np.allclose(shared.values[0], second.values[2].sum(0))
+    kept = pixels[cells >= 0]
+    assert tones.values[0].tolist() == np.histogram(kept, bins=16, range=(0, 256))[0].tolist()
 
 
 def test_cells_are_disjoint_and_within_the_label():

@@ -29,7 +29,7 @@ from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
 from workers.mechanism.label_counts import label_counts
 from workers.mechanism.outer_products import OuterProduct, OuterProductGradients, Perceptron, outer_product_gradients
 from workers.mechanism.thresholds import geometric_grid, norm_histogram
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding, sum_in_blocks
 from workers.numerics.workspace import Workspace
@@ -274,7 +274,7 @@ def test_more_units_than_bounded_are_refused() -> None:
 @pytest.mark.parametrize("q", [1e-7, 1e-3, 0.1, 0.6, 1.0])
 def test_a_draw_beyond_the_bound_never_happens(units: int, q: float) -> None:
     table = EncodedTable(np.zeros((0, 3), dtype=np.uint16), units, None, 1)
-    method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, Idpgan)
+    method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, TableIdpgan)
     assert method.bounds.most_units >= q * units
     assert stats.binom.sf(method.bounds.most_units, units, q) < 1e-80
 
@@ -287,7 +287,7 @@ def recorded(table: EncodedTable, damage: float | None, **knobs: Any) -> list[Pr
     order = order_for(0.7, 2, condition_on="label", **knobs)
     histogram = 1.0 if order.thresholds.kind == "adaptive" else None
     events = (GaussianEvent("label_counts", 1e6), SampledStepEvent(0.7, 1.0, histogram, 2))
-    method = make_canaries(order, events, table, 5, Idpgan)
+    method = make_canaries(order, events, table, 5, TableIdpgan)
     if damage is not None:
         with torch.no_grad():
             method.tensors[0][0, :] = damage
@@ -351,8 +351,8 @@ def test_every_private_sum_of_a_step(knobs: dict[str, Any], damage: float | None
 def test_rows_of_one_unit_do_not_move_the_others_by_a_single_bit() -> None:
     """Float32 results depend on shapes and places: they must be the same however many rows a unit has."""
     table = random_table(3)
-    first = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, Idpgan)
-    second = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, Idpgan)
+    first = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, TableIdpgan)
+    second = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, TableIdpgan)
     second.table = with_rows_removed(table, 4)
     (whole,), (part,) = (list(method._per_unit_gradients(np.arange(12))) for method in (first, second))
     assert whole.contributes.all()

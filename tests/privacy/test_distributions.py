@@ -31,7 +31,7 @@ from workers.mechanism.noise import allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import idpgan
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
 from workers.training import TrainingStopped, train
@@ -62,7 +62,7 @@ def test_noise_of_every_group_of_the_real_step(allocation: str) -> None:
         allocation=allocation,
         networks={"noise_dimension": 4, "generator_hidden": [8], "critic_hidden": [80, 75]},
     )
-    method = make_canaries(order, (SampledStepEvent(1e-12, SIGMA, None, steps),), null_table(8), 1, Idpgan)
+    method = make_canaries(order, (SampledStepEvent(1e-12, SIGMA, None, steps),), null_table(8), 1, TableIdpgan)
     method.clip_groups = GROUPS
     sizes = [sum(method.tensors[tensor].numel() for tensor in group) for group in GROUPS.groups]
     with listening() as heard:
@@ -91,7 +91,9 @@ def test_noise_of_every_group_of_the_real_step(allocation: str) -> None:
 
 def test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw() -> None:
     order = order_for(0.25, 3)
-    method = make_canaries(order, (SampledStepEvent(0.25, SIGMA, None, 3),), null_table(8, np.arange(8)), 1, Idpgan)
+    method = make_canaries(
+        order, (SampledStepEvent(0.25, SIGMA, None, 3),), null_table(8, np.arange(8)), 1, TableIdpgan
+    )
     for step in range(3):
         with listening() as heard:
             method.critic_step()
@@ -103,7 +105,7 @@ def test_histogram_and_label_noise() -> None:
     order = order_for(1e-12, 1, condition_on="colour", thresholds={"kind": "adaptive", "bins": 900})
     events = (GaussianEvent("label_counts", 7.0), SampledStepEvent(1e-12, 1.0, 3.0, 1))
     labels, histograms = [], []
-    method: Any = make_canaries(order, events, null_table(8), 1, Idpgan)
+    method: Any = make_canaries(order, events, null_table(8), 1, TableIdpgan)
     for _ in range(20):
         method.plan = Plan(events)
         with listening() as heard:
@@ -120,7 +122,7 @@ def test_histogram_and_label_noise() -> None:
 def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
     order = order_for(1.0, 1, condition_on="colour")
     events = (GaussianEvent("label_counts", 7.0), SampledStepEvent(1.0, 1.0, None, 1))
-    method: Any = make_canaries(order, events, null_table(8, rows_per_unit=5), 1, Idpgan)
+    method: Any = make_canaries(order, events, null_table(8, rows_per_unit=5), 1, TableIdpgan)
     noise = []
     with listening() as heard:
         for _ in range(1_500):
@@ -181,7 +183,7 @@ def drawn_by_steps(steps: int, units: int, q: float, monkeypatch: pytest.MonkeyP
     seen = np.zeros((steps, units), dtype=bool)
     position = iter(range(steps))
 
-    class Watched(Idpgan):
+    class Watched(TableIdpgan):
         def _per_unit_gradients(self, drawn: np.ndarray) -> Any:
             seen[next(position), drawn] = True
             return iter(())
@@ -308,7 +310,7 @@ def test_the_generator_batch_is_public() -> None:
     for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 500), (10**6, 0.9, 4_096)):
         table = null_table(8)
         table = type(table)(table.codes, units, None, 1)
-        method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, Idpgan)
+        method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, TableIdpgan)
         assert method.generator_batch == wanted
 
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from service.client import ApiError
-from tests.tiny_images import image_schema, make_images, pictures
+from tests.tiny_images import image_schema, make_images, npz, pictures
 
 SHAPE = (6, 5, 3)
 START_SECONDS = 180.0
@@ -26,11 +26,18 @@ def test_images_in_and_images_out(client, tmp_path):
     release = client.create_release(dataset["id"], {"method": "mixture", "epsilon": 3.0, "cells": 2})
     ended = client.wait(release["id"], timeout=START_SECONDS)
     assert ended["state"] == "published", ended["failure"]
-    assert ended["progress"]["step"] == ended["progress"]["steps"] == 3
+    assert ended["progress"]["step"] == ended["progress"]["steps"] == 6
 
     certificate = client.certificate(release["id"])
     assert (certificate["method"], certificate["unit"], certificate["units"]) == ("mixture", "one image", 200)
-    assert [event["purpose"] for event in certificate["events"]] == ["class_means", "class_moments", "cell_moments"]
+    assert [event["purpose"] for event in certificate["events"]] == [
+        "class_means",
+        "tones",
+        "shared_moments",
+        "cell_means",
+        "cell_means",
+        "cell_moments",
+    ]
     assert client.budget(dataset["id"])["accounts"]["simple"]["posted"] == 750_000_000
 
     def sample(rows, **options):
@@ -55,6 +62,44 @@ def test_images_in_and_images_out(client, tmp_path):
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(folder)
     command = [sys.executable, "-I", "sample.py", "--rows", "300", "--seed", "4", "-o", "mine.npz"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    with np.load(folder / "mine.npz") as arrays:
+        assert np.array_equal(arrays["images"], images)
+        assert np.array_equal(arrays["labels"], drawn)
+
+
+def test_a_trained_generator_of_images(client, tmp_path):
+    path = tmp_path / "digits.npz"
+    pixels, labels = make_images(300, (8, 7, 1), 3)
+    path.write_bytes(npz(pixels, labels))
+    dataset = client.create_dataset(path, image_schema((8, 7, 1), 3), epsilon=4.0)
+    order = {
+        "method": "idpgan",
+        "epsilon": 2.0,
+        "steps": 12,
+        "sampling_probability": 0.1,
+        "image_networks": {"noise_dimension": 4, "generator_channels": [8], "critic_channels": [4]},
+    }
+    release = client.create_release(dataset["id"], order)
+    ended = client.wait(release["id"], timeout=START_SECONDS)
+    assert ended["state"] == "published", ended["failure"]
+    assert ended["progress"]["step"] == ended["progress"]["steps"] == 12
+    certificate = client.certificate(release["id"])
+    assert [event["kind"] for event in certificate["events"]] == ["gaussian", "sampled_step"]
+    assert certificate["events"][0]["purpose"] == "label_counts"
+    assert certificate["unit"] == "one image"
+
+    with client.sample(release["id"], 200, seed=4) as chunks, np.load(io.BytesIO(b"".join(chunks))) as arrays:
+        images, drawn = arrays["images"], arrays["labels"]
+    assert images.shape == (200, 8, 7, 1)
+    assert set(drawn.tolist()) == {0, 1, 2}
+    with client.sample(release["id"], 12, format="png") as chunks:
+        assert Image.open(io.BytesIO(b"".join(chunks))).size == (4 * 9 - 2, 3 * 10 - 2)
+    bundle, folder = tmp_path / "generator.zip", tmp_path / "alone"
+    client.save_generator(release["id"], bundle)
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(folder)
+    command = [sys.executable, "-I", "sample.py", "--rows", "200", "--seed", "4", "-o", "mine.npz"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     with np.load(folder / "mine.npz") as arrays:
         assert np.array_equal(arrays["images"], images)

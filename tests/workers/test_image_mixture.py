@@ -13,7 +13,7 @@ import torch
 
 from service.datasets.image_schema import ImageSchema
 from service.errors import InvalidOrder
-from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS, GaussianEvent
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES, GaussianEvent
 from service.privacy.orders import MixtureOrder
 from service.releases.row_streams import sampler_from_bundle
 from workers.bundle import UnusableGeneratorError
@@ -22,6 +22,8 @@ from workers.encoding.images import EncodedImages, encode_images
 from workers.image_bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.image_mixture import ImageMixture
+from workers.methods.tones import TONE_BINS, tone_curve
+from workers.networks.gaussian_mixture import GaussianMixture
 from workers.plan import Plan, StepNotOnPlan
 
 SHAPE = (8, 6, 1)
@@ -54,7 +56,8 @@ def order_of(**knobs):
 
 
 def plan_of(order, noise=0.5):
-    purposes = [CLASS_MEANS, CLASS_MOMENTS, *([CELL_MOMENTS] if order.cells > 1 else [])]
+    rounds = order.sorting_rounds if order.cells > 1 else 0
+    purposes = [CLASS_MEANS, TONES, SHARED_MOMENTS, *[CELL_MEANS] * rounds, CELL_MOMENTS]
     return Plan(tuple(GaussianEvent(purpose, noise) for purpose in purposes))
 
 
@@ -84,7 +87,7 @@ def test_drawn_images_have_the_means_and_spread_of_the_real_ones(cells):
     assert np.allclose(np.bincount(labels) / len(labels), 1 / 3, atol=0.05)
     for label in range(3):
         theirs, ours = real.pixels[real.labels == label] / 255.0, images[labels == label]
-        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.03
+        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.04
         stripe = slice(2 * 6, 4 * 6)
         assert ours[:, stripe].mean(1).std() == pytest.approx(theirs[:, stripe].mean(1).std(), rel=0.2)
 
@@ -100,7 +103,7 @@ def test_the_events_are_the_plan_and_nothing_more():
     events = plan_of(order)
     method = ImageMixture(order, events, make_faces(300), SecureRandom.from_test_seed(0))
     method.measure()
-    assert events.position == 3
+    assert events.position == 6
     with pytest.raises(StepNotOnPlan):
         method.measure()
     short = Plan((GaussianEvent(CLASS_MEANS, 1.0),))
@@ -126,7 +129,7 @@ def test_noise_is_as_wide_as_charged():
         method.measure()
         radius = method._whole(method.centred_norm)
         for name, value, sensitivity, share in zip(
-            spreads, seen[CLASS_MOMENTS], (1, radius, radius**2), (0.3, 0.1, 0.6), strict=True
+            spreads, seen[CELL_MOMENTS], (1, radius, radius**2), (0.3, 0.1, 0.6), strict=True
         ):
             spreads[name].append(value.ravel() / (7.0 * sensitivity / math.sqrt(share)))
     for name, values in spreads.items():
@@ -142,7 +145,7 @@ def test_a_checkpoint_is_the_whole_measurement():
     saved = Checkpoint.from_bytes(first.checkpoint().to_bytes())
     again = ImageMixture(order, plan_of(order), images, SecureRandom())
     again.restore(saved)
-    assert again.plan.position == 3
+    assert again.plan.position == 6
     assert not again.is_private, "what was measured with test noise stays unpublishable"
     for ours, theirs in zip(first.build().state_dict().values(), again.build().state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
@@ -170,7 +173,8 @@ def test_colour_and_more_pixels_than_coefficients():
     generator = measured(images, coefficients=75, rank=5).build()
     assert generator(torch.zeros(2, generator.noise_dimension), torch.tensor([1])).shape == (2, 20, 20, 3)
     assert generator.noise_dimension <= 5
-    assert generator.basis.shape == (75, 1_200)
+    assert generator.basis.shape[1] == 1_200
+    assert generator.basis.shape[0] <= 5 + 2
 
 
 # -- the bundle -------------------------------------------------------------------------------------------------------
@@ -183,6 +187,7 @@ def bundle_of(method, schema=SCHEMA):
         schema,
         noise_dimension=generator.noise_dimension,
         component_labels=method.component_labels,
+        one_a_run=True,
         component_frequencies=method.component_frequencies,
         certificate={"unit": "one image", "epsilon": 1.0, "delta": 1e-6},
         order={"method": "mixture", "epsilon": 1.0},
@@ -197,7 +202,7 @@ def test_the_bundle_draws_what_the_generator_does():
     images, drawn_labels = draw(method)
     for label in range(3):
         theirs, ours = pixels[labels == label].reshape(-1, 48) / 255, images[drawn_labels == label]
-        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.03
+        assert np.abs(theirs.mean(0) - ours.mean(0)).max() < 0.04
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
         assert set(archive.namelist()) == {
             "generator.onnx",
@@ -216,7 +221,7 @@ def test_the_bundle_draws_what_the_generator_does():
 
 def test_numbers_that_are_not_finite_are_no_generator():
     method = measured()
-    method.measured.means[1, 2] = math.nan
+    method.measured.means[1, 1] = math.nan
     with pytest.raises(UnusableGeneratorError):
         bundle_of(method)
 
@@ -231,3 +236,26 @@ def test_the_canonical_file_is_read_back():
     assert np.array_equal(images.pixels, pixels)
     assert np.array_equal(images.labels, labels)
     assert (images.shape, images.classes) == (SHAPE, 3)
+
+
+# -- tones ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_curve_gives_drawn_numbers_the_brightness_of_real_ones():
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(0.4, 0.2, 50_000)
+    counts = np.zeros(TONE_BINS)
+    counts[[0, -1]] = 800, 200  # black and white only
+    places, values = tone_curve(drawn, counts)
+    toned = np.interp(drawn, places, values)
+    assert (toned < 0.1).mean() == pytest.approx(0.8, abs=0.1)
+    assert list(values) == sorted(values)
+    assert (values[0], values[-1]) == (0.0, 1.0)
+    plain = GaussianMixture(torch.zeros(1, 1), torch.eye(1)[None], torch.ones(1, 48), SHAPE, (places, values))
+    noise = torch.linspace(-0.6, 1.6, 200)[:, None]
+    expected = np.interp(noise.double().numpy()[:, 0], places, values)
+    assert np.allclose(plain(noise, torch.tensor([0]))[:, 0, 0, 0].numpy(), expected, atol=1e-5)
+
+
+def test_without_a_single_count_nothing_is_toned():
+    assert tone_curve(np.linspace(0, 1, 50), np.full(TONE_BINS, -3.0)) == ((0.0, 1.0), (0.0, 1.0))

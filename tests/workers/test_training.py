@@ -188,6 +188,10 @@ def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:
         "position",
         "step",
         "thresholds",
+        "generator_steps",
+        "last_generator_step",
+        "critic_steps",
+        "average_accuracy",
         "condition_frequencies",
         "is_private",
     }

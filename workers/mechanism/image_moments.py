@@ -88,21 +88,21 @@ def clip(vectors: Whole, radius: int) -> Whole:
     return np.where(too_long, 0.0, shortened)
 
 
-def first_moments(records: Coefficients, cells: NDArray[np.int64], *, count: int, radius: int) -> PrivateSum:
-    """Of every cell, how many records it has and the sum of their clipped coefficients.
+def first_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+    """Of every cell, how many records it has and the sum of d, with d = clip(x - centre of the cell).
 
     Adjacency:   zero-out one unit.
     Sensitivity: L2 1 for the counts and `radius` for the sums, of one record, which is in at most one cell.
-    Shapes:      cells (n,) in [0, count) or NOBODY; returns (count,) and (count, d), whole numbers.
+    Shapes:      cells (n,) in [0, K) or NOBODY; centres (K, d) public whole numbers; returns (K,) and (K, d).
     Source:      docs/privacy.md, images.
     Edge cases:  an empty cell has zeros; a record of NOBODY adds nothing.
     """
-    sums = np.zeros((count, records.basis.shape[1]))
+    sums = np.zeros(centres.shape)
     for rows, vectors in records.blocks():
-        of, kept = cells[rows], clip(vectors, radius)
+        of = cells[rows]
         for cell in np.unique(of[of >= 0]):
-            sums[cell] += kept[of == cell].sum(axis=0)
-    values = (torch.from_numpy(_count(cells, count)), torch.from_numpy(sums))
+            sums[cell] += clip(vectors[of == cell] - centres[cell], radius).sum(axis=0)
+    values = (torch.from_numpy(_count(cells, len(centres))), torch.from_numpy(sums))
     return PrivateSum(values, ((0,), (1,)), (1.0, float(radius)))
 
 
@@ -126,6 +126,41 @@ def second_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: 
             products[cell] += kept.T @ kept
     values = (torch.from_numpy(_count(cells, count)), torch.from_numpy(sums), torch.from_numpy(products))
     return PrivateSum(values, ((0,), (1,), (2,)), (1.0, float(radius), float(radius) ** 2))
+
+
+def shared_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+    """The sum of d·dᵀ over all records, with d = clip(x - centre of the record's cell): one for all cells.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 radius², as for `second_moments`.
+    Shapes:      cells (n,) in [0, K) or NOBODY; centres (K, d) public whole numbers; returns (d, d).
+    Source:      docs/privacy.md, images; Dwork, Talwar, Thakurta, Zhang 2014.
+    Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
+    """
+    products = np.zeros((centres.shape[1], centres.shape[1]))
+    for rows, vectors in records.blocks():
+        there = cells[rows] >= 0
+        kept = clip(vectors[there] - centres[cells[rows][there]], radius)
+        products += kept.T @ kept
+    return PrivateSum((torch.from_numpy(products),), ((0,),), (float(radius) ** 2,))
+
+
+def tone_counts(pixels: NDArray[np.uint8], cells: NDArray[np.int64], *, bins: int) -> PrivateSum:
+    """How many numbers of all images lie in each of `bins` equal parts of 0..255.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 D: a record adds whole counts that are D together, at most all of them to one bin.
+    Shapes:      pixels (n, D) uint8; cells (n,), NOBODY for null records; returns (bins,).
+    Source:      docs/privacy.md, images.
+    Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
+    """
+    bin_of = np.arange(256) * bins // 256
+    counts = np.zeros(bins)
+    for start in range(0, len(pixels), _BLOCK_RECORDS):
+        rows = slice(start, start + _BLOCK_RECORDS)
+        by_value = np.bincount(pixels[rows][cells[rows] >= 0].ravel(), minlength=256)
+        counts += np.bincount(bin_of, weights=by_value, minlength=bins)
+    return PrivateSum((torch.from_numpy(counts),), ((0,),), (float(pixels.shape[1]),))
 
 
 def nearest_cells(

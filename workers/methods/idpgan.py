@@ -5,82 +5,86 @@ private rows is preceded by taking its event from the plan:
   label frequencies   GaussianEvent("label_counts")              once, where the order conditions
   critic step         SampledStepEvent                           gradient sum and histogram of norms on one Poisson draw
 Everything else (generator step, averages, thresholds, clusters) is post-processing of what those released.
+What a record is, and which networks see it, is the business of `TableIdpgan` and `ImageIdpgan`.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from service.errors import InvalidOrder
-from service.privacy.orders import AdaptiveThresholds, DbscanClusters, IdpganOrder
+from service.privacy.orders import AdaptiveCriticSteps, AdaptiveThresholds, DbscanClusters, IdpganOrder
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
-from workers.encoding.table import ABSENT
-from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
-from workers.mechanism.label_counts import frequencies_from, label_counts
+from workers.mechanism.label_counts import frequencies_from
 from workers.mechanism.noise import release
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
 from workers.methods.engines import choose_engine
-from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
 if TYPE_CHECKING:
-    from workers.encoding.table import EncodedTable, TableDomain
     from workers.mechanism.secure_random import SecureRandom
 
 LABEL_COUNTS = "label_counts"
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is the expected draw, which is public."""
 
+SMALLEST_SQUARED_SLOPE = 1e-12
+"""Keeps the gradient of ‖∇D‖ finite where ∇D is zero."""
 
-class Idpgan:
+CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
+
+
+class Idpgan(ABC):
     """The state of one run and its three moves: buy label frequencies, critic step, generator step."""
 
     def __init__(
         self,
         order: IdpganOrder,
         plan: Plan,
-        table: EncodedTable,
-        domain: TableDomain,
         randomness: SecureRandom,
         device: torch.device,
+        *,
+        units: int,
+        rows_per_unit: int,
+        networks: tuple[nn.Module, nn.Module],
     ) -> None:
+        """Networks: generator and critic."""
         if order.sampling_probability is None:
             raise InvalidOrder("sampling_probability must be resolved before training", where="sampling_probability")
-        self.order, self.plan, self.table, self.domain = order, plan, table, domain
+        self.order, self.plan, self.units = order, plan, units
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
-        self.expected_units = order.sampling_probability * table.units
+        self.expected_units = order.sampling_probability * units
         self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
-        self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
+        # Separate loss: a penalty at generated records touches no row either, and is added with D(G(z)).
+        self.penalty_of_fakes = 0.0
+        if order.gradient_penalty_at == "generated" and not self.loss.paired:
+            self.loss, self.penalty_of_fakes = CriticLoss(paired=False, gradient_penalty=0.0), order.gradient_penalty
+
         self.condition_frequencies: tuple[float, ...] | None = None
-        sizes = order.networks
-        self.generator = TableGenerator(
-            domain.widths,
-            noise_dimension=sizes.noise_dimension,
-            hidden=sizes.generator_hidden,
-            condition_index=self.condition_index,
-        ).to(device)
+        self.generator, self.critic = (network.to(device) for network in networks)
         self.averaged_generator = copy.deepcopy(self.generator).eval().requires_grad_(requires_grad=False)
-        self.critic = TableCritic(domain.total_width, sizes.critic_hidden).to(device)
         self.tensors = list(self.critic.parameters())  # W_1, b_1, …, b_{L-1}, W_L
-        self.gradients = choose_engine(self.critic, rows_per_unit=table.max_rows_per_unit, workspace=Workspace())
+        self.gradients = choose_engine(self.critic, rows_per_unit=rows_per_unit, workspace=Workspace())
         self.engine = self.gradients.name
-        self.bounds = self.gradients.bounds(units=table.units, expected_units=self.expected_units)
+        self.bounds = self.gradients.bounds(units=units, expected_units=self.expected_units)
         betas = (order.optimizer.beta1, order.optimizer.beta2)
         self.critic_adam = torch.optim.Adam(
             self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas, fused=True
@@ -88,6 +92,9 @@ class Idpgan:
         self.generator_adam = torch.optim.Adam(
             self.generator.parameters(), lr=order.optimizer.generator_learning_rate, betas=betas, fused=True
         )
+        self.generator_steps, self.last_generator_step = 0, 0
+        self.critic_steps = CRITIC_STEPS_CLIMB[0]
+        self.average_accuracy = 1.0
 
         rule = order.thresholds
         self.adaptive = rule if isinstance(rule, AdaptiveThresholds) else None
@@ -102,16 +109,10 @@ class Idpgan:
 
     def buy_label_frequencies(self) -> None:
         """Noised label counts -> the frequencies that fakes are drawn with. A label is part of its record."""
-        if self.condition_index is None:
+        if self.order.condition_on is None:
             return
         noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)
-        counts = label_counts(
-            self.table.codes[:, self.condition_index],
-            categories=self.domain.widths[self.condition_index],
-            unit_starts=self.table.unit_starts,
-            max_rows_per_unit=self.table.max_rows_per_unit,
-        )
-        (noised,) = release(counts, noise_multiplier=noise_multiplier, randomness=self.randomness)
+        (noised,) = release(self._label_counts(), noise_multiplier=noise_multiplier, randomness=self.randomness)
         self.condition_frequencies = frequencies_from(noised)
 
     def critic_step(self) -> None:
@@ -121,7 +122,7 @@ class Idpgan:
         noise = self.plan.take_sampled_step(sampling_probability=self.sampling_probability, histogram=histogram_is_due)
         # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
         drawn = poisson_sample(
-            units=self.table.units, sampling_probability=self.sampling_probability, randomness=self.randomness
+            units=self.units, sampling_probability=self.sampling_probability, randomness=self.randomness
         )[: self.bounds.most_units]
         clipped = clip_and_sum(
             self._per_unit_gradients(drawn),
@@ -157,17 +158,34 @@ class Idpgan:
     def generator_step(self) -> None:
         """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""
         records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
-        loss = -self.critic(records).mean()
-        gradients = torch.autograd.grad(loss, list(self.generator.parameters()))
+        scores = self.critic(records)
+        gradients = torch.autograd.grad(-scores.mean(), list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
             # A critic that overflowed must not end the run: whether it did would be told by the error.
             parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
         self.generator_adam.step()
-        taken = self.plan.steps_done // self.order.critic_steps_per_generator_step
+        self.generator_steps, self.last_generator_step = self.generator_steps + 1, self.plan.steps_done
+        taken = self.generator_steps
         # A short run must not end as an average of its initial weights: the decay grows with the steps taken.
         weight = 1.0 - min(self.order.optimizer.moving_average_decay, (1.0 + taken) / (10.0 + taken))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.averaged_generator.parameters()), list(self.generator.parameters()), weight)
+            if self.order.adaptive_critic_steps is not None:
+                self._climb(self.order.adaptive_critic_steps, float((scores < 0.0).double().mean()))
+
+    def generator_is_due(self) -> bool:
+        """Whether as many critic steps have been taken since the last generator step as the order says."""
+        steps = self.order.critic_steps_per_generator_step
+        if self.order.adaptive_critic_steps is not None:
+            steps = self.critic_steps
+        return self.plan.steps_done - self.last_generator_step >= steps
+
+    def _climb(self, rule: AdaptiveCriticSteps, accuracy: float) -> None:
+        """More critic steps per generator step once the critic no longer sees through generated records."""
+        self.average_accuracy += (1.0 - rule.average_decay) * (accuracy - self.average_accuracy)
+        if self.average_accuracy < rule.threshold and self.critic_steps < CRITIC_STEPS_CLIMB[-1]:
+            self.critic_steps = CRITIC_STEPS_CLIMB[CRITIC_STEPS_CLIMB.index(self.critic_steps) + 1]
+            self.average_accuracy = 1.0
 
     def _per_unit_gradients(self, drawn: np.ndarray) -> Iterator[PerUnitGradients]:
         """The draw in blocks of whole units, each as per-unit gradients of the critic's loss."""
@@ -178,45 +196,28 @@ class Idpgan:
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
         """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
-        codes = torch.from_numpy(self._codes_of(units).astype(np.int64)).to(self.device)  # (R, columns)
-        real, present = one_hot_records(codes, self.domain.widths)
-        conditions = None
-        if self.condition_index is not None:
-            conditions = torch.where(present, codes[:, self.condition_index], 0)
+        real, present, conditions = self._rows(units)
+        mix = self.randomness.uniforms(len(real), 1, dtype=torch.float32).to(self.device)
         return CriticBatch(
             real=real,
-            fake=self._fakes(self.generator, conditions, len(codes)),
-            mix=self.randomness.uniforms(len(codes), 1, dtype=torch.float32).to(self.device),
+            fake=self._fakes(self.generator, conditions, len(real)),
+            mix=mix if self.order.gradient_penalty_at == "interpolates" else torch.zeros_like(mix),
             present=present,
-            unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.table.max_rows_per_unit),
+            unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.bounds.rows_per_unit),
             units=len(units),
         )
 
-    def _codes_of(self, units: np.ndarray) -> np.ndarray:
-        """Codes of these units' rows, max_rows_per_unit places each; empty places hold null records.
+    @abstractmethod
+    def _label_counts(self) -> PrivateSum:
+        """How many records every value of the condition has. Private."""
 
-        However many rows a unit has, those of the others keep their places and every product its shape: float32
-        results, which depend on both, are then the same to the last bit on a neighbouring table.
-        """
-        starts, places = self.table.unit_starts, self.table.max_rows_per_unit
-        if starts is None:
-            alone: np.ndarray = self.table.codes[units]
-            return alone
-        rows = starts[units][:, None] + np.arange(places)  # (U, places)
-        there = rows < starts[units + 1][:, None]
-        codes = np.full((*rows.shape, self.table.codes.shape[1]), ABSENT, dtype=np.uint16)
-        codes[there] = self.table.codes[rows[there]]
-        return codes.reshape(-1, len(self.domain.widths))
+    @abstractmethod
+    def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Records (R, W) of these units, which of them are present (R,), and their conditions (R,). Private."""
 
-    def _fakes(self, generator: TableGenerator, conditions: Tensor | None, rows: int | None = None) -> Tensor:
-        """G(z) as records (rows, total_width)."""
-        count = len(conditions) if conditions is not None else rows or self.generator_batch
-        noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
-        uniforms = self.randomness.uniforms(count, self.domain.total_width, dtype=torch.float32)
-        logits = generator(noise.to(self.device), conditions)
-        return sample_records(
-            logits, self.domain.widths, uniforms.to(self.device), self.order.networks.softmax_temperature
-        )
+    @abstractmethod
+    def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
+        """G(z) as records: one per condition, or `rows`, or a generator batch."""
 
     def _drawn_conditions(self, count: int) -> Tensor | None:
         """Labels from the bought frequencies, never from rows."""
@@ -227,10 +228,16 @@ class Idpgan:
         return drawn.clamp(max=len(cumulative) - 1).to(self.device)
 
     def _gradient_of_fakes(self) -> tuple[Tensor, ...]:
-        """Gradient of the mean of D(G(z)) over public noise and bought frequencies."""
+        """Gradient of the mean of D(G(z)), and of a penalty there, over public noise and bought frequencies."""
         with torch.no_grad():
             records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
-        return torch.autograd.grad(self.critic(records).mean(), self.tensors)
+        penalty: Tensor | float = 0.0
+        if self.penalty_of_fakes:
+            records.requires_grad_()
+            (slope,) = torch.autograd.grad(self.critic(records).sum(), records, create_graph=True)
+            lengths = (slope.square().sum(dim=1) + SMALLEST_SQUARED_SLOPE).sqrt()
+            penalty = self.penalty_of_fakes * (lengths - 1.0).square().mean()
+        return torch.autograd.grad(self.critic(records).mean() + penalty, self.tensors)
 
     def _adapt(self, rule: AdaptiveThresholds, noised_histogram: Tensor) -> None:
         """ACTS: average the noised histograms, read off thresholds; WC: regroup. Post-processing, for later steps."""
@@ -270,6 +277,10 @@ class Idpgan:
             "step": self.plan.steps_done,
             "thresholds": self.thresholds,
             "condition_frequencies": self.condition_frequencies,
+            "generator_steps": self.generator_steps,
+            "last_generator_step": self.last_generator_step,
+            "critic_steps": self.critic_steps,
+            "average_accuracy": self.average_accuracy,
             "is_private": self.is_private,
         }
         return Checkpoint(tensors, values)
@@ -293,5 +304,7 @@ class Idpgan:
         self.average_histogram = tensors.get("average_histogram")
         self.thresholds = tuple(values["thresholds"])
         self.clip_groups = self._cluster(self.thresholds)
+        self.generator_steps, self.last_generator_step = values["generator_steps"], values["last_generator_step"]
+        self.critic_steps, self.average_accuracy = values["critic_steps"], values["average_accuracy"]
         frequencies = values["condition_frequencies"]
         self.condition_frequencies = None if frequencies is None else tuple(frequencies)

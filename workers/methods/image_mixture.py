@@ -3,10 +3,16 @@
 Private records are read by `measure` only, which takes its events from the plan; the rest is post-processing.
 
 1. Counts and sums of records clipped to a norm give every class a mean.
-2. Counts, sums and sums of d·dᵀ, with d the record less that mean, clipped: centring first is what makes the clipping
-   harmless. The covariance's eigenvalues below the edge of the noise's own are dropped, the others shrunk.
-3. Where ε and n are large enough, those were a coarse round: k-means on images *drawn from it* parts every class into
-   cells, and the same moments are measured anew for each.
+2. How bright pixels are, all classes together.
+3. One sum of d·dᵀ over all records, with d the record less its class's mean, clipped: centring first is what makes the
+   clipping harmless. Its eigenvectors above the noise's own are the directions in which images vary; all that follows
+   is measured in them, where the noise has far fewer dimensions.
+4. Where ε and n are large enough, every class is parted into cells: k-means on images *drawn from what is known so far*,
+   then a few rounds of Lloyd's on counts and sums.
+5. Counts, sums and sums of d·dᵀ of every cell. What they say beyond the noise about a class's covariance moves it away
+   from that of all classes, and what they say about a cell's moves that away from its class's.
+6. Numbers of drawn images are mapped to those that real ones have, by a curve from step 2: Gaussians blur, which leaves
+   grey where there was black and white.
 """
 
 from __future__ import annotations
@@ -20,18 +26,35 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from service.errors import InvalidOrder
-from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES
 from service.privacy.orders import MixtureOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.mechanism import PrivateSum
-from workers.mechanism.image_moments import Coefficients, first_moments, nearest_cells, scale_for, second_moments
+from workers.mechanism.image_moments import (
+    Coefficients,
+    first_moments,
+    nearest_cells,
+    scale_for,
+    second_moments,
+    shared_moments,
+    tone_counts,
+)
 from workers.mechanism.noise import release_counts
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture
 from workers.plan import Plan
 
-_DRAWN_PER_CELL = 500
+_DRAWN_PER_CELL = 200
+_DRAWN_FOR_TONES = 2_000
+_LEAST_MEAN_LENGTH = 1.0
+"""Directions in which class means differ by less, in all, are left out."""
+SHRUNK_NOISE = 0.5
+"""What a covariance says beyond a wider one is shrunk as if the noise were this part of what it is.
+
+Chosen on held-out training images of MNIST (docs/results.md).
+"""
 _SMALLEST_COUNT = 30.0
 """A cell that was measured to be nearly empty is treated as holding this many records."""
 
@@ -61,9 +84,9 @@ class ImageMixture:
     """The state of one run and its two moves: measure, build."""
 
     def __init__(self, order: MixtureOrder, plan: Plan, images: EncodedImages, randomness: SecureRandom) -> None:
-        self.order, self.plan, self.images, self.randomness = order, plan, images, randomness
         if order.cells is None:
             raise InvalidOrder("cells must be resolved before anything is measured")
+        self.order, self.plan, self.images, self.randomness = order, plan, images, randomness
         self.cells = order.cells
         self.is_private = randomness.is_private
         self.classes = max(1, images.classes)
@@ -73,26 +96,48 @@ class ImageMixture:
         self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
         self.scale = scale_for(len(images.pixels), max(self.record_norm, self.centred_norm))
         self.measured: Gaussians | None = None
+        self.tones = np.zeros(0)
 
     # -- private
 
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
-        records = Coefficients(self.images.pixels, self.basis, self.scale)
-        labels = self.images.labels
+        pixels, labels = self.images.pixels, self.images.labels
+        records = Coefficients(pixels, self.basis, self.scale)
+        none = np.zeros((self.classes, self.basis.shape[1]))
         counts, sums = self._release(
             CLASS_MEANS,
-            first_moments(records, labels, count=self.classes, radius=self._whole(self.record_norm)),
+            first_moments(records, labels, centres=none, radius=self._whole(self.record_norm)),
             (self.order.count_share, 1.0 - self.order.count_share),
         )
-        centres = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        coarse = self._gaussians(CLASS_MOMENTS, records, labels, np.arange(self.classes), centres, self.centred_norm)
-        if self.cells == 1:
-            self.measured = coarse
-            return
-        cells = self._part(coarse)
+        means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
+        (self.tones,) = self._release(TONES, tone_counts(pixels, labels, bins=TONE_BINS), (1.0,))
+        radius = self._whole(self.centred_norm)
+        (products,) = self._release(
+            SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
+        )
+        spread, directions = self._directions(products, means)
+
+        self.basis = self.basis @ directions  # (pixels, k): orthonormal like the first
+        records, means = Coefficients(pixels, self.basis, self.scale), means @ directions
+        cells = self._part(means, spread)
+        if self.cells > 1:
+            for _ in range(self.order.sorting_rounds):
+                places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
+                moved = first_moments(records, places, centres=cells.centres, radius=self._whole(cells.radius))
+                counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
+                shifts = self._shifts(counts, sums)
+                cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
         places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-        self.measured = self._gaussians(CELL_MOMENTS, records, places, cells.labels, cells.centres, cells.radius)
+        moments = second_moments(records, places, centres=cells.centres, radius=self._whole(cells.radius))
+        rest = 1.0 - self.order.count_share - self.order.mean_share
+        counts, sums, products = self._release(
+            CELL_MOMENTS, moments, (self.order.count_share, self.order.mean_share, rest)
+        )
+        shifts = self._shifts(counts, sums, place=1)
+        factors = self._factors(counts, shifts, products, cells.labels)
+        means = (cells.centres + shifts) / self.scale
+        self.measured = Gaussians(cells.labels, np.maximum(counts, 0.0), means, factors / self.scale)
 
     def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[Floats, ...]:
         """The sums with noise; `shares` of the precision 1/σ² for each of them, 1 together."""
@@ -107,66 +152,94 @@ class ImageMixture:
         self._last_noise = noise_stds
         return tuple(value.double().numpy() for value in noised)
 
-    def _gaussians(
-        self,
-        purpose: str,
-        records: Coefficients,
-        cells: NDArray[np.int64],
-        labels: NDArray[np.int64],
-        centres: Floats,
-        norm: float,
-    ) -> Gaussians:
-        """Measure every cell around its centre and turn the noised moments into Gaussians."""
-        private = second_moments(records, cells, centres=centres, radius=self._whole(norm))
-        shares = (self.order.count_share, self.order.mean_share, 1.0 - self.order.count_share - self.order.mean_share)
-        counts, sums, products = self._release(purpose, private, shares)
-        n = np.maximum(counts, _SMALLEST_COUNT)
-        shift = sums / n[:, None]
-        factors = [
-            self._factor(products[k] / n[k], shift[k], noise_std=self._last_noise[2] / n[k]) for k in range(len(n))
-        ]
-        rank = max(1, *(len(factor) for factor in factors))
-        padded = np.stack([np.pad(factor, ((0, rank - len(factor)), (0, 0))) for factor in factors])
-        means = (centres + shift) / self.scale
-        return Gaussians(labels, np.maximum(counts, 0.0), means, padded / self.scale)
-
     # -- post-processing
 
-    def _factor(self, second: Floats, shift: Floats, *, noise_std: float) -> Floats:
-        """(r, d) whose square is the covariance without what the noise alone would show; r at most `rank`.
+    def _directions(self, products: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Variance along each shared direction that stands out of the noise (r,), and an orthonormal (d, k) of these.
 
-        The mean of both triangles has noise_std/√2 off the diagonal; such a matrix has its largest eigenvalue near
-        2·√d times that, and every eigenvalue w of the sum was pushed up from about √(w² - τ²).
+        After those r, the directions in which class means differ otherwise.
         """
-        covariance = (second + second.T) / 2.0 - np.outer(shift, shift)
-        values, vectors = np.linalg.eigh(covariance)
-        edge = 2.0 * math.sqrt(len(shift)) * noise_std / math.sqrt(2.0)
+        n = len(self.images.pixels)
+        values, vectors = np.linalg.eigh((products + products.T) / 2.0 / n)
+        edge = _noise_edge(len(products), self._last_noise[0] / n)
         kept = np.flatnonzero(values > edge)[::-1][: self.order.rank]
-        shrunk = np.sqrt(np.square(values[kept]) - edge**2)
-        factor: Floats = np.sqrt(shrunk)[:, None] * vectors[:, kept].T
-        return factor
+        found = vectors[:, kept]
+        rest = means - means.mean(axis=0)
+        rest = rest - rest @ found @ found.T
+        _, lengths, across = np.linalg.svd(rest, full_matrices=False)
+        known = lengths > _LEAST_MEAN_LENGTH * self.scale
+        directions = np.concatenate((found, across[known].T), axis=1)
+        if directions.shape[1] == 0:
+            directions = np.eye(len(products), 1)
+        spread = np.zeros(directions.shape[1])
+        spread[: len(kept)] = np.sqrt(np.square(values[kept]) - edge**2)
+        return spread, directions
 
-    def _part(self, coarse: Gaussians) -> Cells:
-        """k-means on images drawn from the coarse Gaussians, clamped as they will be; reads no record."""
+    def _part(self, means: Floats, spread: Floats) -> Cells:
+        """k-means of every class on images drawn from its mean and the common spread; reads no record."""
+        labels = np.arange(self.classes)
+        if self.cells == 1:
+            return Cells(labels, np.rint(means), self.centred_norm)
         rng = np.random.Generator(np.random.PCG64(self._seed()))
         centres, distances = [], []
-        for mean, factor in zip(coarse.means, coarse.factors, strict=True):
-            drawn = mean + rng.standard_normal((_DRAWN_PER_CELL * self.cells, len(factor))) @ factor
+        for mean in means / self.scale:
+            drawn = mean + rng.standard_normal((_DRAWN_PER_CELL * self.cells, len(spread))) * (
+                np.sqrt(spread) / self.scale
+            )
             drawn = np.clip(drawn @ self.basis.T, 0.0, 1.0) @ self.basis
-            found = KMeans(self.cells, n_init=2, random_state=0).fit(drawn)
+            found = KMeans(self.cells, n_init=1, max_iter=30, random_state=0).fit(drawn)
             centres.append(found.cluster_centers_)
             distances.append(np.linalg.norm(drawn - found.cluster_centers_[found.labels_], axis=1))
         radius = float(np.quantile(np.concatenate(distances), self.order.cell_quantile))
         return Cells(
-            np.repeat(coarse.labels, self.cells),
-            np.rint(np.concatenate(centres) * self.scale),
-            min(radius, self.centred_norm),
+            np.repeat(labels, self.cells), np.rint(np.concatenate(centres) * self.scale), min(radius, self.centred_norm)
         )
 
+    def _shifts(self, counts: Floats, sums: Floats, place: int = -1) -> Floats:
+        """Of every cell, its records' mean less its centre, as far as that stands out of the noise (James and Stein)."""
+        n = np.maximum(counts, _SMALLEST_COUNT)[:, None]
+        shifts = sums / n
+        expected = np.square(self._last_noise[place] / n) * shifts.shape[1]
+        squared = np.square(shifts).sum(axis=1, keepdims=True)
+        kept: Floats = shifts * np.clip(1.0 - expected / np.maximum(squared, 1e-12), 0.0, None)
+        return kept
+
+    def _factors(self, counts: Floats, shifts: Floats, products: Floats, labels: NDArray[np.int64]) -> Floats:
+        """(K, r, k): of every cell, a square root of its covariance, padded with zeros."""
+        n = np.maximum(counts, _SMALLEST_COUNT)
+        products = (products + products.transpose(0, 2, 1)) / 2.0
+        products -= n[:, None, None] * shifts[:, :, None] * shifts[:, None, :]
+        noise, width = self._last_noise[2], products.shape[1]
+        whole = products.sum(axis=0) / n.sum()
+        least = _noise_edge(width, noise * math.sqrt(len(n)) / n.sum())
+        roots = []
+        for label in range(self.classes):
+            of = np.flatnonzero(labels == label)
+            total = n[of].sum()
+            covariance = _moved(whole, products[of].sum(axis=0) / total, width, noise * math.sqrt(len(of)) / total)
+            for cell in of:
+                own = (
+                    covariance if len(of) == 1 else _moved(covariance, products[cell] / n[cell], width, noise / n[cell])
+                )
+                values, vectors = np.linalg.eigh(own)
+                kept = values > least
+                roots.append(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+        rank = max(1, *(len(root) for root in roots))
+        return np.stack([np.pad(root, ((0, rank - len(root)), (0, 0))) for root in roots])
+
     def build(self) -> GaussianMixture:
-        """The generator."""
+        """The generator, its tones fitted to numbers that it draws itself."""
         means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
-        return GaussianMixture(means, factors, torch.from_numpy(self.basis.T), self.images.shape).eval()
+        basis = torch.from_numpy(self.basis.T)
+        plain = GaussianMixture(means, factors, basis, self.images.shape).eval()
+        drawn = []
+        random = torch.Generator().manual_seed(0)
+        for component, share in enumerate(self.component_frequencies):
+            count = math.ceil(share * _DRAWN_FOR_TONES)
+            noise = torch.randn(count, plain.noise_dimension, generator=random)
+            drawn.append(plain.numbers(noise, torch.tensor([component])).flatten())
+        tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
+        return GaussianMixture(means, factors, basis, self.images.shape, tones).eval()
 
     @property
     def component_labels(self) -> tuple[int, ...]:
@@ -182,7 +255,14 @@ class ImageMixture:
     def checkpoint(self) -> Checkpoint:
         """All that was measured; nothing of it is private any more."""
         done = self._done
-        arrays = {"labels": done.labels, "counts": done.counts, "means": done.means, "factors": done.factors}
+        arrays = {
+            "labels": done.labels,
+            "counts": done.counts,
+            "means": done.means,
+            "factors": done.factors,
+            "basis": self.basis,
+            "tones": self.tones,
+        }
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         return Checkpoint(
             tensors, {"plan": self.plan.digest(), "position": self.plan.position, "is_private": self.is_private}
@@ -194,7 +274,9 @@ class ImageMixture:
             raise ValueError("this checkpoint is of another order")
         self.plan.resume(checkpoint.values["position"])
         self.is_private = self.is_private and bool(checkpoint.values["is_private"])
-        self.measured = Gaussians(**{name: tensor.numpy() for name, tensor in checkpoint.tensors.items()})
+        arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors.items()}
+        self.basis, self.tones = arrays.pop("basis"), arrays.pop("tones")
+        self.measured = Gaussians(**arrays)
 
     @property
     def _done(self) -> Gaussians:
@@ -207,3 +289,20 @@ class ImageMixture:
 
     def _seed(self) -> int:
         return int(self.randomness.uniforms(1).item() * 2**53)
+
+
+def _noise_edge(width: int, noise_std: float) -> float:
+    """Near the largest eigenvalue of a symmetric matrix of noise, both triangles averaged (Wigner)."""
+    return 2.0 * math.sqrt(width) * noise_std / math.sqrt(2.0)
+
+
+def _moved(wider: Floats, own: Floats, width: int, noise_std: float) -> Floats:
+    """The wider covariance, moved towards a noisier own one along the directions in which they clearly differ.
+
+    An eigenvalue w of the difference was pushed out from about √(w² - edge²).
+    """
+    values, vectors = np.linalg.eigh(own - wider)
+    edge = SHRUNK_NOISE * _noise_edge(width, noise_std)
+    shrunk = np.sign(values) * np.sqrt(np.clip(np.square(values) - edge**2, 0.0, None))
+    moved: Floats = wider + (vectors * shrunk) @ vectors.T
+    return moved

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -27,6 +26,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import Floats, combine, onto_simplex, shrink
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
 from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
 from workers.plan import Plan, StepNotOnPlan
@@ -35,15 +35,6 @@ MOST_LOGITS = 32_000_000
 """Logits of all components together (128 MB as float32); more conditions or cells mean fewer components each."""
 
 ROUNDING_VARIANCE = 1.0 / 12.0
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One noised table; public."""
-
-    columns: Columns
-    counts: NDArray[np.int64]
-    variance: float
 
 
 class Marginals:
@@ -188,8 +179,12 @@ class Marginals:
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
         """A mixture fitted to what was measured."""
         seed = int(self.randomness.uniforms(1).item() * 2**53)
+        twin = shifted(self.measured, seed=seed)
+        spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
+        risk = EstimatedRisk(self.measured, twin, spans, self.device)
         fitted = MixtureFit(
-            self._noised_tables(),
+            self._noised_tables(self.measured),
+            (self._noised_tables(twin), risk) if risk.known else None,
             components=self.components,
             steps=self.order.steps,
             learning_rate=self.order.learning_rate,
@@ -199,17 +194,17 @@ class Marginals:
         fitted.run(on_step)
         return MixtureGenerator(self._with_condition(fitted.logits())).eval()
 
-    def _noised_tables(self) -> NoisedTables:
+    def _noised_tables(self, measured: tuple[Measured, ...]) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
-        layout, free, totals = self.layout, self.layout.free, self._totals(self.measured)
+        layout, free, totals = self.layout, self.layout.free, self._totals(measured)
         widths = [layout.widths[column] for column in free]
         groups = [layout.pair_widths[column] for column in free]
         cells, grouped = _spans(free, widths), _spans(free, groups)
-        fine, margins, in_groups = self._one_way_estimates(totals)
+        fine, margins, in_groups = self._one_way_estimates(measured, totals)
         precision = torch.zeros(sum(widths))
         two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
         two_precision = torch.zeros(sum(groups), sum(groups))
-        for m in self.measured:
+        for m in measured:
             if len(m.columns) == 1:
                 precision[cells[m.columns[0]]] += 1.0 / m.variance
                 continue
@@ -235,12 +230,12 @@ class Marginals:
         )
 
     def _one_way_estimates(
-        self, totals: Floats
+        self, measured: tuple[Measured, ...], totals: Floats
     ) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
         """Per column: one-way counts by cell, the margins of its two-way tables, and its counts by group."""
         margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
         own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
-        for m in self.measured:
+        for m in measured:
             counts = m.counts.astype(np.float64)
             if len(m.columns) == 1:
                 own[m.columns[0]].append((counts, m.variance))

@@ -1,12 +1,14 @@
 """Fits a mixture of product distributions to noised tables. Post-processing: it sees nothing else.
 
 The squared error of every cell, weighted by the inverse of its noise's variance, by full-batch Adam on the logits of all
-components. All two-way tables of a mixture are one product PᵀP of its cell probabilities side by side.
+components. All two-way tables of a mixture are one product PᵀP of its cell probabilities side by side. A fit followed to its end
+repeats the noise, so a twin is fitted beside it that tells when to stop (stopping.py).
 Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al. 2021).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +19,16 @@ from torch import Tensor
 SMALLEST_LOGIT = -6.0
 """Where a noised one-way count is not positive, components start with this logit relative to the whole column."""
 
+LOOK_EVERY = 10
+"""Steps from one estimate of the error to the next."""
+
+PATIENCE = 1.5
+"""A slice ends when it is this many times past its best step, and some looks more."""
+
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
+
+Risk = Callable[[int, Tensor, Tensor], float]
+"""Slice, (V, V) expected counts of the fit and of its twin -> estimated error."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +45,15 @@ class NoisedTables:
 
 
 class MixtureFit:
-    """The state of one fit: logits (slices, components, W)."""
+    """The state of one fit: logits (slices, components, W).
+
+    With a twin, each slice keeps its logits from the step of least estimated error; without one, from the last.
+    """
 
     def __init__(
         self,
         tables: NoisedTables,
+        twin: tuple[NoisedTables, Risk] | None = None,
         *,
         components: int,
         steps: int,
@@ -46,30 +61,59 @@ class MixtureFit:
         randomness: torch.Generator,
         device: torch.device,
     ) -> None:
-        self.steps, self.learning_rate, self.components = steps, learning_rate, components
-        self._slices = [
-            _Slice(tables, place, components=components, randomness=randomness, device=device)
-            for place in range(len(tables.totals))
-        ]
+        self.steps, self.learning_rate = steps, learning_rate
+        spreads = torch.randn(len(tables.totals), components, sum(tables.widths), generator=randomness)
+        self._slices: list[_Slice | _Watched] = []
+        for place, spread in enumerate(spreads):
+            fit = _Slice(tables, place, spread=spread, device=device)
+            if twin is None:
+                self._slices.append(fit)
+            else:
+                self._slices.append(_Watched(fit, _Slice(twin[0], place, spread=spread, device=device), place, twin[1]))
 
     def run(self, on_step: Callable[[int], None]) -> None:
-        """All steps of all slices side by side; `on_step` may raise to stop."""
+        """All steps of all slices side by side; `on_step` may raise to stop. The last one it hears of is the order's last."""
         for step in range(1, self.steps + 1):
             rate = self.learning_rate * (1.0 - (step - 1) / self.steps)
-            for one in self._slices:
-                one.step(step, rate)
-            on_step(step)
+            going = [one.step(step, rate) for one in self._slices]
+            if not any(going):
+                break
+            if step < self.steps:
+                on_step(step)
+        on_step(self.steps)
 
     def logits(self) -> Tensor:
         return torch.stack([one.logits for one in self._slices]).cpu()
 
 
+class _Watched:
+    """A slice beside its twin: the logits of least estimated error."""
+
+    def __init__(self, fit: _Slice, twin: _Slice, place: int, risk: Risk) -> None:
+        self._fit, self._twin, self._place, self._risk = fit, twin, place, risk
+        self._least, self._best_step, self._ended = math.inf, 0, False
+        self.logits = fit.logits.clone()
+
+    def step(self, number: int, rate: float) -> bool:
+        """Whether it goes on."""
+        if self._ended:
+            return False
+        self._fit.step(number, rate)
+        self._twin.step(number, rate)
+        if number % LOOK_EVERY == 0:
+            error = self._risk(self._place, self._fit.expected(), self._twin.expected())
+            if error < self._least:
+                self._least, self._best_step = error, number
+                self.logits.copy_(self._fit.logits)
+            self._ended = number > PATIENCE * self._best_step + 5 * LOOK_EVERY
+        return not self._ended
+
+
 class _Slice:
     """The mixture of one value of the condition."""
 
-    def __init__(
-        self, tables: NoisedTables, place: int, *, components: int, randomness: torch.Generator, device: torch.device
-    ) -> None:
+    def __init__(self, tables: NoisedTables, place: int, *, spread: Tensor, device: torch.device) -> None:
+        components = len(spread)
         widths = tables.widths
         self._column_of_cell = _block_of(widths).to(device)  # (W, columns) 0/1
         grouped = any(len(group) > int(group.max()) + 1 for group in tables.groups)
@@ -81,8 +125,7 @@ class _Slice:
         self._rows_per_component = float(tables.totals[place]) / components
         cells = float((self._two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
         self._scale = 2.0 * self._rows_per_component / max(1.0, cells)
-        self.logits = torch.randn(components, sum(widths), generator=randomness).to(device)
-        self.logits += self._start(tables, place).to(device)
+        self.logits = (spread + self._start(tables, place)).to(device)
         self._mean = torch.zeros_like(self.logits)
         self._square = torch.zeros_like(self.logits)
 
@@ -91,12 +134,23 @@ class _Slice:
         shares = torch.cat([part / part.sum() for part in torch.split(shares, list(tables.widths))])
         return shares.log_().clamp_(min=SMALLEST_LOGIT)
 
-    def step(self, number: int, rate: float) -> None:
-        """One step of Adam on the mean squared error of this slice, in units of its noise."""
-        columns, groups = self._column_of_cell, self._group_of_cell
+    def expected(self) -> Tensor:
+        """(V, V) expected counts of all pairs of cells."""
+        grouped = self._grouped(self._probabilities())
+        return (grouped.T @ grouped).mul_(self._rows_per_component)
+
+    def _probabilities(self) -> Tensor:
         weights = self.logits.exp()  # logits stay far below 88, where float32 would overflow
-        probabilities = weights / ((weights @ columns) @ columns.T)  # (R, W)
-        grouped = probabilities if groups is None else probabilities @ groups  # (R, V)
+        return weights.div_((weights @ self._column_of_cell) @ self._column_of_cell.T)  # (R, W)
+
+    def _grouped(self, probabilities: Tensor) -> Tensor:
+        return probabilities if self._group_of_cell is None else probabilities @ self._group_of_cell  # (R, V)
+
+    def step(self, number: int, rate: float) -> bool:
+        """One step of Adam on the mean squared error of this slice, in units of its noise; never the last of itself."""
+        columns, groups = self._column_of_cell, self._group_of_cell
+        probabilities = self._probabilities()
+        grouped = self._grouped(probabilities)
         residual = torch.addmm(self._two_way, grouped.T, grouped, beta=-1.0, alpha=self._rows_per_component)
         gradient = grouped @ residual.mul_(self._two_way_precision)
         if groups is not None:
@@ -111,6 +165,7 @@ class _Slice:
         root = (self._square / (1.0 - _BETA2**number)).sqrt_().add_(_TINY)
         self.logits.addcdiv_(self._mean, root, value=-rate / (1.0 - _BETA1**number))
         self.logits.clamp_(-60.0, 60.0)
+        return True
 
 
 def _block_of(widths: Sequence[int]) -> Tensor:

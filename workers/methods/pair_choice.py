@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.mechanism.marginals import Columns, Counts, TableLayout
+from workers.methods.denoising import Floats
 
 NOISE_LEFT_BY_THE_FIT = 0.3
 """Part of a table's noise, in L1, that is still there after the fit: one mixture has to agree with all tables.
@@ -23,7 +24,7 @@ Measured on Adult at ε = 0.1 to 10, where 0.15 to 0.6 made no difference beyond
 
 def expected_counts(
     layout: TableLayout,
-    one_way: Mapping[Columns, Counts],
+    one_way: Mapping[Columns, Counts | Floats],
     totals: NDArray[np.float64],
     pairs: Sequence[Columns],
 ) -> dict[Columns, Counts]:

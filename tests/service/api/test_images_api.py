@@ -65,10 +65,10 @@ def test_a_refused_upload_keeps_nothing(api, context, upload, change, status, co
 
 def test_a_method_for_tables_is_refused_before_anything_is_reserved(api, upload):
     dataset = upload(npz(*make_images())).json()["id"]
-    reply = api.order(dataset, {"method": "idpgan", "epsilon": 1})
+    reply = api.order(dataset, {"method": "marginals", "epsilon": 1})
     assert (reply.status_code, reply.json()["code"], reply.json()["where"]) == (422, "invalid_order", "method")
     fields = {"schema": json.dumps(image_schema()), "budget": '{"epsilon": 3}'}
-    order = json.dumps({"method": "idpgan", "epsilon": 1})
+    order = json.dumps({"method": "marginals", "epsilon": 1})
     reply = api.http.post(
         "/v1/publish", data={**fields, "order": order}, files={"file": ("x", npz(*make_images()))}, headers=api.owner
     )
@@ -77,6 +77,33 @@ def test_a_method_for_tables_is_refused_before_anything_is_reserved(api, upload)
     reply = api.order(dataset, {"epsilon": 1, "condition_on": "label"})
     assert (reply.status_code, reply.json()["where"]) == (422, "condition_on")
     assert np.isclose(api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()["remaining_share"], 1)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "where", "says"),
+    [
+        ({"networks": {"critic_hidden": [8]}}, "networks", "image_networks"),
+        ({"image_networks": {"critic_channels": [2, 2, 2]}}, "image_networks.critic_channels", "halved 2 times"),
+        ({"image_networks": {"critic_channels": [0]}}, "image_networks.critic_channels", "greater than or equal to 1"),
+        ({"gradient_penalty_at": "everywhere"}, "gradient_penalty_at", "interpolates"),
+        ({"adaptive_critic_steps": {"threshold": 1.5}}, "adaptive_critic_steps.threshold", "less than 1"),
+        ({"condition_on": "label"}, "condition_on", "by class"),
+    ],
+)
+def test_knobs_that_these_images_do_not_allow_are_refused(api, upload, knobs, where, says):
+    dataset = upload(npz(*make_images())).json()["id"]
+    reply = api.order(dataset, {"method": "idpgan", "epsilon": 1, **knobs})
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_order")
+    assert reply.json()["where"].startswith(where)
+    assert says in reply.json()["detail"]
+
+
+def test_the_rest_of_a_budget_is_priced_for_the_list_that_will_run(api, upload):
+    dataset = upload(npz(*make_images(400))).json()["id"]
+    order = {"method": "idpgan", "share": "rest"}
+    quote = api.http.post(f"/v1/datasets/{dataset}/quotes", json=order, headers=api.reader).json()
+    assert quote["fits"]
+    assert (quote["order"]["condition_on"], quote["order"]["image_networks"]["critic_channels"]) == ("label", [32])
 
 
 def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
@@ -91,3 +118,5 @@ def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
 def test_a_table_has_no_mixture_of_images(api, dataset_id):
     reply = api.order(dataset_id, {"method": "mixture", "epsilon": 1})
     assert (reply.status_code, reply.json()["where"]) == (422, "method")
+    reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "image_networks": {}})
+    assert (reply.status_code, reply.json()["where"]) == (422, "image_networks")

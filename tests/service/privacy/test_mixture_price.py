@@ -7,23 +7,29 @@ import pytest
 from service.errors import InvalidOrder
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import TableShape, resolve_order
-from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, CLASS_MOMENTS
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES
 from service.privacy.filters import NANO, open_budget
 from service.privacy.mixture import ImageShape, mixture_events
-from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, parse_order
+from service.privacy.orders import AutoOrder, MarginalsOrder, MixtureOrder, parse_order
 
 BUDGET = open_budget(10.0, 1e-5)
-DIGITS = ImageShape(pixels=784, classes=10)
+DIGITS = ImageShape(28, 28, 1, classes=10)
 
 
 def order_of(**knobs):
     return parse_order({"method": "mixture", "epsilon": 1.0, **knobs})
 
 
-@pytest.mark.parametrize("cells", [1, 8])
-def test_the_releases_are_together_one_gaussian(cells):
+@pytest.mark.parametrize(("cells", "rounds"), [(1, 0), (8, 2)])
+def test_the_releases_are_together_one_gaussian(cells, rounds):
     events = mixture_events(order_of(cells=cells), noise_multiplier=3.0)
-    assert [event.purpose for event in events] == [CLASS_MEANS, CLASS_MOMENTS, CELL_MOMENTS][: 2 if cells == 1 else 3]
+    assert [event.purpose for event in events] == [
+        CLASS_MEANS,
+        TONES,
+        SHARED_MOMENTS,
+        *[CELL_MEANS] * rounds,
+        CELL_MOMENTS,
+    ]
     assert sum(event.noise_multiplier**-2 for event in events) == pytest.approx(1 / 9)
 
 
@@ -42,28 +48,33 @@ def test_cells_where_there_is_enough_for_them():
         assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
         return resolved.cells
 
-    assert cells(60_000, 10.0) == 8
+    assert cells(60_000, 10.0) == 24
     assert cells(60_000, 1.0) == 1
     assert cells(600, 10.0) == 1
-    assert cells(6_000_000, 1.0) == 8
+    assert cells(6_000_000, 1.0) == 24
     by_share = MixtureOrder(method="mixture", share=1.0)
-    assert resolve_order(by_share, units=60_000, shape=DIGITS, budget=BUDGET).cells == 8
+    assert resolve_order(by_share, units=60_000, shape=DIGITS, budget=BUDGET).cells == 24
     assert resolve_order(order_of(cells=3), units=10, shape=DIGITS, budget=BUDGET).cells == 3
 
 
 def test_auto_makes_images_by_the_mixture_and_says_why():
     order = resolve_order(AutoOrder(epsilon=1.0), units=60_000, shape=DIGITS, budget=BUDGET)
     assert isinstance(order, MixtureOrder)
-    assert "only method" in order.chosen_because
+    assert "better classifiers" in order.chosen_because
 
 
 def test_methods_and_data_must_fit():
     with pytest.raises(InvalidOrder):
-        resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=100, shape=DIGITS, budget=BUDGET)
+        resolve_order(MarginalsOrder(method="marginals", epsilon=1.0), units=100, shape=DIGITS, budget=BUDGET)
     with pytest.raises(InvalidOrder):
         mixture_events(order_of(), noise_multiplier=1.0)
     shape = TableShape({"a": 2, "b": 3})
     assert not isinstance(resolve_order(AutoOrder(epsilon=1.0), units=100, shape=shape, budget=BUDGET), MixtureOrder)
+
+
+def test_shares_that_leave_nothing_are_refused():
+    with pytest.raises(InvalidOrder, match="leave nothing"):
+        order_of(directions_precision_share=0.39, sorting_precision_share=0.19, sorting_rounds=3)
 
 
 def test_the_rest_of_a_budget_fits():

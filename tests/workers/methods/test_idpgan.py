@@ -21,7 +21,7 @@ from workers.mechanism.noise import allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import engines
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan, StepNotOnPlan
 
 SCHEMA = TableSchema.model_validate(
@@ -68,7 +68,7 @@ def make_method(
     seed: int = 1,
     domain: TableDomain = DOMAIN,
     **knobs: Any,
-) -> Idpgan:
+) -> TableIdpgan:
     order = IdpganOrder.model_validate(
         {
             "method": "idpgan",
@@ -84,12 +84,12 @@ def make_method(
     step = SampledStepEvent(sampling_probability, gradient_noise, histogram_noise, steps)
     events: Events = (step,) if order.condition_on is None else (GaussianEvent("label_counts", TINY_NOISE), step)
     torch.manual_seed(seed)
-    method = Idpgan(order, Plan(events), table, domain, SecureRandom.from_test_seed(seed), torch.device("cpu"))
+    method = TableIdpgan(order, Plan(events), table, domain, SecureRandom.from_test_seed(seed), torch.device("cpu"))
     method.buy_label_frequencies()
     return method
 
 
-def released(method: Idpgan) -> list[torch.Tensor]:
+def released(method: TableIdpgan) -> list[torch.Tensor]:
     """The noised sums of the last critic step."""
     return [tensor.grad.double() * method.expected_units for tensor in method.tensors]
 
@@ -274,7 +274,7 @@ def test_bought_frequencies_are_those_of_the_labels() -> None:
 def test_an_unresolved_order_is_refused() -> None:
     order = IdpganOrder(method="idpgan", epsilon=1.0)
     with pytest.raises(InvalidOrder):
-        Idpgan(order, Plan(()), make_table(), DOMAIN, SecureRandom(), torch.device("cpu"))
+        TableIdpgan(order, Plan(()), make_table(), DOMAIN, SecureRandom(), torch.device("cpu"))
 
 
 def test_a_checkpoint_restores_everything_but_the_noise() -> None:

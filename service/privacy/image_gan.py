@@ -1,0 +1,68 @@
+"""`method: idpgan` for images before any record is read: networks by the declared size, and defaults of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from service.errors import InvalidOrder
+from service.privacy.mixture import ImageShape
+from service.privacy.orders import FixedThresholds, IdpganOrder, ImageNetworks, OneGroup, Optimizer
+from service.privacy.schedules import ConstantNoise
+
+LABEL = "label"
+"""What a resolved order of labelled images is conditioned on: the class, whose frequencies are bought."""
+
+MOST_PIXELS = 3 * 64 * 64
+"""The networks are made for images of up to 64 × 64 in colour."""
+
+SMALLEST_SIDE = 6
+"""By default sides are halved while they stay at least this long."""
+_CHANNELS = (32, 64, 128)
+
+DEFAULTS: dict[str, Any] = {
+    "steps": 5_000,
+    "critic_steps_per_generator_step": 5,
+    "noise_decay": ConstantNoise(),
+    "thresholds": FixedThresholds(clip_norm=0.5),
+    "clusters": OneGroup(),
+    "optimizer": Optimizer(
+        critic_learning_rate=1e-3,
+        generator_learning_rate=3e-4,
+        beta1=0.0,
+        beta2=0.99,
+        moving_average_decay=0.999,
+    ),
+}
+"""Where an order of images names none. From the literature and small runs, not tuned on a GPU (docs/results.md)."""
+
+
+def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
+    """Fill in what was not ordered; refuse sizes that the images do not allow."""
+    if shape.pixels > MOST_PIXELS:
+        raise InvalidOrder(
+            f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
+        )
+    named = order.model_fields_set
+    update = {name: value for name, value in DEFAULTS.items() if name not in named}
+    networks = order.image_networks or default_networks(shape)
+    most = math.floor(math.log2(min(shape.height, shape.width)))
+    if most < 1:
+        raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels", where="method")
+    for name in ("generator_channels", "critic_channels"):
+        if len(getattr(networks, name)) > most:
+            raise InvalidOrder(
+                f"image_networks.{name}: sides of {min(shape.height, shape.width)} can be halved {most} times",
+                where=f"image_networks.{name}",
+            )
+    update["image_networks"] = networks
+    if shape.classes > 1:
+        update["condition_on"] = LABEL
+    return order.model_copy(update=update)
+
+
+def default_networks(shape: ImageShape) -> ImageNetworks:
+    """As many halvings as the sides allow, at most three, with twice the channels after each."""
+    halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
+    channels = _CHANNELS[: min(halvings, len(_CHANNELS))]
+    return ImageNetworks(generator_channels=tuple(2 * c for c in reversed(channels)), critic_channels=channels)

@@ -1,0 +1,81 @@
+"""What the application's role can write and the database cannot judge: dear events at a small price. The worker judges."""
+
+import uuid
+
+import pytest
+
+from service.audit.models import DONE
+from service.context import open_context
+from service.outbox import TRAIN_TASK
+from service.privacy.calibration import is_paid, price_order
+from service.privacy.filters import Shares, open_budget
+from service.privacy.orders import parse_order
+from service.releases import repository
+from service.releases.models import Release
+from tests.conftest import small_table
+
+BUDGET = open_budget(5.0, 1e-5)
+ORDERS = [
+    {"method": "idpgan", "condition_on": "colour"},
+    {"method": "idpgan", "steps": 3, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}},
+    {"method": "marginals", "pairs": "chosen"},
+    {"method": "marginals", "pairs": "all"},
+    {"method": "mixture"},
+]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.013, 1 / 3, 5.0])
+def test_every_price_is_enough_for_its_own_events_and_a_smaller_one_is_not(order, epsilon):
+    price = price_order(parse_order({**order, "epsilon": epsilon}), units=10_000, budget=BUDGET)
+    paid, scale = price.shares, price.epsilon
+    assert is_paid(price.events, paid, BUDGET, epsilon_scale=scale)
+    assert not is_paid(price.events, Shares(paid.simple * 98 // 100, paid.renyi), BUDGET, epsilon_scale=scale)
+    assert not is_paid(price.events, Shares(paid.simple, paid.renyi - 5), BUDGET, epsilon_scale=scale)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_scale_that_is_none_pays_for_nothing(scale):
+    price = price_order(parse_order({"method": "mixture", "epsilon": 1.0}), units=10_000, budget=BUDGET)
+    assert not is_paid(price.events, price.shares, BUDGET, epsilon_scale=scale)
+
+
+@pytest.mark.parametrize("account", ["simple", "renyi"])
+def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
+    stack, client, small_schema, small_order, tmp_path, account
+):
+    dataset = client.create_dataset(small_table(tmp_path / "t.csv"), small_schema, epsilon=5.0, name="t")
+    context, honest = (
+        open_context(stack.settings),
+        client.create_release(dataset["id"], {**small_order, "epsilon": 0.1}),
+    )
+    with context.transaction() as session:
+        release = session.get_one(Release, uuid.UUID(honest["id"]))
+    priced = price_order(release.order, units=200, budget=open_budget(5.0, 1 / 2_000))
+    cost = {"simple_cost": priced.shares.simple, "renyi_cost": priced.shares.renyi}
+    with context.driver() as connection:
+        forged = uuid.uuid4()
+        placed = repository.place(
+            connection,
+            id=forged,
+            tenant_id=release.tenant_id,
+            dataset_id=release.dataset_id,
+            **{**cost, f"{account}_cost": cost[f"{account}_cost"] // 2},
+            idempotency_key=None,
+            body_digest=b"",
+            steps=release.steps,
+            order=release.order.model_dump_json(),
+            price=priced.json_text,
+            task=TRAIN_TASK,
+            key_id=None,
+            action="order_release",
+            request_id=uuid.uuid4(),
+            audit_outcome=DONE,
+        )
+        repository.make_durable(connection)
+    assert placed.outcome == "done"
+    ended = client.wait(str(forged), timeout=120)
+    assert (ended["state"], ended["failure"]) == ("voided", "underpaid")
+    assert client.wait(honest["id"], timeout=120)["state"] == "published"
+    kinds = [entry["kind"] for entry in client.ledger(dataset["id"])["items"] if entry["release_id"] == str(forged)]
+    assert sorted(kinds) == ["reserve", "void"]

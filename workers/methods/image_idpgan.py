@@ -1,0 +1,92 @@
+"""IDPGAN of images: records are pixels in [-1, 1] with their one-hot class, both networks convolutional."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from service.errors import InvalidOrder
+from workers.mechanism.label_counts import label_counts
+from workers.methods.idpgan import Idpgan
+from workers.networks.image import ImageCritic
+from workers.networks.image_generator import ImageGenerator
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from service.privacy.orders import IdpganOrder, ImageNetworks
+    from workers.encoding.images import EncodedImages
+    from workers.mechanism import PrivateSum
+    from workers.mechanism.secure_random import SecureRandom
+    from workers.plan import Plan
+
+
+class ImageIdpgan(Idpgan):
+    """A run on images; each is a unit of its own, of its own class."""
+
+    def __init__(
+        self,
+        order: IdpganOrder,
+        plan: Plan,
+        images: EncodedImages,
+        randomness: SecureRandom,
+        device: torch.device,
+    ) -> None:
+        if order.image_networks is None:
+            raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
+        self.images = images
+        self.sizes: ImageNetworks = order.image_networks
+        self.classes = max(1, images.classes)
+        """Without classes, or with one, all images are of class 0, which no record carries."""
+        generator = ImageGenerator(
+            images.shape,
+            noise_dimension=self.sizes.noise_dimension,
+            channels=self.sizes.generator_channels,
+            classes=self.classes,
+        )
+        self.label_width = self.classes if self.classes > 1 else 0
+        critic = ImageCritic(images.shape, self.sizes.critic_channels, classes=self.label_width)
+        super().__init__(
+            order,
+            plan,
+            randomness,
+            device,
+            units=len(images.pixels),
+            rows_per_unit=1,
+            networks=(generator, critic),
+        )
+
+    @property
+    def component_frequencies(self) -> tuple[float, ...]:
+        """Of every class, as bought."""
+        return self.condition_frequencies or (1.0,)
+
+    def _label_counts(self) -> PrivateSum:
+        return label_counts(self.images.labels.astype(np.uint16), categories=self.classes)
+
+    def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """An image is a null record where its label is none of the classes."""
+        labels = torch.from_numpy(self.images.labels[units]).to(self.device)
+        present = (labels >= 0) & (labels < self.classes)
+        conditions = torch.where(present, labels, 0)
+        pixels = torch.from_numpy(self.images.pixels[units]).to(self.device).float() / 255.0
+        records = self._as_records(pixels, conditions)
+        return torch.where(present.unsqueeze(1), records, 0.0), present, conditions
+
+    def _as_records(self, pixels: Tensor, conditions: Tensor) -> Tensor:
+        """Pixels (R, D) between 0 and 1 with their classes, as the critic sees them."""
+        scaled = 2.0 * pixels - 1.0
+        if not self.label_width:
+            return scaled
+        return torch.cat((scaled, F.one_hot(conditions, self.label_width).float()), dim=1)
+
+    def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
+        """G(z) as records."""
+        if conditions is None:
+            conditions = torch.zeros(rows or self.generator_batch, dtype=torch.int64, device=self.device)
+        noise = self.randomness.normals(len(conditions), self.sizes.noise_dimension, dtype=torch.float32)
+        return self._as_records(generator(noise.to(self.device), conditions).flatten(1), conditions)
