@@ -243,7 +243,7 @@ def convolution_gradients(
     if len(batch.real) != batch.units or batch.units > UNITS_AT_ONCE:
         raise ValueError("this engine takes at most 64 units of one row")
     space = workspace or Workspace()
-    passes = _pass(critic, batch, loss, space)
+    passes = image_passes(critic, batch, loss, space)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     ends = slice(first, 2)
     deltas = [_by_kind(delta) for delta in passes.deltas]  # (U, 3, P, C)
@@ -270,7 +270,7 @@ def convolution_gradients(
     return ConvolutionGradients(tuple(parts), batch.present & passes.finite)
 
 
-def _pass(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLoss, space: Workspace) -> Passes:
+def image_passes(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLoss, space: Workspace) -> Passes:
     """Forward, backward to the input, and the tangents of the penalty forward again."""
     units, sides, pixels = batch.units, critic.sides(), math.prod(critic.shape)
     kernels = [kernel.contiguous(memory_format=torch.channels_last) for kernel in critic.kernels]
