@@ -61,7 +61,7 @@ class OuterProduct:
 
     @cached_property
     def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
-        return norms_and_cancelling([self])
+        return _joint_norms([self])
 
     def sum_of(self, weights: Tensor, cancelling: Tensor | None) -> Tensor:
         """The same where no row holds NaN; what cancels is added up in float64.
@@ -99,7 +99,7 @@ class OuterProduct:
         return factors.view(kinds, -1, self.rows_per_unit, size)[:, : self.units]
 
 
-def norms_and_cancelling(products: Sequence[OuterProduct]) -> tuple[Tensor, Tensor]:
+def _joint_norms(products: Sequence[OuterProduct]) -> tuple[Tensor, Tensor]:
     """(L, U) each: upper bounds on the norms of L products, float64, and which units' terms cancel.
 
     From Gram matrices in float64. They cancel where the products do: the bound adds float64's own error. And what
@@ -170,7 +170,7 @@ class OuterProductGradients:
     @cached_property
     def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
         """Of all products together; (L, U) each."""
-        return norms_and_cancelling([part for part in self.parts if isinstance(part, OuterProduct)])
+        return _joint_norms([part for part in self.parts if isinstance(part, OuterProduct)])
 
     @cached_property
     def _cancelling(self) -> Tensor | None:
