@@ -345,6 +345,10 @@ class Client:
         with self._download(f"/v1/releases/{release_id}/generator", {}) as chunks:
             return _save(chunks, Path(path), None)
 
+    def preview(self, release_id: str) -> bytes:
+        """A PNG of what a generator of images makes so far; 409 `not_ready` where there is none."""
+        return self._send("GET", f"/v1/releases/{release_id}/preview", repeat=True).content
+
     def certificate(self, release_id: str) -> Json:
         """What was promised and what was spent, signed."""
         return self._get(f"/v1/releases/{release_id}/certificate")

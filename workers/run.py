@@ -336,13 +336,12 @@ class Checkpoints:
             logger.warning("no checkpoint written: %s", error.code)
 
     def get(self) -> bytes | None:
+        """What earlier attempts left; raises `NotFound` where that is gone.
+
+        Previews of it may have been seen, and what was seen may not run again.
+        """
         key = self._key
-        if key is None:
-            return None
-        try:
-            return self._attempt.patiently(lambda: self._storage.get(key))
-        except NotFound:
-            return None
+        return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))
 
     def steps_done(self, events: Events) -> int:
         """How many steps of the list lie behind the checkpoint."""

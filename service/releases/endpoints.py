@@ -172,6 +172,20 @@ def read_sample(
 
 
 @router.get(
+    "/releases/{release_id}/preview",
+    response_class=Response,
+    responses={
+        200: {"description": "A picture, a class a row.", "content": {"image/png": BINARY}},
+        **problems(NotReady),
+    },
+)
+def read_preview(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
+    """What the averaged generator of a release of images makes so far, at its last checkpoint. Costs nothing."""
+    picture = service.read_preview(context, principal, release_id)
+    return Response(picture, media_type="image/png", headers={"Cache-Control": "no-store"})
+
+
+@router.get(
     "/releases/{release_id}/generator",
     response_class=Response,
     responses={

@@ -91,7 +91,7 @@ def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator
 
 def _grid(sampler: ImageSampler, rows: int, seed: int | None, label: int | None) -> bytes:
     """About `rows` images side by side: a class a row, or a square where there is only one kind."""
-    height, width, channels = sampler.shape
+    height, width, _ = sampler.shape
     if not 1 <= rows * (height + _GAP) * (width + _GAP) <= MAX_GRID_PIXELS:
         most = MAX_GRID_PIXELS // ((height + _GAP) * (width + _GAP))
         raise InvalidInput(f"rows: a picture holds 1 to {most} of these images", where="rows")
@@ -103,7 +103,12 @@ def _grid(sampler: ImageSampler, rows: int, seed: int | None, label: int | None)
         row = sampler.grid(rows, seed=seed, label=label)[0]
         blank = np.zeros((-rows % columns, *sampler.shape), dtype=np.uint8)
         tiles = np.concatenate((row, blank)).reshape(-1, columns, *sampler.shape)
-    down, across = tiles.shape[:2]
+    return picture_of(tiles)
+
+
+def picture_of(tiles: np.ndarray[Any, Any]) -> bytes:
+    """Images (rows, columns, height, width, channels) side by side, as PNG."""
+    down, across, height, width, channels = tiles.shape
     canvas = np.full((down * (height + _GAP) - _GAP, across * (width + _GAP) - _GAP, channels), 128, dtype=np.uint8)
     for i, j in itertools.product(range(down), range(across)):
         top, left = i * (height + _GAP), j * (width + _GAP)

@@ -29,7 +29,7 @@ from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
 from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
-from service.releases import repository
+from service.releases import previews, repository
 from service.releases.models import ENDED, Release
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
@@ -146,6 +146,14 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
             )
         audit.record(session, principal, "release", release_id)
         return release
+
+
+def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) -> bytes:
+    """The picture of a release in training; says so to the audit log."""
+    with context.transaction() as session:
+        release = repository.find(session, principal.tenant_id, release_id)
+        audit.record(session, principal, "release", release_id)
+    return previews.read_preview(context.storage, release)
 
 
 def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:

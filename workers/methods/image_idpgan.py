@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from service.errors import InvalidOrder
+from service.releases.previews import TENSOR as PREVIEW
+from workers.checkpoints import Checkpoint
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
 from workers.networks.image import ImageCritic
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
+
+
+PREVIEWED = 10
+"""Images of a class in a preview, and classes at most."""
 
 
 class ImageIdpgan(Idpgan):
@@ -64,6 +70,20 @@ class ImageIdpgan(Idpgan):
     def component_frequencies(self) -> tuple[float, ...]:
         """Of every class, as bought."""
         return self.condition_frequencies or (1.0,)
+
+    def checkpoint(self) -> Checkpoint:
+        """With a preview: whoever may see it sees the state that training goes on from, and nothing later."""
+        saved = super().checkpoint()
+        return Checkpoint({**saved.tensors, PREVIEW: self.preview()}, saved.values)
+
+    @torch.no_grad()
+    def preview(self) -> Tensor:
+        """(classes, PREVIEWED, height, width, channels) uint8 of the averaged generator; always the same noise."""
+        classes = min(self.classes, PREVIEWED)
+        noise = torch.randn(PREVIEWED, self.sizes.noise_dimension, generator=torch.Generator().manual_seed(0))
+        condition = torch.arange(classes, device=self.device).repeat_interleave(PREVIEWED)
+        images: Tensor = self.averaged_generator(noise.repeat(classes, 1).to(self.device), condition)
+        return images.mul(255.0).round().to(torch.uint8).view(classes, PREVIEWED, *self.images.shape)
 
     def _label_counts(self) -> PrivateSum:
         return label_counts(self.images.labels.astype(np.uint16), categories=self.classes)
