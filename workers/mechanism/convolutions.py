@@ -271,7 +271,14 @@ def convolution_gradients(
 
 
 def image_passes(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLoss, space: Workspace) -> Passes:
-    """Forward, backward to the input, and the tangents of the penalty forward again."""
+    """Forward, backward to the input, and the tangents of the penalty forward again.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: unbounded; these are the factors of gradients that are not clipped yet.
+    Shapes:      batch of U rows of U units; see `Passes`.
+    Source:      the formulas at the top of this module.
+    Edge cases:  no rows -> no units' factors; r = 0 where g = 0.
+    """
     units, sides, pixels = batch.units, critic.sides(), math.prod(critic.shape)
     kernels = [kernel.contiguous(memory_format=torch.channels_last) for kernel in critic.kernels]
     records = batch.real.new_empty(units, 3, batch.real.shape[1])

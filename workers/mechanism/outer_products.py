@@ -14,7 +14,7 @@ place of h(x̂) as soon as its slope has been read. Rows are padded to whole blo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -47,21 +47,25 @@ class OuterProduct:
     units: int
     rows_per_unit: int
     workspace: Workspace
+    found: dict[str, Tensor] = field(default_factory=dict)
+    """norms and cancelling (U,), for good: they are those of the rows before any was cleared."""
 
     @property
     def norms(self) -> Tensor:
         """(U,) float64 upper bound on the Frobenius norm; NaN beyond LARGEST_NORM."""
-        return self._norms_and_cancelling[0][0]
+        _find_norms([self])
+        return self.found["norms"]
+
+    @property
+    def cancelling(self) -> Tensor:
+        """(U,) bool: the terms are longer than float32 sums allow."""
+        _find_norms([self])
+        return self.found["cancelling"]
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ_i weight_i Σ_k left_ik right_ikᵀ."""
-        norms, cancelling = (found[0] for found in self._norms_and_cancelling)
-        _clear_rows((self.left, self.right), norms.isnan(), self.rows_per_unit)
-        return self.sum_of(weights, cancelling)
-
-    @cached_property
-    def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
-        return norms_and_cancelling([self])
+        _clear_rows((self.left, self.right), self.norms.isnan(), self.rows_per_unit)
+        return self.sum_of(weights, self.cancelling)
 
     def sum_of(self, weights: Tensor, cancelling: Tensor | None) -> Tensor:
         """The same where no row holds NaN; what cancels is added up in float64.
@@ -99,13 +103,15 @@ class OuterProduct:
         return factors.view(kinds, -1, self.rows_per_unit, size)[:, : self.units]
 
 
-def norms_and_cancelling(products: Sequence[OuterProduct]) -> tuple[Tensor, Tensor]:
-    """(L, U) each: upper bounds on the norms of L products, float64, and which units' terms cancel.
+def _find_norms(products: Sequence[OuterProduct]) -> None:
+    """Find the norms of all products that have none yet, together: upper bounds, and which units' terms cancel.
 
     From Gram matrices in float64. They cancel where the products do: the bound adds float64's own error. And what
     cancels still rounds: where the products are far longer than their sum, they set the norm (`LARGEST_CANCELLATION`).
-    NaN beyond LARGEST_NORM.
     """
+    products = [product for product in products if not product.found]
+    if not products:
+        return
     left = torch.stack([product.gram(product.left) for product in products])  # (L, U, rank, rank)
     right = torch.stack([product.gram(product.right) for product in products])
     squared = (left * right).sum(dim=(2, 3)).clamp_(min=0.0)  # (L, U)
@@ -116,7 +122,9 @@ def norms_and_cancelling(products: Sequence[OuterProduct]) -> tuple[Tensor, Tens
     norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
     # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
     moderate = torch.maximum(lengths_left, lengths_right).amax(dim=2) <= LARGEST_NORM**2  # maximum and amax keep NaN
-    return norms.masked_fill_(~moderate, torch.nan), largest > FLOAT32_CANCELLATION * norms
+    norms.masked_fill_(~moderate, torch.nan)
+    for product, own, cancelling in zip(products, norms, largest > FLOAT32_CANCELLATION * norms, strict=True):
+        product.found.update(norms=own, cancelling=cancelling)
 
 
 @dataclass(frozen=True)
@@ -158,37 +166,29 @@ class OuterProductGradients:
 
     @cached_property
     def tensor_norms(self) -> Tensor:
-        norms, _ = self._norms_and_cancelling
-        rows = iter(norms)
-        return torch.stack([next(rows) if isinstance(p, OuterProduct) else p.norms for p in self.parts], dim=1)
+        _find_norms(self._products)
+        return torch.stack([part.norms for part in self.parts], dim=1)
 
     @cached_property
     def contributes(self) -> Tensor:
         # A comparison with NaN is False.
         return self.usable & (self.tensor_norms <= LARGEST_NORM).all(dim=1)
 
-    @cached_property
-    def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
-        """Of all products together; (L, U) each."""
-        return norms_and_cancelling([part for part in self.parts if isinstance(part, OuterProduct)])
-
-    @cached_property
-    def _cancelling(self) -> Tensor | None:
-        """(L, U) bool; None where nothing cancels, as in ordinary runs."""
-        _, cancelling = self._norms_and_cancelling
-        return cancelling if bool(cancelling.any()) else None
+    @property
+    def _products(self) -> list[OuterProduct]:
+        return [part for part in self.parts if isinstance(part, OuterProduct)]
 
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         kept = torch.where(self.contributes.unsqueeze(1), weights, 0.0)
         bad = self.tensor_norms.isnan()  # (U, M)
-        sums, product = [], 0
+        some_cancel = bool(torch.stack([part.cancelling for part in self._products]).any())  # none in ordinary runs
+        sums = []
         for m, part in enumerate(self.parts):
             if isinstance(part, VectorGradient):
                 sums.append(part.sum_of(kept[:, m], bad[:, m]))
-                continue
-            _clear_rows((part.left, part.right), bad[:, m], part.rows_per_unit)
-            sums.append(part.sum_of(kept[:, m], None if self._cancelling is None else self._cancelling[product]))
-            product += 1
+            else:
+                _clear_rows((part.left, part.right), bad[:, m], part.rows_per_unit)
+                sums.append(part.sum_of(kept[:, m], part.cancelling if some_cancel else None))
         return tuple(sums)
 
 
