@@ -100,7 +100,7 @@ def test_scores_tell_like_from_unlike() -> None:
     far += 3.0
     assert frechet_distance(first, second) < 0.1
     assert frechet_distance(first, far) > 50.0
-    assert min(precision_and_recall(first, second)) > 0.9
+    assert min(precision_and_recall(first, second)) > 0.85
     assert max(precision_and_recall(first, far)) < 0.1
     dark, bright = np.zeros((3_000, 12, 12), np.uint8), np.full((3_000, 12, 12), 255, np.uint8)
     assert js_divergence(dark, bright, seed=0) > 0.3
