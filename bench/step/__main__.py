@@ -43,20 +43,26 @@ def main() -> None:
         f"{arguments.threads} threads, {name}, torch {torch.__version__}; load {os.getloadavg()[0]:.1f} at "
         f"the start; medians of interleaved rounds, quartiles in brackets."
     )
-    lines = ["# A private step beside the same step without privacy", "", head, ""]
+    lines: list[str] = []
+
+    def say(*more: str) -> None:
+        lines.extend(more)
+        print("\n".join(more), flush=True)
+
+    say("# A private step beside the same step without privacy", "", head, "")
     for setting in (PERCEPTRON, CONVOLUTIONS):
-        lines += [
-            f"{setting.name}, {max(3, setting.rounds // 10) if arguments.quick else setting.rounds} rounds:",
+        rounds = max(3, setting.rounds // 10) if arguments.quick else setting.rounds
+        say(
+            f"{setting.name}, {rounds} rounds:",
             "",
             "| batch | step | ms | / by hand | / autograd | processor ms | / by hand | / autograd |",
             "|---|---|---|---|---|---|---|---|",
-        ]
+        )
         for size in setting.batches[1:2] if arguments.quick else setting.batches:
-            lines += measure(setting, size, device, quick=arguments.quick)
-        lines.append("")
-    lines += memory_lines(device, quick=arguments.quick)
-    lines += ["", *opacus_lines()]
-    print("\n".join(lines))
+            say(*measure(setting, size, device, quick=arguments.quick))
+        say("")
+    say(*memory_lines(device, quick=arguments.quick))
+    say("", *opacus_lines())
     if not arguments.quick:
         (RESULTS / f"step-{device.type}-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text("\n".join(lines) + "\n")
 

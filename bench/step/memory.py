@@ -26,7 +26,7 @@ def memory_lines(device: torch.device, *, quick: bool) -> list[str]:
     for setting in SETTINGS.values():
         for size in setting.batches[1:2] if quick else setting.batches[1:]:
             peaks = {}
-            for kind in (AUTOGRAD, BY_HAND, PRIVATE, VMAP):
+            for kind in (AUTOGRAD, BY_HAND, PRIVATE) if quick else (AUTOGRAD, BY_HAND, PRIVATE, VMAP):
                 command = [sys.executable, "-m", "bench.step.memory", setting.name, kind, str(size), device.type]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 peaks[kind] = int(done.stdout)

@@ -74,7 +74,7 @@ class Setting:
 
 
 PERCEPTRON = Setting("perceptron", (64, 256, 1024), 200, 10)
-CONVOLUTIONS = Setting("convolutions", (64, 256, 512), 15, 15)
+CONVOLUTIONS = Setting("convolutions", (64, 256, 512), 12, 12)
 KINDS = (BY_HAND, AUTOGRAD, PRIVATE, NO_NOISE, VMAP)
 
 

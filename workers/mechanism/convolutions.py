@@ -243,7 +243,9 @@ def convolution_gradients(
     if len(batch.real) != batch.units or batch.units > UNITS_AT_ONCE:
         raise ValueError("this engine takes at most 64 units of one row")
     space = workspace or Workspace()
-    passes = image_passes(critic, batch, loss, space)
+    # On a GPU a convolution may add up in an order of its own each time: a unit's part must be the same bits again.
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+        passes = image_passes(critic, batch, loss, space)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     ends = slice(first, 2)
     deltas = [_by_kind(delta) for delta in passes.deltas]  # (U, 3, P, C)
