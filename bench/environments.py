@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
@@ -25,3 +26,20 @@ def interpreter_with(name: str, packages: list[str]) -> Path | None:
         return None
     done.write_text(" ".join(packages))
     return python
+
+
+def folder_with(name: str, packages: list[str]) -> Path | None:
+    """A folder of these packages alone, for an interpreter that has what they depend on; None, and a line, if that fails."""
+    folder, done = FOLDER / name, FOLDER / f"{name}.installed"
+    if done.exists() and done.read_text().split() == packages:
+        return folder
+    print(f"installing {' '.join(packages)}", flush=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]
+    try:
+        subprocess.run([*pip, "--target", folder, *packages], check=True, stderr=subprocess.DEVNULL, timeout=600)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        print(f"SKIPPED: {' '.join(packages)} cannot be installed here", flush=True)
+        return None
+    done.write_text(" ".join(packages))
+    return folder

@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import io
 import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes, serialization
@@ -26,8 +27,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from service.errors import Tampered, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from uuid import UUID
+
+    from _typeshed import WriteableBuffer
 
 KEY_BYTES = 32
 CHUNK_BYTES = 256 * 1024
@@ -38,6 +41,9 @@ _SALT_BYTES = 32
 _PREFIX_BYTES = 7
 _HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _PREFIX_BYTES
 _MAX_CHUNKS = 2**32
+_SEALED_BYTES = CHUNK_BYTES + _TAG_BYTES
+_WINDOW_CHUNKS = 16
+"""Chunks that a file read at any place fetches, decrypts and holds at once."""
 
 
 class Secrets:
@@ -185,6 +191,72 @@ def decrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterat
             yield cipher.decrypt(_nonce(prefix, number, last=last), chunk, None)
         except (InvalidTag, ValueError):
             raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
+
+
+def open_decrypted(read_range: Callable[[int, int], bytes], size: int, key: bytes, *, context: str = "") -> BinaryIO:
+    """The plain data as a file to be read at any place, of which a few MiB are held at a time.
+
+    `read_range(start, stop)` gives those bytes of the encrypted object of `size` bytes. Its end is checked at once: a
+    chunk that is the last says so, and every chunk its number, so whatever is read afterwards is genuine too.
+    `Tampered` at the first wrong chunk.
+    """
+    return cast("BinaryIO", io.BufferedReader(_DecryptedFile(read_range, size, key, context), CHUNK_BYTES))
+
+
+class _DecryptedFile(io.RawIOBase):
+    def __init__(self, read_range: Callable[[int, int], bytes], size: int, key: bytes, context: str) -> None:
+        header = read_range(0, min(size, _HEADER_BYTES))
+        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+            raise Tampered("The stored data is not in this service's encrypted format.")
+        salt, self._prefix = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES], header[len(_MAGIC) + _SALT_BYTES :]
+        self._cipher = _file_cipher(key, salt, context)
+        self._read_range, self._size = read_range, size
+        self._chunks = max(1, -(-(size - _HEADER_BYTES) // _SEALED_BYTES))
+        self._length = size - _HEADER_BYTES - self._chunks * _TAG_BYTES
+        self._place = 0
+        self._window, self._window_start = b"", 0
+        self._fetch(self._chunks - 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._length}[whence]
+        self._place = max(0, base + offset)
+        return self._place
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        if self._place >= self._length:
+            return 0
+        if not self._window_start <= self._place < self._window_start + len(self._window):
+            self._fetch(self._place // CHUNK_BYTES)
+        start = self._place - self._window_start
+        part = self._window[start : start + len(view)]
+        view[: len(part)] = part
+        self._place += len(part)
+        return len(part)
+
+    def _fetch(self, first: int) -> None:
+        """Decrypt a few chunks from that number on."""
+        stop = min(self._chunks, first + _WINDOW_CHUNKS)
+        begin = _HEADER_BYTES + first * _SEALED_BYTES
+        sealed = self._read_range(begin, min(self._size, _HEADER_BYTES + stop * _SEALED_BYTES))
+        pieces = []
+        for number in range(first, stop):
+            at = (number - first) * _SEALED_BYTES
+            nonce = _nonce(self._prefix, number, last=number == self._chunks - 1)
+            try:
+                pieces.append(self._cipher.decrypt(nonce, sealed[at : at + _SEALED_BYTES], None))
+            except (InvalidTag, ValueError):
+                raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
+        self._window, self._window_start = b"".join(pieces), first * CHUNK_BYTES
 
 
 def decrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:

@@ -81,6 +81,12 @@ class Storage:
             found = obstore.get(self._store, key)
         return _pieces(found, chunk_bytes)
 
+    def read_range(self, key: str, start: int, stop: int) -> bytes:
+        """Bytes start to stop of the object, which has that many."""
+        _check_key(key)
+        with _translated("read"):
+            return bytes(obstore.get_range(self._store, key, start=start, end=stop))
+
     def size(self, key: str) -> int:
         """Bytes of the object."""
         _check_key(key)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +15,8 @@ from bench.tables import metrics
 from bench.tables.methods import METHODS, Ask
 from bench.tables.peers import decode
 from bench.tables.report import markdown, picture
+from bench.tables.runs import Settings, in_a_process
+from bench.tables.sources import source
 from bench.tables.tables import codes_of, read_table
 
 SCHEMA = {
@@ -63,6 +67,21 @@ def test_ours_goes_the_way_of_an_order_and_is_reported(table):
     found = metrics.classifier_scores(codes_of(frame, table.domain), table)
     assert found["LR AUROC"] > 0.9
     run = {"method": "marginals", "epsilon": 8.0, "seed": 1, "metrics": found, "seconds": seconds, "megabytes": 1.0}
-    facts = {"name": "t", "date": "2026-01-01", "delta": 1e-5, "times": 1, "test": "x", "runs": [run]}
+    facts: dict[str, Any] = {"name": "t", "date": "2026-01-01", "delta": 1e-5, "times": 1, "limit": 9.0, "test": "x"}
+    failed = {**run, "method": "other", "metrics": {}, "why": "failed: no such thing"}
+    facts["runs"] = [run, failed]
     assert "| marginals | 8 | 1 |" in markdown(facts)
+    assert "- other, ε = 8, seed 1: failed: no such thing" in markdown(facts)
     assert picture(facts).count("<polyline") == 1
+
+
+def test_a_shipped_table_runs_in_a_process_of_its_own_and_a_limit_ends_it(tmp_path: Path) -> None:
+    files = source("wine", tmp_path, tmp_path)
+    assert files is not None
+    assert source("adult", tmp_path, tmp_path) is None
+    settings = Settings(files.data, files.schema, files.test, None, None, 2, 1e-5)
+    run = in_a_process(settings, "independent", None, 1, {}, 120.0)
+    assert (run.why, run.metrics["rows breaking the schema"]) == ("", 0.0)
+    assert run.metrics["TV1"] == 0.0
+    ended = in_a_process(settings, "independent", None, 1, {}, 0.01)
+    assert (ended.metrics, ended.why) == ({}, "ended at the limit of 0 s")

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from sqlalchemy.orm import Session
 
 from service.context import Context, open_context
-from service.crypto import decrypt
+from service.crypto import decrypt, open_decrypted
 from service.datasets.image_schema import ImageSchema
 from service.datasets.models import Dataset
 from service.errors import NotFound, Unavailable
@@ -207,8 +207,14 @@ class Attempt:
         )
 
     def read_rows(self, domain: TableDomain) -> EncodedTable:
-        """Decrypt and encode a table; large codes lie in a scratch file without a name."""
-        dataset, rows = self.dataset, b"".join(self.plain_data())
+        """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
+        dataset, storage = self.dataset, self.context.storage
+        key = dataset.storage_key
+        if key is None:
+            raise NotFound("the rows were erased")
+        rows = open_decrypted(
+            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), self.data_key()
+        )
         unit = dataset.unit
         return encode_table(
             rows,
@@ -225,11 +231,14 @@ class Attempt:
 
     def plain_data(self) -> Iterator[bytes]:
         """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""
-        dataset = self.dataset
-        if dataset.storage_key is None or dataset.wrapped_data_key is None:
+        if self.dataset.storage_key is None:
             raise NotFound("the rows were erased")
-        data_key = self.context.secrets.unwrap_data_key(bytes(dataset.wrapped_data_key), dataset.id)
-        return decrypt(self.context.storage.stream(dataset.storage_key), data_key)
+        return decrypt(self.context.storage.stream(self.dataset.storage_key), self.data_key())
+
+    def data_key(self) -> bytes:
+        if self.dataset.wrapped_data_key is None:
+            raise NotFound("the rows were erased")
+        return self.context.secrets.unwrap_data_key(bytes(self.dataset.wrapped_data_key), self.dataset.id)
 
     def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
         """Write progress a few times a second, and learn whether somebody wants to stop."""

@@ -1,12 +1,12 @@
-"""What a private step costs: interleaved runs, medians, and ratios to the same step without privacy.
+"""What a private step costs: interleaved runs, medians, and ratios to the same step without privacy; and its memory.
 
     python -m bench.step [--device cpu|cuda] [--quick] [--threads N]
 
-Perceptron 120-256-256-1, batches 64, 256, 1024; noise and Adam included. One round runs every variant once, so that
-whatever else the machine does falls on all of them. Time is the clock's; on the CPU the processor's own time is given
-beside it, which a busy machine moves less. Opacus is not in the table: it refuses this critic (hooks and functorch:
-IndexError; expanded weights: RuntimeError; ghost clipping: NotImplementedError), because it cannot differentiate twice.
-On a GPU nothing has been measured yet.
+Perceptron 120-256-256-1, batches 64, 256, 1024; convolutions 64-128-256 on 28x28, batches 64, 256, 512; noise and Adam
+included. One round runs every variant once, so that whatever else the machine does falls on all of them. Time is the
+clock's; on the CPU the processor's own time is given beside it, which a busy machine moves less. Memory is the peak above
+what the process holds before its first step, each in a process of its own, with the critic and Adam's state inside.
+Opacus is asked for the same step in every mode it has. About five minutes; --quick under one.
 """
 
 from __future__ import annotations
@@ -21,53 +21,64 @@ from pathlib import Path
 
 import torch
 
-from bench.step.steps import Step, all_steps, make_batch
+from bench.step.memory import memory_lines
+from bench.step.opacus import opacus_lines
+from bench.step.steps import CONVOLUTIONS, KINDS, PERCEPTRON, VMAP, Setting, Step
 from workers.mechanism import CriticBatch
 
 RESULTS = Path(__file__).parent.parent / "results"
-BATCHES = (64, 256, 1024)
-SLOW = "vmap(grad)"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds; writes no file")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds, two batches; writes no file")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     device = torch.device(arguments.device)
-    rounds = 20 if arguments.quick else 200
+    name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     head = (
         f"`python -m bench.step --device {device.type}`, {dt.datetime.now(dt.UTC):%Y-%m-%d}, {os.cpu_count()} cores, "
-        f"{arguments.threads} threads, {platform.machine()}, torch {torch.__version__}; load {os.getloadavg()[0]:.1f} at "
-        f"the start; medians of {rounds} interleaved rounds, quartiles in brackets."
+        f"{arguments.threads} threads, {name}, torch {torch.__version__}; load {os.getloadavg()[0]:.1f} at "
+        f"the start; medians of interleaved rounds, quartiles in brackets."
     )
-    lines = [
-        "# A private step beside the same step without privacy",
-        "",
-        head,
-        "",
-        "| batch | step | ms | / by hand | / autograd | processor ms | / by hand | / autograd |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for size in BATCHES:
-        lines += measure(size, device, rounds)
-    print("\n".join(lines))
+    lines: list[str] = []
+
+    def say(*more: str) -> None:
+        lines.extend(more)
+        print("\n".join(more), flush=True)
+
+    say("# A private step beside the same step without privacy", "", head, "")
+    for setting in (PERCEPTRON, CONVOLUTIONS):
+        rounds = max(3, setting.rounds // 10) if arguments.quick else setting.rounds
+        say(
+            f"{setting.name}, {rounds} rounds:",
+            "",
+            "| batch | step | ms | / by hand | / autograd | processor ms | / by hand | / autograd |",
+            "|---|---|---|---|---|---|---|---|",
+        )
+        for size in setting.batches[1:2] if arguments.quick else setting.batches:
+            say(*measure(setting, size, device, quick=arguments.quick))
+        say("")
+    say(*memory_lines(device, quick=arguments.quick))
+    say("", *opacus_lines())
     if not arguments.quick:
         (RESULTS / f"step-{device.type}-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text("\n".join(lines) + "\n")
 
 
-def measure(size: int, device: torch.device, rounds: int) -> list[str]:
+def measure(setting: Setting, size: int, device: torch.device, *, quick: bool) -> list[str]:
     """Table lines of one batch size."""
-    batch, steps = make_batch(size, device), all_steps(device)
+    batch = setting.make_batch(size, device)
+    steps = {kind: setting.make_step(kind, device) for kind in KINDS}
+    rounds, warm = (max(3, setting.rounds // 10), 1) if quick else (setting.rounds, 3)
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
-    for round_ in range(rounds + 3):
+    for round_ in range(rounds + warm):
         for name, step in steps.items():
-            if name == SLOW and round_ % 10 != 3:
-                continue  # a tenth of the rounds tells a factor of ten
+            if name == VMAP and (round_ - warm) % setting.slow_every:
+                continue  # a few rounds tell a factor of ten
             elapsed = timed(step, batch, device)
-            if round_ >= 3:
+            if round_ >= warm:
                 seen[name].append(elapsed)
     names = list(steps)
     lines = []

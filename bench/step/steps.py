@@ -1,54 +1,89 @@
-"""The critic's step of WGAN-GP on one table batch, in five ways. Each takes a batch and moves its own critic once."""
+"""The critic's step of WGAN-GP on one batch, in several ways. Each takes a batch and moves its own critic once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
-from workers.mechanism.gradients import vmap_gradients
+from workers.mechanism.convolutions import UNITS_AT_ONCE, image_passes
 from workers.mechanism.noise import release
-from workers.mechanism.outer_products import Perceptron, outer_product_gradients
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.engines import BLOCK_ROWS
+from workers.methods.engines import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
+from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.workspace import Workspace
 
 WIDTHS = (8,) * 15  # 120 one-hot places
 HIDDEN = (256, 256)
+SHAPE, CHANNELS = (28, 28, 1), (64, 128, 256)
 LOSS = CriticLoss(paired=True, gradient_penalty=10.0)
+
+BY_HAND, AUTOGRAD, PRIVATE, NO_NOISE, VMAP = (
+    "non-private by hand",
+    "plain autograd",
+    "private",
+    "private, no noise",
+    "vmap(grad)",
+)
 
 Step = Callable[[CriticBatch], None]
 
 
-def make_critic(device: torch.device) -> TableCritic:
-    torch.manual_seed(0)
-    return TableCritic(sum(WIDTHS), HIDDEN).to(device)
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A critic and the batches it is measured with."""
+
+    name: str
+    batches: tuple[int, ...]
+    rounds: int
+    slow_every: int
+    """One round in so many runs vmap too."""
+
+    def make_critic(self, device: torch.device) -> TableCritic | ImageCritic:
+        torch.manual_seed(0)
+        critic = TableCritic(sum(WIDTHS), HIDDEN) if self.name == "perceptron" else ImageCritic(SHAPE, CHANNELS)
+        return critic.to(device)
+
+    def make_batch(self, rows: int, device: torch.device) -> CriticBatch:
+        generator = torch.Generator().manual_seed(rows)
+
+        def records() -> Tensor:
+            if self.name != "perceptron":
+                return torch.rand(rows, SHAPE[0] * SHAPE[1] * SHAPE[2], generator=generator)
+            codes = (torch.randint(width, (rows,), generator=generator) for width in WIDTHS)
+            return torch.cat([F.one_hot(c, width) for c, width in zip(codes, WIDTHS, strict=True)], dim=1).float()
+
+        real, fake = records().to(device), records().to(device)
+        mix = torch.rand(rows, 1, generator=generator).to(device)
+        present = torch.ones(rows, dtype=torch.bool, device=device)
+        return CriticBatch(real, fake, mix, present, torch.arange(rows, device=device), rows)
+
+    def make_step(self, kind: str, device: torch.device) -> Step:
+        critic = self.make_critic(device)
+        if kind == AUTOGRAD:
+            return autograd_step(critic)
+        if kind == BY_HAND:
+            return manual_step(critic) if isinstance(critic, TableCritic) else manual_image_step(critic)
+        return private_step(critic, vmap=kind == VMAP, noise=kind != NO_NOISE)
 
 
-def make_batch(rows: int, device: torch.device) -> CriticBatch:
-    generator = torch.Generator().manual_seed(rows)
-    records = [
-        torch.cat([F.one_hot(torch.randint(width, (rows,), generator=generator), width) for width in WIDTHS], dim=1)
-        for _ in range(2)
-    ]
-    real, fake = (record.float().to(device) for record in records)
-    mix = torch.rand(rows, 1, generator=generator).to(device)
-    present = torch.ones(rows, dtype=torch.bool, device=device)
-    return CriticBatch(real, fake, mix, present, torch.arange(rows, device=device), rows)
+PERCEPTRON = Setting("perceptron", (64, 256, 1024), 200, 10)
+CONVOLUTIONS = Setting("convolutions", (64, 256, 512), 12, 12)
+KINDS = (BY_HAND, AUTOGRAD, PRIVATE, NO_NOISE, VMAP)
 
 
 def make_adam(critic: nn.Module) -> torch.optim.Adam:
     return torch.optim.Adam(list(critic.parameters()), lr=1e-4, betas=(0.0, 0.9), fused=True)
 
 
-def autograd_step(device: torch.device) -> Step:
+def autograd_step(critic: nn.Module) -> Step:
     """What one writes first: two backward passes by autograd, no privacy."""
-    critic = make_critic(device)
     adam = make_adam(critic)
 
     def step(batch: CriticBatch) -> None:
@@ -63,14 +98,13 @@ def autograd_step(device: torch.device) -> Step:
     return step
 
 
-def manual_step(device: torch.device) -> Step:
+def manual_step(critic: TableCritic) -> Step:
     """The floor: the same step without privacy, written out by hand for two hidden layers, one product a layer."""
-    critic = make_critic(device)
     adam, space = make_adam(critic), Workspace()
     (first, second), last = critic.layers, critic.output
     for tensor in critic.parameters():
         tensor.grad = torch.empty_like(tensor)
-    signs = torch.tensor([1.0, -1.0, 1.0], device=device).view(3, 1, 1)
+    signs = last.weight.new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1)
 
     def times_slope(gradient: Tensor, state: Tensor, into: Tensor) -> None:
         torch.ops.aten.leaky_relu_backward.grad_input(gradient, state, LEAKY_SLOPE, True, grad_input=into)
@@ -108,27 +142,57 @@ def manual_step(device: torch.device) -> Step:
     return step
 
 
-def private_step(device: torch.device, *, engine: str, noise: bool = True) -> Step:
-    """The private step as `Idpgan` makes it: clip in two groups, add up, noise, divide, Adam."""
-    critic = make_critic(device)
-    adam, space, randomness = make_adam(critic), Workspace(), SecureRandom()
+def manual_image_step(critic: ImageCritic) -> Step:
+    """The floor for images: the engine's own passes, then one product a layer over all places, faster than a library's."""
+    adam, space = make_adam(critic), Workspace()
+    tensors = dict(critic.named_parameters())
+    for tensor in tensors.values():
+        tensor.grad = torch.empty_like(tensor)
+
+    @torch.no_grad()
+    def step(batch: CriticBatch) -> None:
+        held = image_critic_tensors(critic)
+        for tensor in tensors.values():
+            tensor.grad.zero_()
+        for start in range(0, batch.units, UNITS_AT_ONCE):
+            passes = image_passes(held, part_of(batch, slice(start, start + UNITS_AT_ONCE)), LOSS, space)
+            for layer, (delta, columns) in enumerate(zip(passes.deltas, passes.columns, strict=True)):
+                weight = tensors[f"layers.{layer}.weight"]
+                outputs, inputs, *sides = weight.shape
+                rows = delta.permute(0, 2, 3, 1).reshape(-1, outputs)
+                product = rows.T @ columns.view(len(rows), -1)
+                weight.grad += product.view(outputs, *sides, inputs).permute(0, 3, 1, 2)
+                ends = rows.view(-1, 3, len(rows) // len(delta) * outputs)[:, :2]
+                tensors[f"layers.{layer}.bias"].grad += ends.sum(dim=(0, 1)).view(-1, outputs).sum(dim=0)
+            last = passes.last.sum(dim=0)
+            tensors["output.weight"].grad += last[0] - last[1] + last[2]
+        for tensor in tensors.values():
+            tensor.grad /= batch.units
+        adam.step()
+
+    return step
+
+
+def part_of(batch: CriticBatch, rows: slice) -> CriticBatch:
+    present = batch.present[rows]
+    owner = torch.arange(len(present), device=present.device)
+    return CriticBatch(batch.real[rows], batch.fake[rows], batch.mix[rows], present, owner, len(present))
+
+
+def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) -> Step:
+    """The private step as a training makes it: clip in two groups, add up, noise, divide, Adam."""
+    adam, randomness = make_adam(critic), SecureRandom()
+    engine = choose_engine(critic, rows_per_unit=1, workspace=Workspace())
+    if vmap:
+        block = BLOCK_ROWS["vmap"] if isinstance(critic, TableCritic) else UNITS_AT_ONCE
+        engine = GradientEngine(critic, "vmap", block, 1, Workspace())
     tensors = list(critic.parameters())
-    detached = [tensor.detach() for tensor in tensors]
     is_bias = [tensor.dim() == 1 for tensor in tensors]
     groups = tuple(tuple(m for m, bias in enumerate(is_bias) if bias is wanted) for wanted in (False, True))
 
     def blocks(batch: CriticBatch) -> Iterator[PerUnitGradients]:
-        for start in range(0, batch.units, BLOCK_ROWS[engine]):
-            rows = slice(start, start + BLOCK_ROWS[engine])
-            present = batch.present[rows]
-            owner = torch.arange(len(present), device=device)
-            part = CriticBatch(batch.real[rows], batch.fake[rows], batch.mix[rows], present, owner, len(present))
-            if engine == "vmap":
-                yield vmap_gradients(critic, part, LOSS)
-            else:
-                yield outer_product_gradients(
-                    Perceptron(detached[0::2], detached[1::2], LEAKY_SLOPE), part, LOSS, space
-                )
+        for start in range(0, batch.units, engine.units_per_block):
+            yield engine.gradients(part_of(batch, slice(start, start + engine.units_per_block)), LOSS)
 
     @torch.no_grad()
     def step(batch: CriticBatch) -> None:
@@ -137,8 +201,8 @@ def private_step(device: torch.device, *, engine: str, noise: bool = True) -> St
             groups=groups,
             clip_norms=(0.1, 0.1),
             shapes=[tensor.shape for tensor in tensors],
-            bounds=DrawBounds(2 * batch.units + 200, BLOCK_ROWS[engine], 1),
-            device=device,
+            bounds=engine.bounds(units=2 * batch.units + 200, expected_units=batch.units),
+            device=batch.real.device,
         )
         values = clipped.sum.values
         if noise:
@@ -148,13 +212,3 @@ def private_step(device: torch.device, *, engine: str, noise: bool = True) -> St
         adam.step()
 
     return step
-
-
-def all_steps(device: torch.device) -> dict[str, Step]:
-    return {
-        "non-private by hand": manual_step(device),
-        "plain autograd": autograd_step(device),
-        "private": private_step(device, engine="outer_products"),
-        "private, no noise": private_step(device, engine="outer_products", noise=False),
-        "vmap(grad)": private_step(device, engine="vmap"),
-    }

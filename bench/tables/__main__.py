@@ -1,68 +1,99 @@
-"""Any table, any methods, side by side in one run.
+"""Any tables, any methods, side by side in one run.
 
+    python -m bench.tables [--tables adult,poker,breast_cancer,digits] [--shared FOLDER]
+        [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--limit SECONDS] [--resume] [--quick]
     python -m bench.tables --data FILE.csv --schema FILE.json [--target COL] [--test FILE.csv]
-        [--methods marginals,idpgan,independent,real] [--epsilons 0.1,1,3,10] [--seeds 3] [--rows N] [--quick]
 
-Every method gets the same training rows and δ = 1e-5 of one release, and is asked for as many rows as it was given (times
---times). Each run is a process of its own, so that its memory is its own. Writes bench/results/tables-NAME-DATE.{json,md,svg}.
+Every method gets the same training rows, the same public cells and δ = 1e-5 of one release, and is asked for as many rows as
+it was given, times --times. Each run is a process of its own, so that its memory is its own; a run that fails or takes longer than --limit
+stays in the result, with the reason. Other people's methods get an environment of their own at their first run.
+Writes bench/results/tables-NAME-DATE.{json,md,svg} after every run; --resume leaves out what today's file has already.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.tables.report import ROOT, write
-from bench.tables.runs import Run, in_a_process
+from bench.tables.methods import METHODS, NEEDS_NO_EPSILON, needs_a_seed
+from bench.tables.report import FOLDER, ROOT, write
+from bench.tables.runs import Run, Settings, in_a_process
+from bench.tables.sources import MAKERS, Source, source
 
 
 def main() -> None:
-    arguments = _arguments()
-    methods, epsilons = arguments.methods.split(","), [float(e) for e in arguments.epsilons.split(",")]
-    runs: list[Run] = []
-    for method in methods:
-        asked: list[float | None] = [None] if method in {"real", "independent"} else [*epsilons]
-        for epsilon in asked:
-            for seed in range(1, (1 if epsilon is None else arguments.seeds) + 1):
-                runs.append(in_a_process(arguments, method, epsilon, seed))
-                shown = {name: round(value, 4) for name, value in list(runs[-1].metrics.items())[:7]}
-                print(f"{method}, ε {epsilon}, seed {seed}: {shown} in {runs[-1].seconds:.0f} s", flush=True)
-                _write(arguments, runs)
+    asked = _arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.data is not None:
+            _run_table(asked, asked.name or asked.data.stem, Source(asked.data, asked.schema, asked.test))
+            return
+        for name in asked.tables.split(","):
+            found = source(name, Path(folder), asked.shared)
+            if found is None:
+                print(f"{name}: SKIPPED, its data is not in {asked.shared}", flush=True)
+            else:
+                _run_table(asked, name, found)
 
 
-def _write(arguments: argparse.Namespace, runs: list[Run]) -> None:
-    facts = {
-        "name": arguments.name or arguments.data.stem,
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "delta": arguments.delta,
-        "times": arguments.times,
-        "test": "a held-out fifth" if arguments.test is None else arguments.test.name,
-        "runs": [asdict(run) for run in runs],
-    }
-    write(facts)
+def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:
+    settings = Settings(files.data, files.schema, files.test, asked.target, asked.rows, asked.times, asked.delta)
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    earlier = FOLDER / f"tables-{name}-{date}.json"
+    runs = [Run(**run) for run in json.loads(earlier.read_text())["runs"]] if asked.resume and earlier.exists() else []
+    done = {(run.method, run.epsilon, run.seed) for run in runs}
+    for method, epsilon, seed in _wanted(asked):
+        if (method, epsilon, seed) in done:
+            continue
+        runs.append(in_a_process(settings, method, epsilon, seed, json.loads(asked.knobs), asked.limit))
+        shown = runs[-1].why or {key: round(value, 4) for key, value in list(runs[-1].metrics.items())[:7]}
+        print(f"{name}: {method}, ε {epsilon}, seed {seed}: {shown} in {runs[-1].seconds:.0f} s", flush=True)
+        if asked.quick:
+            continue
+        facts = {"name": name, "date": date, "delta": asked.delta, "times": asked.times, "limit": asked.limit}
+        test = "a held-out fifth" if files.test is None else files.test.name
+        write({**facts, "test": test, "runs": [asdict(run) for run in runs]})
+
+
+def _wanted(asked: argparse.Namespace) -> list[tuple[str, float | None, int]]:
+    wanted: list[tuple[str, float | None, int]] = []
+    for method in asked.methods.split(","):
+        epsilons: list[float | None] = [float(text) for text in asked.epsilons.split(",")]
+        for epsilon in [None] if method in NEEDS_NO_EPSILON else epsilons:
+            seeds = asked.seeds if needs_a_seed(method) else 1
+            wanted += [(method, epsilon, seed) for seed in range(1, seeds + 1)]
+    return wanted
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT / "examples" / "poker_hand.csv")
-    parser.add_argument("--schema", type=Path, default=ROOT / "examples" / "poker_hand.schema.json")
+    parser.add_argument("--tables", default="adult,poker,breast_cancer,digits", help=f"of {', '.join(MAKERS)}")
+    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data", help="where UCI's files are")
+    parser.add_argument("--data", type=Path, help="a table of your own instead")
+    parser.add_argument("--schema", type=Path)
     parser.add_argument("--name", help="of the result files; default: that of the data")
     parser.add_argument("--target")
     parser.add_argument("--test", type=Path)
-    parser.add_argument("--methods", default="marginals,idpgan,independent,real")
+    parser.add_argument("--methods", default=",".join(method for method in METHODS if method != "auto"))
     parser.add_argument("--epsilons", default="0.1,1,3,10")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="for ours; other people's methods run once")
     parser.add_argument("--rows", type=int, help="train on the first N rows only")
-    parser.add_argument("--times", type=int, default=1, help="synthetic rows for each real one; drawing costs nothing")
+    parser.add_argument("--times", type=int, default=4, help="synthetic rows for each real one; drawing costs nothing")
     parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--knobs", default="{}", help="JSON: knobs for marginals and idpgan")
-    parser.add_argument("--quick", action="store_true", help="one ε, one seed")
-    arguments = parser.parse_args()
-    if arguments.quick:
-        arguments.epsilons, arguments.seeds = "1", 1
-    return arguments
+    parser.add_argument("--limit", type=float, default=1_200.0, help="seconds for one run, scoring included")
+    parser.add_argument("--knobs", default="{}", help="JSON: knobs for marginals, idpgan and dpgan")
+    parser.add_argument("--resume", action="store_true", help="keep what today's file has; give the same --times")
+    parser.add_argument(
+        "--quick", action="store_true", help="one small table, one ε, one seed, ours only; writes nothing"
+    )
+    asked = parser.parse_args()
+    if asked.quick:
+        asked.tables, asked.epsilons, asked.seeds = "breast_cancer", "1", 1
+        asked.methods = "real,independent,marginals"
+    return asked
 
 
 if __name__ == "__main__":

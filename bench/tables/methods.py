@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bench.tables import peers
+from bench.tables.peers import PEERS, DidNotRun
 from bench.tables.tables import Table, encode, frame_of
 from service.datasets.grids import shape_of
 from service.privacy.calibration import price_order
@@ -26,6 +26,8 @@ from workers.encoding.table import TableDomain
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 from workers.training import train
+
+__all__ = ["METHODS", "NEEDS_NO_EPSILON", "Ask", "DidNotRun", "needs_a_seed"]
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,20 @@ Maker = Callable[[Ask], tuple[pl.DataFrame, float]]
 """Returns the rows, and the seconds from rows to generator (sampling not counted)."""
 
 
-def ours(method: str) -> Maker:
+STRATEGIES_OFF = {
+    "noise_decay": {"kind": "constant"},
+    "thresholds": {"kind": "fixed"},
+    "clusters": {"kind": "none"},
+}
+"""IDPGAN without decay, adaptive thresholds and groups: a DP-GAN of the same code."""
+
+
+def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
     def make(ask: Ask) -> tuple[pl.DataFrame, float]:
         schema, units = ask.table.schema, len(ask.table.train)
         # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
         budget = open_budget(ask.epsilon, 2.0 * ask.delta)
-        order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **ask.knobs})
+        order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **(fixed or {}), **ask.knobs})
         if isinstance(order, AutoOrder):
             order = choose_method(order, shape_of(schema, numeric_bins=order.NUMERIC_BINS))
         shape = shape_of(schema, numeric_bins=order.numeric_bins)
@@ -94,11 +104,17 @@ def independent(ask: Ask) -> tuple[pl.DataFrame, float]:
 
 
 METHODS: dict[str, Maker] = {
+    "real": real,
+    "independent": independent,
     "auto": ours("auto"),
     "marginals": ours("marginals"),
     "idpgan": ours("idpgan"),
-    "independent": independent,
-    "real": real,
-    **peers.PEERS,
+    "dpgan": ours("idpgan", STRATEGIES_OFF),
+    **PEERS,
 }
 NEEDS_NO_EPSILON = {"real", "independent"}
+
+
+def needs_a_seed(method: str) -> bool:
+    """Ours run with several seeds; other people's, which take long, with one."""
+    return method not in NEEDS_NO_EPSILON and method not in PEERS

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "bench" / "results"
 COLUMNS = (
     "LR AUROC",
     "GB AUROC",
@@ -18,39 +19,56 @@ COLUMNS = (
     "GB accuracy",
     "TV1",
     "TV2",
+    "TV2 of all rows",
     "TV3",
     "correlation error",
     "rows breaking the schema",
     "neighbour ratio",
 )
-COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774", "#337ea9", "#d44c47")
+COLOURS = (
+    "#0b6e99",
+    "#d9730d",
+    "#448361",
+    "#9065b0",
+    "#c14c8a",
+    "#787774",
+    "#337ea9",
+    "#d44c47",
+    "#4a6b1f",
+    "#8a5a00",
+    "#5b5fc7",
+    "#a1336b",
+)
 
 
 def write(facts: dict[str, Any]) -> None:
-    folder = ROOT / "bench" / "results"
     stem = f"tables-{facts['name']}-{facts['date']}"
-    (folder / f"{stem}.json").write_text(json.dumps(facts, indent=1) + "\n")
-    (folder / f"{stem}.md").write_text(markdown(facts))
-    (folder / f"{stem}.svg").write_text(picture(facts))
+    (FOLDER / f"{stem}.json").write_text(json.dumps(facts, indent=1) + "\n")
+    (FOLDER / f"{stem}.md").write_text(markdown(facts))
+    (FOLDER / f"{stem}.svg").write_text(picture(facts))
 
 
 def grouped(facts: dict[str, Any]) -> dict[tuple[str, float | None], list[dict[str, Any]]]:
+    """Runs that gave rows, by method and ε."""
     groups: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
     for run in facts["runs"]:
+        if not run["metrics"]:
+            continue
         groups.setdefault((run["method"], run["epsilon"]), []).append(run)
     return groups
 
 
 def markdown(facts: dict[str, Any]) -> str:
-    shown = [name for name in COLUMNS if name in facts["runs"][0]["metrics"]]
+    first = next((run["metrics"] for run in facts["runs"] if run["metrics"]), {})
+    shown = [name for name in COLUMNS if name in first]
     lines = [
         f"# {facts['name']}: synthetic rows, method by method ({facts['date']})",
         "",
         (
             f"`python -m bench.tables`; {os.cpu_count()} cores ({platform.machine()}); δ = {facts['delta']:g} of one "
-            f"release; {facts['times']} synthetic row(s) for each training row; classifiers are trained on synthetic and "
-            f"tested on real rows ({facts['test']}). Mean ± half the 95 % interval (normal) over seeds; seconds from rows "
-            "to bundle."
+            f"release; {facts['times']} synthetic row(s) for each training row, all of them train the classifiers, tested on "
+            f"real rows ({facts['test']}); TV1, TV2, TV3 of as many synthetic rows as there are training rows. Mean ± half the "
+            f"95 % interval (normal) over seeds; seconds from rows to generator; at most {facts['limit']:.0f} s a run."
         ),
         "",
         f"| method | ε | seeds | {' | '.join(shown)} | seconds | MB |",
@@ -61,7 +79,10 @@ def markdown(facts: dict[str, Any]) -> str:
         cost = f"{np.mean([run['seconds'] for run in runs]):.0f} | {max(run['megabytes'] for run in runs):.0f}"
         at = "–" if epsilon is None else f"{epsilon:g}"
         lines.append(f"| {method} | {at} | {len(runs)} | {' | '.join(cells)} | {cost} |")
-    recalls = [name for name in facts["runs"][0]["metrics"] if "recall" in name]
+    recalls = [name for name in first if "recall" in name]
+    failed = [run for run in facts["runs"] if not run["metrics"]]
+    lines += ["", "Without a result:", ""] if failed else []
+    lines += [f"- {run['method']}, ε = {run['epsilon']:g}, seed {run['seed']}: {run['why']}" for run in failed]
     if recalls:
         lines += [
             "",
@@ -85,8 +106,11 @@ def _cell(values: list[float]) -> str:
 
 def picture(facts: dict[str, Any]) -> str:
     """GB AUROC over ε, one line for each method; methods without ε are dashed."""
-    metric = "GB AUROC" if "GB AUROC" in facts["runs"][0]["metrics"] else "TV2"
-    means = {key: float(np.mean([r["metrics"][metric] for r in runs])) for key, runs in grouped(facts).items()}
+    groups = grouped(facts)
+    metric = "GB AUROC" if any("GB AUROC" in runs[0]["metrics"] for runs in groups.values()) else "TV2"
+    means = {key: float(np.mean([r["metrics"][metric] for r in runs])) for key, runs in groups.items()}
+    if not means:
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'
     epsilons = sorted({epsilon for _, epsilon in means if epsilon is not None}) or [1.0]
     low, high = min(means.values()), max(means.values())
     low, high = low - 0.05 * (high - low + 1e-9), high + 0.05 * (high - low + 1e-9)
@@ -115,6 +139,8 @@ def picture(facts: dict[str, Any]) -> str:
         if (method, None) in means:
             points, dash = [(70.0, y(means[method, None])), (470.0, y(means[method, None]))], ' stroke-dasharray="5 4"'
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+        for px, py in points:
+            parts.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>')
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         parts.append(f'<text x="482" y="{56 + 18 * place}" fill="{colour}">{method}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,65 +1,102 @@
-"""One method, one ε, one seed, in a process of its own, so that its memory is its own."""
+"""One method, one ε, one seed, in a process of its own, so that its memory and its failures are its own."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
+import os
 import resource
+import signal
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from bench.tables import metrics
-from bench.tables.methods import METHODS, Ask
+from bench.tables.methods import METHODS, Ask, DidNotRun
 from bench.tables.tables import codes_of, read_table
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What all methods are given alike."""
+
+    data: Path
+    schema: Path
+    test: Path | None
+    target: str | None
+    rows: int | None
+    times: int
+    delta: float
+
+
+@dataclass(frozen=True)
 class Run:
-    """One method at one ε with one seed: what was asked, what came out."""
+    """One method at one ε with one seed: what came out, or why nothing did."""
 
     method: str
     epsilon: float | None
     seed: int
-    metrics: dict[str, float]
     seconds: float
     megabytes: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    why: str = ""
 
 
-def in_a_process(arguments: argparse.Namespace, method: str, epsilon: float | None, seed: int) -> Run:
+def in_a_process(
+    settings: Settings, method: str, epsilon: float | None, seed: int, knobs: Mapping[str, Any], limit: float
+) -> Run:
+    """Never raises for what the method does; past `limit` seconds the process and its children are ended."""
     context = multiprocessing.get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(sending, arguments, method, epsilon, seed))
+    process = context.Process(target=_run, args=(sending, settings, method, epsilon, seed, dict(knobs)))
+    started = time.monotonic()
     process.start()
     sending.close()
     try:
-        run: Run = receiving.recv()
+        if receiving.poll(limit):
+            run: Run = receiving.recv()
+            process.join()
+            return run
+        why = f"ended at the limit of {limit:.0f} s"
     except EOFError:
-        raise SystemExit(f"{method} at ε = {epsilon} failed; see above") from None
+        why = "its process died"
+    if process.pid is not None:
+        with suppress(ProcessLookupError):  # ended, or not yet the head of a group
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
-    return run
+    return Run(method, epsilon, seed, time.monotonic() - started, 0.0, why=why)
 
 
-def _run(sending: Any, arguments: argparse.Namespace, method: str, epsilon: float | None, seed: int) -> None:
-    table = read_table(arguments.data, arguments.schema, arguments.target, arguments.test, arguments.rows)
-    knobs = json.loads(arguments.knobs) if method in {"marginals", "idpgan"} else {}
-    rows = len(table.train) * arguments.times
-    ask = Ask(table, epsilon or 1.0, arguments.delta, rows, seed, knobs)
-    frame, seconds = METHODS[method](ask)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+def _run(
+    sending: Connection, settings: Settings, method: str, epsilon: float | None, seed: int, knobs: dict[str, Any]
+) -> None:
+    os.setsid()  # so that the limit ends the method's own processes with it
     started = time.monotonic()
+    try:
+        sending.send(_made_and_scored(settings, method, epsilon, seed, knobs))
+    except DidNotRun as error:
+        sending.send(Run(method, epsilon, seed, time.monotonic() - started, 0.0, why=str(error)))
+
+
+def _made_and_scored(settings: Settings, method: str, epsilon: float | None, seed: int, knobs: dict[str, Any]) -> Run:
+    table = read_table(settings.data, settings.schema, settings.target, settings.test, settings.rows)
+    rows = len(table.train) * settings.times
+    frame, seconds = METHODS[method](Ask(table, epsilon or 1.0, settings.delta, rows, seed, knobs))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     synthetic, train, widths = codes_of(frame, table.domain), table.train_codes, table.domain.widths
     same = synthetic[: len(train)]  # distances of tables shrink with more rows: as many as there are real ones
     found = metrics.classifier_scores(synthetic, table)
-    heads = {name: value for name, value in found.items() if "recall" not in name}
     measured = {
-        **heads,
+        **{name: value for name, value in found.items() if "recall" not in name},
         **{f"TV{ways}": metrics.total_variation(same, train, widths, ways) for ways in (1, 2, 3)},
+        "TV2 of all rows": metrics.total_variation(synthetic, train, widths, 2),
         "correlation error": metrics.correlation_error(same, train),
         "rows breaking the schema": metrics.breaking_share(frame, table.schema),
         "neighbour ratio": metrics.nearest_neighbour_ratio(synthetic, table),
         **found,
     }
-    print(f"scored in {time.monotonic() - started:.0f} s", flush=True)
-    sending.send(Run(method, epsilon, seed, measured, seconds, peak / 1024))
+    return Run(method, epsilon, seed, seconds, peak / 1024, measured)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import crypto
-from service.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, verify_signature
+from service.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, open_decrypted, verify_signature
 from service.errors import Tampered, Unavailable
 
 if TYPE_CHECKING:
@@ -155,6 +155,51 @@ def test_streams_round_trip_however_they_are_cut(size, cut, piece):
     sealed = b"".join(encrypt([data[:cut], b"", data[cut:]], KEY, context="rows"))
     assert len(data) < 16 or data[:16] not in sealed
     assert _open(sealed, context="rows", piece=piece) == data
+
+
+def _file(sealed: bytes, key: bytes = KEY):
+    return open_decrypted(lambda start, stop: sealed[start:stop], len(sealed), key)
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 20 * CHUNK_BYTES + 7])
+def test_an_encrypted_file_is_read_at_any_place(size: int):
+    data = os.urandom(size)
+    asked = []
+    sealed = _seal(data)
+
+    def read_range(start: int, stop: int) -> bytes:
+        asked.append(stop - start)
+        return sealed[start:stop]
+
+    file = open_decrypted(read_range, len(sealed), KEY)
+    for start in (0, size // 2, size - 1, 3, 17 * CHUNK_BYTES - 5):
+        if 0 <= start <= size:
+            file.seek(start)
+            assert file.read(CHUNK_BYTES * 2) == data[start : start + CHUNK_BYTES * 2]
+    assert file.seek(0, os.SEEK_END) == size
+    assert file.read(1) == b""
+    file.seek(0)
+    assert file.read() == data
+    assert max(asked) <= 16 * (CHUNK_BYTES + 16)
+
+
+def test_a_file_read_at_any_place_notices_what_is_not_genuine():
+    sealed = _seal(os.urandom(3 * CHUNK_BYTES))
+    one = CHUNK_BYTES + 16
+    cut = [sealed[:-1], sealed[: HEADER + 2 * one], sealed[:HEADER], sealed[: HEADER - 1], sealed + bytes(20)]
+    for damaged in (*cut, b"X" + sealed[1:]):
+        with pytest.raises(Tampered):
+            _file(damaged)
+    with pytest.raises(Tampered):
+        _file(sealed, bytes(32))
+    swapped = sealed[:HEADER] + sealed[HEADER + one : HEADER + 2 * one] + sealed[HEADER : HEADER + one]
+    swapped += sealed[HEADER + 2 * one :]
+    flipped = bytearray(sealed)
+    flipped[HEADER + one + 9] ^= 1
+    for damaged in (swapped, bytes(flipped)):
+        file = _file(damaged)
+        with pytest.raises(Tampered):
+            file.read()
 
 
 def test_the_same_data_never_looks_the_same():

@@ -36,6 +36,7 @@ def test_bytes_files_and_iterators(storage: Storage, tmp_path: Path):
         assert storage.get(key) == data
         assert b"".join(storage.stream(key, chunk_bytes=65_536)) == data
         assert storage.size(key) == len(data)
+        assert storage.read_range(key, 70_000, 9_000_000) == data[70_000:9_000_000]
     assert storage.get("a/nothing") == storage.get("a/no-pieces") == b""
 
 

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import polars as pl
@@ -172,7 +172,7 @@ def operating_system_keys(count: int) -> NDArray[np.uint64]:
 
 
 def encode_table(
-    source: Path | str | bytes,
+    source: Path | str | bytes | BinaryIO,
     domain: TableDomain,
     *,
     units: int,

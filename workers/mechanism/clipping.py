@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -51,7 +52,9 @@ def clip_and_sum(
     Edge cases:  empty draw -> zeros; a null or non-finite unit contributes zero, decided before the sum.
     """
     shorter = [clip_norm / (1.0 + sum_rounding(bounds)) for clip_norm in clip_norms]
-    totals = [torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes]
+    sizes = [shape.numel() for shape in shapes]
+    together = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
+    totals = [total.view(shape) for total, shape in zip(torch.split(together, sizes), shapes, strict=True)]
     norms = [torch.zeros(0, len(shapes), dtype=torch.float64, device=device)]
     units = 0
     for block in blocks:
@@ -59,7 +62,8 @@ def clip_and_sum(
         if len(block.contributes) > bounds.units_per_block or units > bounds.most_units:
             raise ValueError("more units than the bound on rounding was computed for")
         weights = clip_weights(block.tensor_norms, block.contributes, groups=groups, clip_norms=shorter)
-        totals = [total.add_(part) for total, part in zip(totals, block.weighted_sum(weights), strict=True)]
+        for total, part in zip(totals, block.weighted_sum(weights), strict=True):
+            total.add_(part)
         norms.append(block.tensor_norms[block.contributes])
     sensitivities = tuple(max(clip_norm, SMALLEST_SENSITIVITY) for clip_norm in clip_norms)
     private = PrivateSum(tuple(totals), tuple(tuple(group) for group in groups), sensitivities)
@@ -107,12 +111,19 @@ def clip_weights(
     Edge cases:  a zero gradient has factor 1; NaN norms belong to units that do not contribute; a factor that float32
                  cannot hold is 0.
     """
-    group_of = [0] * tensor_norms.shape[1]
+    member, group_of = _membership(tuple(tuple(group) for group in groups), tensor_norms.shape[1], tensor_norms.device)
+    norms = (tensor_norms.square() @ member).sqrt()  # (U, K)
+    factors = (tensor_norms.new_tensor(clip_norms).mul_(SHRINK) / norms).clamp_(max=1.0)  # c/0 = inf -> 1
+    kept = contributes.unsqueeze(1) & (factors >= SMALLEST_FACTOR)
+    return torch.where(kept, factors, 0.0).index_select(1, group_of)
+
+
+@lru_cache(maxsize=64)
+def _membership(groups: tuple[tuple[int, ...], ...], tensors: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Which tensor is in which group: (M, K) float64 of zeros and ones, and (M,) the group of each."""
+    group_of = [0] * tensors
     for place, group in enumerate(groups):
         for tensor in group:
             group_of[tensor] = place
-    member = F.one_hot(torch.tensor(group_of), len(groups)).to(tensor_norms)  # (M, K)
-    norms = (tensor_norms.square() @ member).sqrt()  # (U, K)
-    factors = (tensor_norms.new_tensor(clip_norms).mul_(SHRINK) / norms).clamp(max=1.0)  # c/0 = inf -> 1
-    kept = contributes.unsqueeze(1) & (factors >= SMALLEST_FACTOR)
-    return torch.where(kept, factors, 0.0)[:, group_of]
+    numbers = torch.tensor(group_of, device=device)
+    return F.one_hot(numbers, len(groups)).double(), numbers

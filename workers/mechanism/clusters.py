@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.cluster import DBSCAN
+
+from service.lazy import lazy
+
+if TYPE_CHECKING:
+    from sklearn import cluster
+else:  # with scipy.stats it takes longer to import than all the rest of a training but torch
+    cluster = lazy("sklearn.cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ def dbscan_groups(thresholds: Sequence[float], *, is_bias: Sequence[bool], eps: 
     """
     weights = [tensor for tensor, bias in enumerate(is_bias) if not bias]
     logs = np.log([[thresholds[tensor]] for tensor in weights])
-    labels = DBSCAN(eps=eps, min_samples=min_samples).fit_predict(logs)
+    labels = cluster.DBSCAN(eps=eps, min_samples=min_samples).fit_predict(logs)
     parts: dict[object, list[int]] = {}
     for tensor, label in zip(weights, labels.tolist(), strict=True):
         parts.setdefault(("alone", tensor) if label < 0 else label, []).append(tensor)

@@ -243,7 +243,9 @@ def convolution_gradients(
     if len(batch.real) != batch.units or batch.units > UNITS_AT_ONCE:
         raise ValueError("this engine takes at most 64 units of one row")
     space = workspace or Workspace()
-    passes = _pass(critic, batch, loss, space)
+    # On a GPU a convolution may add up in an order of its own each time: a unit's part must be the same bits again.
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+        passes = image_passes(critic, batch, loss, space)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     ends = slice(first, 2)
     deltas = [_by_kind(delta) for delta in passes.deltas]  # (U, 3, P, C)
@@ -270,8 +272,15 @@ def convolution_gradients(
     return ConvolutionGradients(tuple(parts), batch.present & passes.finite)
 
 
-def _pass(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLoss, space: Workspace) -> Passes:
-    """Forward, backward to the input, and the tangents of the penalty forward again."""
+def image_passes(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLoss, space: Workspace) -> Passes:
+    """Forward, backward to the input, and the tangents of the penalty forward again.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: unbounded; these are the factors of gradients that are not clipped yet.
+    Shapes:      batch of U rows of U units; see `Passes`.
+    Source:      the formulas at the top of this module.
+    Edge cases:  no rows -> no units' factors; r = 0 where g = 0.
+    """
     units, sides, pixels = batch.units, critic.sides(), math.prod(critic.shape)
     kernels = [kernel.contiguous(memory_format=torch.channels_last) for kernel in critic.kernels]
     records = batch.real.new_empty(units, 3, batch.real.shape[1])

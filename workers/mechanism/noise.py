@@ -49,12 +49,13 @@ def release(
     sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
     noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
     noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
-    counts = [value.numel() for value in private.values]
-    normals = torch.split(randomness.normals(sum(counts)), counts)
-    return tuple(
-        noise.to(value.device).mul_(noise_std_of[index]).view(value.shape).add_(value.double())
-        for index, (value, noise) in enumerate(zip(private.values, normals, strict=True))
-    )
+    values = [value.double() for value in private.values]
+    counts = [value.numel() for value in values]
+    normals = torch.split(randomness.normals(sum(counts)).to(values[0].device), counts)
+    noised = [noise.view(value.shape) for noise, value in zip(normals, values, strict=True)]
+    torch._foreach_mul_(noised, [noise_std_of[index] for index in range(len(noised))])
+    torch._foreach_add_(noised, values)
+    return tuple(noised)
 
 
 def count_noise_stds(

@@ -14,7 +14,7 @@ place of h(x̂) as soon as its slope has been read. Rows are padded to whole blo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -24,6 +24,9 @@ from torch import Tensor
 from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
 from workers.numerics.block_sums import BLOCK_ROWS, sum_in_blocks
 from workers.numerics.workspace import Workspace
+
+GRAM_ROWS = 128
+"""Rows whose factors are held in float64 at once; more would fall out of a core's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,55 +47,84 @@ class OuterProduct:
     units: int
     rows_per_unit: int
     workspace: Workspace
+    found: dict[str, Tensor] = field(default_factory=dict)
+    """norms and cancelling (U,), for good: they are those of the rows before any was cleared."""
 
     @property
     def norms(self) -> Tensor:
-        """(U,) float64 upper bound on the Frobenius norm, from Gram matrices in float64; NaN beyond LARGEST_NORM.
+        """(U,) float64 upper bound on the Frobenius norm; NaN beyond LARGEST_NORM."""
+        _find_norms([self])
+        return self.found["norms"]
 
-        Grams cancel where the products do: the bound adds float64's own error. And what cancels still rounds: where
-        the products are far longer than their sum, they set the norm (`LARGEST_CANCELLATION`).
-        """
-        return self._norms_and_cancelling[0]
-
-    @cached_property
-    def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
-        gram_left, gram_right = self._gram(self.left), self._gram(self.right)  # (U, rank, rank)
-        squared = (gram_left * gram_right).sum(dim=(1, 2))  # (U,)
-        lengths = torch.stack((_diagonal(gram_left), _diagonal(gram_right)))  # (2, U, rank), squared
-        largest = (lengths[0] * lengths[1]).sqrt().sum(dim=1)  # (U,) Σ_k ‖left_k‖‖right_k‖
-        terms = self.left.shape[2] + self.right.shape[2] + gram_left.shape[1] ** 2 + 16
-        error = terms * torch.finfo(torch.float64).eps * largest.square()
-        norms = torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)
-        # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
-        norms = torch.where((lengths <= LARGEST_NORM**2).all(dim=2).all(dim=0), norms, torch.nan)
-        return norms, largest > FLOAT32_CANCELLATION * norms
+    @property
+    def cancelling(self) -> Tensor:
+        """(U,) bool: the terms are longer than float32 sums allow."""
+        _find_norms([self])
+        return self.found["cancelling"]
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_i weight_i Σ_k left_ik right_ikᵀ in float64: one product a block, over the stacked, rescaled rows."""
-        norms, cancelling = self._norms_and_cancelling
-        _clear_rows((self.left, self.right), norms, self.rows_per_unit)
-        apart = cancelling.nonzero().squeeze(1)
-        scale = _by_row(weights.index_fill(0, apart, 0.0), self.left.shape[1], self.rows_per_unit)
+        """Σ_i weight_i Σ_k left_ik right_ikᵀ."""
+        _clear_rows((self.left, self.right), self.norms.isnan(), self.rows_per_unit)
+        return self.sum_of(weights, self.cancelling)
+
+    def sum_of(self, weights: Tensor, cancelling: Tensor | None) -> Tensor:
+        """The same where no row holds NaN; what cancels is added up in float64.
+
+        One product a block, over the stacked, rescaled rows.
+        """
+        apart = None if cancelling is None else cancelling.nonzero().squeeze(1)
+        kept = weights if apart is None else weights.index_fill(0, apart, 0.0)
+        scale = _by_row(kept, self.left.shape[1], self.rows_per_unit)
         scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
         torch.mul(self.left, scale.to(self.left.dtype), out=scaled)
         total = sum_in_blocks(scaled.flatten(0, 1), self.right.flatten(0, 1), self.workspace)
-        if len(apart):
+        if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
             left *= weights[apart].view(-1, 1, 1)
             total = total.double() + left.flatten(0, 2).T @ right.flatten(0, 2)
         return total
 
-    def _gram(self, factors: Tensor) -> Tensor:
-        """(U, rank, rank) products of a unit's factors with one another."""
-        grid = self._grid(factors).transpose(0, 1)
-        by_unit = self.workspace.take("gram", tuple(grid.shape), like=factors, dtype=torch.float64).copy_(grid)
-        stacked = by_unit.flatten(1, 2)
-        return stacked @ stacked.mT
+    def gram(self, factors: Tensor) -> Tensor:
+        """(U, rank, rank) products of a unit's factors with one another, some units at a time for the cache's sake."""
+        grid = self._grid(factors).transpose(0, 1)  # (U, kinds, rows_per_unit, d)
+        units, kinds, rows, size = grid.shape
+        rank, some = kinds * rows, max(1, GRAM_ROWS // rows)
+        by_unit = self.workspace.take("gram", (min(some, units), rank, size), like=factors, dtype=torch.float64)
+        grams = by_unit.new_empty(units, rank, rank)
+        for start in range(0, units, some):
+            part = by_unit[: min(some, units - start)]
+            part.view(-1, kinds, rows, size).copy_(grid[start : start + some])
+            torch.bmm(part, part.mT, out=grams[start : start + some])
+        return grams
 
     def _grid(self, factors: Tensor) -> Tensor:
         """(kinds, U, rows_per_unit, d), without the padding."""
         kinds, _, size = factors.shape
         return factors.view(kinds, -1, self.rows_per_unit, size)[:, : self.units]
+
+
+def _find_norms(products: Sequence[OuterProduct]) -> None:
+    """Find the norms of all products that have none yet, together: upper bounds, and which units' terms cancel.
+
+    From Gram matrices in float64. They cancel where the products do: the bound adds float64's own error. And what
+    cancels still rounds: where the products are far longer than their sum, they set the norm (`LARGEST_CANCELLATION`).
+    """
+    products = [product for product in products if not product.found]
+    if not products:
+        return
+    left = torch.stack([product.gram(product.left) for product in products])  # (L, U, rank, rank)
+    right = torch.stack([product.gram(product.right) for product in products])
+    squared = (left * right).sum(dim=(2, 3)).clamp_(min=0.0)  # (L, U)
+    lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (L, U, rank), squared
+    largest = (lengths_left * lengths_right).sqrt_().sum(dim=2)  # (L, U) Σ_k ‖left_k‖‖right_k‖
+    terms = [p.left.shape[2] + p.right.shape[2] + left.shape[2] ** 2 + 16 for p in products]
+    error = largest.square() * largest.new_tensor(terms).mul_(torch.finfo(torch.float64).eps).unsqueeze(1)
+    norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
+    # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
+    moderate = torch.maximum(lengths_left, lengths_right).amax(dim=2) <= LARGEST_NORM**2  # maximum and amax keep NaN
+    norms.masked_fill_(~moderate, torch.nan)
+    for product, own, cancelling in zip(products, norms, largest > FLOAT32_CANCELLATION * norms, strict=True):
+        product.found.update(norms=own, cancelling=cancelling)
 
 
 @dataclass(frozen=True)
@@ -102,20 +134,27 @@ class VectorGradient:
     vector: Tensor  # (padded units, d)
     shape: torch.Size
     units: int
-    workspace: Workspace
 
     @cached_property
     def norms(self) -> Tensor:
         """(U,) float64, NaN beyond LARGEST_NORM."""
-        held = self.workspace.take("vector", (self.units, self.vector.shape[1]), like=self.vector, dtype=torch.float64)
-        norms: Tensor = torch.linalg.vector_norm(held.copy_(self.vector[: self.units]), dim=1)
-        return torch.where(norms <= LARGEST_NORM, norms, torch.nan)
+        norms: Tensor = torch.linalg.vector_norm(self._held, dim=1)
+        return norms.masked_fill_(~(norms <= LARGEST_NORM), torch.nan)
+
+    @cached_property
+    def _held(self) -> Tensor:
+        """(U, d) float64."""
+        return self.vector[: self.units].double()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ_i weight_i vector_i."""
-        scale = _by_row(weights, len(self.vector), 1).to(self.vector.dtype)
-        _clear_rows((self.vector.unsqueeze(0),), self.norms, 1)
-        return sum_in_blocks(scale, self.vector, self.workspace).reshape(self.shape)
+        """Σ_i weight_i vector_i in float64."""
+        return self.sum_of(weights, self.norms.isnan())
+
+    def sum_of(self, weights: Tensor, bad: Tensor) -> Tensor:
+        """The same, where the bad units (U,) are known: 0·inf would leave NaN."""
+        if bad.device.type != "cpu" or bool(bad.any()):
+            self._held.masked_fill_(bad.unsqueeze(1), 0.0)
+        return torch.mv(self._held.T, weights).view(self.shape)
 
 
 @dataclass(frozen=True)
@@ -127,6 +166,7 @@ class OuterProductGradients:
 
     @cached_property
     def tensor_norms(self) -> Tensor:
+        _find_norms(self._products)
         return torch.stack([part.norms for part in self.parts], dim=1)
 
     @cached_property
@@ -134,9 +174,22 @@ class OuterProductGradients:
         # A comparison with NaN is False.
         return self.usable & (self.tensor_norms <= LARGEST_NORM).all(dim=1)
 
+    @property
+    def _products(self) -> list[OuterProduct]:
+        return [part for part in self.parts if isinstance(part, OuterProduct)]
+
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         kept = torch.where(self.contributes.unsqueeze(1), weights, 0.0)
-        return tuple(part.weighted_sum(kept[:, m]) for m, part in enumerate(self.parts))
+        bad = self.tensor_norms.isnan()  # (U, M)
+        some_cancel = bool(torch.stack([part.cancelling for part in self._products]).any())  # none in ordinary runs
+        sums = []
+        for m, part in enumerate(self.parts):
+            if isinstance(part, VectorGradient):
+                sums.append(part.sum_of(kept[:, m], bad[:, m]))
+            else:
+                _clear_rows((part.left, part.right), bad[:, m], part.rows_per_unit)
+                sums.append(part.sum_of(kept[:, m], part.cancelling if some_cancel else None))
+        return tuple(sums)
 
 
 def outer_product_gradients(
@@ -180,8 +233,8 @@ def outer_product_gradients(
     # Penalty: r, then the tangents q_0 … q_{L-1}, in the place of h(x̂).
     pull = torch.mm(deltas[0][2], weights[0], out=inputs[0][2])  # g (P, d_0)
     length = torch.linalg.vector_norm(pull, dim=1, keepdim=True)
-    factor = 2.0 * loss.gradient_penalty * (length - 1.0) / torch.where(length > 0, length, 1.0)
-    pull.mul_(torch.where(length > 0, factor, 0.0))
+    # 2λ(‖g‖ - 1)/‖g‖, and g·0 where g = 0; NaN stays.
+    pull.mul_((length - 1.0).div_(length.masked_fill_(length == 0, torch.inf)).mul_(2.0 * loss.gradient_penalty))
     for layer, weight in enumerate(weights[:-1], start=1):
         pushed = torch.mm(inputs[layer - 1][2], weight.T, out=space.take("Wq", (rows, len(weight)), like=weight))
         _times_slope(pushed, inputs[layer][2], critic.slope, into=inputs[layer][2])
@@ -269,7 +322,7 @@ class UnitGrid:
             torch.add(terms[0], terms[1], out=vector)
         else:
             torch.sum(by_unit, dim=(0, 2), out=vector)
-        return VectorGradient(vector, shape, self.units, space)
+        return VectorGradient(vector, shape, self.units)
 
 
 def _times_slope(gradient: Tensor, state: Tensor, slope: float, into: Tensor | None = None) -> Tensor:
@@ -285,16 +338,17 @@ def _by_row(weights: Tensor, rows: int, rows_per_unit: int) -> Tensor:
     return (padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)).unsqueeze(1)
 
 
-def _clear_rows(factors: Sequence[Tensor], norms: Tensor, rows_per_unit: int) -> None:
-    """Zeros for the padding and the rows (kinds, P, d) of units whose norm is NaN: 0·inf would leave NaN."""
-    bad = norms.isnan()  # (U,)
+def _clear_rows(factors: Sequence[Tensor], bad: Tensor, rows_per_unit: int) -> None:
+    """Zeros for the padding and the rows (kinds, P, d) of bad units: 0·inf would leave NaN."""
     units = len(bad)
+    some = bad.device.type != "cpu" or bool(bad.any())
     for factor in factors:
-        factor[:, units * rows_per_unit :] = 0.0
-        if norms.device.type != "cpu" or bad.any():
+        if units * rows_per_unit < factor.shape[1]:
+            factor[:, units * rows_per_unit :] = 0.0
+        if some:
             grid = factor.view(len(factor), -1, rows_per_unit, factor.shape[2])[:, :units]
             grid.masked_fill_(bad.view(units, 1, 1), 0.0)
 
 
 def _diagonal(matrices: Tensor) -> Tensor:
-    return matrices.diagonal(dim1=1, dim2=2)
+    return matrices.diagonal(dim1=-2, dim2=-1)

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 
 from service.errors import InvalidOrder
+from service.lazy import lazy
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES
 from service.privacy.orders import MixtureOrder
 from workers.checkpoints import Checkpoint
@@ -45,6 +46,11 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture
 from workers.plan import Plan
+
+if TYPE_CHECKING:
+    from sklearn import cluster
+else:
+    cluster = lazy("sklearn.cluster")
 
 _DRAWN_PER_CELL = 200
 _DRAWN_FOR_TONES = 2_000
@@ -187,7 +193,7 @@ class ImageMixture:
                 np.sqrt(spread) / self.scale
             )
             drawn = np.clip(drawn @ self.basis.T, 0.0, 1.0) @ self.basis
-            found = KMeans(self.cells, n_init=1, max_iter=30, random_state=0).fit(drawn)
+            found = cluster.KMeans(self.cells, n_init=1, max_iter=30, random_state=0).fit(drawn)
             centres.append(found.cluster_centers_)
             distances.append(np.linalg.norm(drawn - found.cluster_centers_[found.labels_], axis=1))
         radius = float(np.quantile(np.concatenate(distances), self.order.cell_quantile))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -103,23 +104,49 @@ def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temp
 
 
 def _sample_columns(perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
-    """All columns at once, side by side and padded to the widest with cells that are never drawn."""
-    places, offsets, real = _padded_places(widths, perturbed.device)
-    padded = F.pad(perturbed, (0, 1), value=-torch.inf).index_select(1, places)
-    padded = padded.view(-1, len(widths), max(widths))  # (B, columns, widest)
-    hard = torch.zeros_like(perturbed).scatter_(1, padded.argmax(dim=2) + offsets, 1.0)
-    if not perturbed.requires_grad:
+    """All columns at once, cell by cell and padded to the widest with cells that are never drawn."""
+    drawn: Tensor = _Draw.apply(perturbed, widths, temperature)  # type: ignore[no-untyped-call]
+    return drawn
+
+
+class _Draw(torch.autograd.Function):
+    """The largest cell of every column as a one-hot; backward as if it were the column's softmax.
+
+    Columns lie side by side in the last dimension, where a softmax over cells is ten times faster than over a short
+    last dimension of cells.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
+        places, offsets, _ = _padded_places(widths, perturbed.device)
+        padded = _padded(perturbed, places, -torch.inf, widths)
+        hard = torch.zeros_like(perturbed).scatter_(1, padded.max(dim=1)[1].view(len(perturbed), -1) + offsets, 1.0)
+        ctx.widths, ctx.temperature = widths, temperature
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(F.softmax(padded.div_(temperature), dim=1))
         return hard
-    soft = F.softmax(padded / temperature, dim=2).flatten(1).index_select(1, real)
-    return hard + soft - soft.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,), (soft,) = gradients, ctx.saved_tensors
+        places, _, real = _padded_places(ctx.widths, gradient.device)
+        weighted = _padded(gradient, places, 0.0, ctx.widths).mul_(soft)
+        pulled = weighted.addcmul_(soft, weighted.sum(dim=1, keepdim=True), value=-1.0).div_(ctx.temperature)
+        return pulled.flatten(1).index_select(1, real), None, None
+
+
+def _padded(values: Tensor, places: Tensor, filler: float, widths: tuple[int, ...]) -> Tensor:
+    """Values (B, total_width) as (B, widest, columns); one column alone as (B, width)."""
+    padded = F.pad(values, (0, 1), value=filler).index_select(1, places)
+    return padded.view(len(values), max(widths), len(widths)) if len(widths) > 1 else padded
 
 
 @lru_cache(maxsize=64)
 def _padded_places(widths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Which cell stands at each padded place (the one past the last: none), where columns begin, which are real."""
+    """Which cell stands at each padded place (the one past the last: none), where columns begin, where each cell went."""
     sizes = torch.tensor(widths)
     offsets = sizes.cumsum(0) - sizes
-    cell = torch.arange(max(widths))
-    places = torch.where(cell < sizes.unsqueeze(1), offsets.unsqueeze(1) + cell, sum(widths)).flatten()
-    real = (places < sum(widths)).nonzero().squeeze(1)
+    cell = torch.arange(max(widths)).unsqueeze(1)
+    places = torch.where(cell < sizes, offsets + cell, sum(widths)).flatten()  # (widest · columns,)
+    real = places.argsort(stable=True)[: sum(widths)]
     return places.to(device), offsets.to(device), real.to(device)

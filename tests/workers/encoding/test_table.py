@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_generators import MIXED, domain_of
 
+from service.crypto import encrypt, open_decrypted
 from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
-from service.errors import InvalidFile, InvalidSchema
+from service.errors import InvalidFile, InvalidSchema, Tampered
 from service.sampler import CategoryColumn, GridColumn
 from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, EncodedTable, TableDomain, encode_table
 
@@ -311,3 +312,25 @@ def test_a_large_table_is_mapped_from_a_file_without_a_name(
     assert mapped.codes.tolist() == held.codes.tolist()
     assert len(mapped.codes) == (300 if most == 1 else 200)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_encrypted_rows_are_read_group_by_group_and_damage_is_noticed() -> None:
+    """Every group is fetched on its own, and a changed byte ends the reading with `Tampered`, not with rows."""
+    schema = one_field(type="integer", constraints={"minimum": 0, "maximum": 10**9, "required": True})
+    rows = 400_000
+    frame = pl.DataFrame({"x": np.random.default_rng(1).integers(10**9, size=rows)})
+    parquet = io.BytesIO()
+    frame.write_parquet(parquet, row_group_size=50_000, compression="uncompressed")
+    key = bytes(range(32))
+    sealed = b"".join(encrypt([parquet.getvalue()], key))
+
+    def encoded(stored: bytes) -> EncodedTable:
+        source = open_decrypted(lambda start, stop: stored[start:stop], len(stored), key)
+        return encode_table(source, domain_of(schema), units=rows)
+
+    held = encode_table(parquet.getvalue(), domain_of(schema), units=rows)
+    assert np.array_equal(encoded(sealed).codes, held.codes)
+    damaged = bytearray(sealed)
+    damaged[len(sealed) // 2] ^= 1
+    with pytest.raises(Tampered):
+        encoded(bytes(damaged))

@@ -1,0 +1,107 @@
+"""The tables of the default run, as files: the UCI ones where their folder is there, and those that scikit-learn ships."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+
+ROOT = Path(__file__).parents[2]
+CELLS_OF_A_SMALL_TABLE = 8
+"""Equal cells of a real-valued column: these tables have a few hundred rows. Their ranges are public, as the tables are."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table's files; without `test`, a fifth of the rows is held out."""
+
+    data: Path
+    schema: Path
+    test: Path | None = None
+
+
+def source(name: str, folder: Path, shared: Path) -> Source | None:
+    """The named table, its files made in `folder` where they have to be; None where its data is not there."""
+    return MAKERS[name](name, folder, shared)
+
+
+def _adult(_name: str, folder: Path, shared: Path) -> Source | None:
+    if not (shared / "adult").is_dir():
+        return None
+    schema = ROOT / "bench" / "schemas" / "adult.schema.json"
+    names = [field["name"] for field in json.loads(schema.read_text())["fields"]]
+    files = {}
+    for kind, file in (("train", "adult.data"), ("test", "adult.test")):
+        lines = (shared / "adult" / file).read_text().splitlines()
+        rows = [[cell.strip() for cell in line.rstrip(".").split(",")] for line in lines]
+        files[kind] = _write(folder / f"adult-{kind}.csv", names, (row for row in rows if len(row) == len(names)))
+    return Source(files["train"], schema, files["test"])
+
+
+def _poker(_name: str, folder: Path, shared: Path) -> Source:
+    """The committed training rows; their test rows where they are there."""
+    examples, packed = ROOT / "examples", shared / "poker_hand" / "poker-hand-testing-first99998.csv.gz"
+    test = None
+    if packed.exists():
+        test = folder / "poker-test.csv"
+        with gzip.open(packed, "rb") as source_file, test.open("wb") as target:
+            shutil.copyfileobj(source_file, target)
+    document = json.loads((examples / "poker_hand.schema.json").read_text()) | {"target": "CLASS"}
+    schema = folder / "poker.schema.json"
+    schema.write_text(json.dumps(document))
+    return Source(examples / "poker_hand.csv", schema, test)
+
+
+def _shipped(name: str, folder: Path, _shared: Path) -> Source:
+    """Features and a class `label`; a measured target becomes whether it is above its median."""
+    bunch = getattr(datasets, f"load_{name}")()
+    features, target = np.asarray(bunch.data), np.asarray(bunch.target)
+    if name == "diabetes":
+        target = (target > np.median(target)).astype(int)
+    fields = [_field(f"x{place}", column) for place, column in enumerate(features.T)]
+    classes = [str(value) for value in np.unique(target)]
+    fields.append({"name": "label", "type": "string", "constraints": {"required": True, "enum": classes}})
+    schema = folder / f"{name}.schema.json"
+    schema.write_text(json.dumps({"target": "label", "fields": fields}))
+    whole = [field["type"] == "integer" for field in fields[:-1]]
+    rows = (
+        [*(int(v) if w else float(v) for v, w in zip(row, whole, strict=True)), label]
+        for row, label in zip(features, target, strict=True)
+    )
+    return Source(_write(folder / f"{name}.csv", [field["name"] for field in fields], rows), schema)
+
+
+def _field(name: str, column: np.ndarray) -> dict[str, Any]:
+    low, high = float(column.min()), float(column.max())
+    if (column == column.round()).all() and high - low <= 64:
+        bounds = {"minimum": int(low), "maximum": int(max(high, low + 1))}
+        return {"name": name, "type": "integer", "constraints": {"required": True, **bounds}}
+    edges = np.linspace(low, high, CELLS_OF_A_SMALL_TABLE + 1).tolist()
+    constraints = {"required": True, "minimum": edges[0], "maximum": edges[-1]}
+    return {"name": name, "type": "number", "constraints": constraints, "edges": edges}
+
+
+def _write(file: Path, names: list[str], rows: Iterator[list[Any]]) -> Path:
+    with file.open("w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(names)
+        writer.writerows(rows)
+    return file
+
+
+MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
+    "adult": _adult,
+    "poker": _poker,
+    "breast_cancer": _shipped,
+    "diabetes": _shipped,
+    "digits": _shipped,
+    "wine": _shipped,
+}
