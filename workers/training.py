@@ -179,7 +179,6 @@ def _train_by_steps(
     # Initial weights are public; seeding them from the secure stream keeps two releases from sharing them.
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = begin(device)
-    logger.info("per-unit gradients: %s", method.engine)
 
     saved = checkpoints.get() if checkpoints is not None else None
     if saved is None:

@@ -39,26 +39,33 @@ def main() -> None:
     data = load(arguments.data / arguments.name, side)
     judge = train_classifier(data.train[: sizes.count], data.labels[: sizes.count], epochs=sizes.epochs, seed=0)
     compared: dict[str, list[Result]] = {}
+    ablation: dict[str, list[Result]] = {}
+    epsilon = float(arguments.epsilons.split(",")[-1])
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "2 cores, 24 GiB"
+
+    def keep() -> str:
+        """After every row: a long run that is cut short leaves what it has."""
+        text = render(arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
+        if not arguments.no_file:
+            _path(arguments.name, "md").write_text(text, encoding="utf-8")
+        return text
+
     for method in arguments.methods.split(","):
-        asked = [None] if method == "WGAN-GP" else [float(epsilon) for epsilon in arguments.epsilons.split(",")]
-        for epsilon in asked:
-            name = method if epsilon is None else f"{method}, ε = {epsilon:g}"
-            compared[name] = [run(method, epsilon, data, judge, sizes, seed) for seed in range(seeds)]
+        asked = [None] if method == "WGAN-GP" else [float(one) for one in arguments.epsilons.split(",")]
+        for each in asked:
+            name = method if each is None else f"{method}, ε = {each:g}"
+            compared[name] = [run(method, each, data, judge, sizes, seed) for seed in range(seeds)]
             print(name, compared[name][-1].scores, flush=True)
             first = compared[name][0]
             if not arguments.no_file:
                 tag = name.replace(", ε = ", "-").lower()
                 picture(first.images, first.labels, _path(arguments.name, f"{tag}.png"))
-    ablation: dict[str, list[Result]] = {}
-    epsilon = float(arguments.epsilons.split(",")[-1])
+            keep()
     for name, knobs in {} if arguments.no_ablation else ABLATION.items():
         ablation[name] = [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "2 cores, 24 GiB"
-    text = render(arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
-    print(text)
-    if not arguments.no_file:
-        _path(arguments.name, "md").write_text(text, encoding="utf-8")
+        keep()
+    print(keep())
 
 
 def _path(name: str, ending: str) -> Path:

@@ -26,6 +26,12 @@ CALIBRATION = "service/privacy/calibration.py"
 ACCOUNTING = "service/privacy/accounting.py"
 FILTERS = "service/privacy/filters.py"
 
+IMAGES = "workers/mechanism/image_moments.py"
+MIXTURE_PRICE = "service/privacy/mixture.py"
+T_IMAGES = "tests/privacy/test_contracts_images.py"
+T_MIXTURE_PRICE = "tests/service/privacy/test_mixture_price.py"
+T_PREVIEWS = "tests/service/api/test_previews.py"
+
 T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_GRADIENTS = "tests/workers/mechanism/test_gradients.py"
@@ -617,6 +623,36 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_MARGINALS,),
+    ),
+    # -- images
+    Bug(
+        "shared moments noised like a sum of vectors",
+        ((IMAGES, "((0,),), (float(radius) ** 2,))", "((0,),), (float(radius),))"),),
+        (T_IMAGES,),
+    ),
+    Bug(
+        "tones noised as if an image were one pixel",
+        ((IMAGES, "(float(pixels.shape[1]),))", "(1.0,))"),),
+        (T_IMAGES,),
+    ),
+    Bug(
+        "a round of sorting that is not on the price list",
+        ((MIXTURE_PRICE, "*[(CELL_MEANS, order.sorting_precision_share)] * rounds,\n", ""),),
+        (T_MIXTURE_PRICE,),
+    ),
+    Bug(
+        "a recorded checkpoint that is gone begins anew, although previews of it were shown",
+        (
+            (
+                RUN,
+                "return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))",
+                (
+                    "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))"
+                    "\n        except NotFound:\n            return None"
+                ),
+            ),
+        ),
+        (T_PREVIEWS,),
     ),
     Bug(
         "a release is charged at whatever price its row names",
