@@ -1,6 +1,6 @@
 """SIGKILL at every transition of an order: 29 points, 10 runs each, on the real service.
 
-    python -m bench.faults [--runs 10] [--only TEXT] [--lanes 2] [--quick]
+    python -m bench.faults [--runs 10] [--only TEXT] [--lanes 2] [--lease-seconds 20] [--quick]
 
 Every run arms one point, orders a small release, and asks afterwards: published, charged once and before that, the chain
 whole; and after each point: nothing in storage that no row names. Half the runs kill one process, half its whole process
@@ -103,15 +103,15 @@ def run_all(points: list[Point], runs: int, lanes: int, lease_seconds: float = L
     return outcomes
 
 
-def table(points: list[Point], outcomes: dict[str, Outcome], runs: int, minutes: float) -> str:
+def table(points: list[Point], outcomes: dict[str, Outcome], runs: int, minutes: float, lease_seconds: float) -> str:
     """The result, as a page."""
     today = dt.datetime.now(tz=dt.UTC).date()
-    late = sum(seconds > 2 * LEASE_SECONDS for outcome in outcomes.values() for seconds in outcome.seconds)
+    late = sum(seconds > 2 * lease_seconds for outcome in outcomes.values() for seconds in outcome.seconds)
     total = sum(len(outcome.seconds) for outcome in outcomes.values())
     lines = [
         f"# SIGKILL at every transition, {today}",
         "",
-        f"`python -m bench.faults`: {len(points)} points × {runs} runs in {minutes:.0f} min; 2 cores, 24 GiB. Leases of {LEASE_SECONDS:.0f} s",
+        f"`python -m bench.faults`: {len(points)} points × {runs} runs in {minutes:.0f} min; 2 cores, 24 GiB. Leases of {lease_seconds:.0f} s",
         f"(60 s by default), a release of {ORDER['steps']} steps with two checkpoints. Seconds are from the kill to the end of the release:",
         "a fresh training process alone takes about four of them (imports), and a lease must lapse first where the worker died too.",
         "",
@@ -138,13 +138,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10, help="kills at every point")
     parser.add_argument("--only", default="", help="points whose name matches this expression; writes nothing")
     parser.add_argument("--lanes", type=int, default=2, help="services side by side")
+    parser.add_argument("--lease-seconds", type=float, default=LEASE_SECONDS, help="60 is the service's default")
     parser.add_argument("--quick", action="store_true", help="two runs a point; writes nothing")
     arguments = parser.parse_args()
     points = [point for point in POINTS if re.search(arguments.only, point.name)]
     runs = 2 if arguments.quick else arguments.runs
     started = time.monotonic()
-    outcomes = run_all(points, runs, min(arguments.lanes, len(points)))
-    page = table(points, outcomes, runs, (time.monotonic() - started) / 60)
+    outcomes = run_all(points, runs, min(arguments.lanes, len(points)), arguments.lease_seconds)
+    page = table(points, outcomes, runs, (time.monotonic() - started) / 60, arguments.lease_seconds)
     print(page)
     if not arguments.only and not arguments.quick:
         today = dt.datetime.now(tz=dt.UTC).date()

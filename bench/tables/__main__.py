@@ -85,7 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--limit", type=float, default=1_200.0, help="seconds for one run, scoring included")
     parser.add_argument("--knobs", default="{}", help="JSON: knobs for marginals, idpgan and dpgan")
-    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="keep what today's file has; give the same --times")
     parser.add_argument(
         "--quick", action="store_true", help="one small table, one ε, one seed, ours only; writes nothing"
     )

@@ -13,16 +13,19 @@ from service.cli.order_options import read_json
 from service.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
+    from service.datasets.image_schema import ImageSchema
     from service.datasets.table_schema import TableSchema
 
 app = typer.Typer(
-    no_args_is_help=True, help="Draft and check declared schemas (Frictionless Table Schema).", rich_markup_mode="rich"
+    no_args_is_help=True,
+    help="Draft and check declared schemas (Frictionless Table Schema, or of images).",
+    rich_markup_mode="rich",
 )
 
 
 @app.command("draft")
 def draft(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: standard output.")] = None,
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
@@ -36,31 +39,38 @@ def draft(
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
     from service.datasets.draft import draft_schema
+    from service.datasets.image_draft import draft_image_schema, looks_like_images
 
-    document = json.dumps(draft_schema(file), ensure_ascii=False, indent=2)
+    drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
+    document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
         typer.echo(document)
     else:
         output.write_text(document + "\n", encoding="utf-8")
-    note("Bounds and categories were read from the data: declare them yourself before you use this schema.")
+    note(
+        "Bounds, categories, sizes and classes were read from the data: declare them yourself before you use this schema."
+    )
 
 
 @app.command("check")
 def check(
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
     file: Annotated[
-        Path | None, typer.Argument(exists=True, dir_okay=False, help="Also check this table by it.")
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="Also check this file by it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a schema, and if given a table by it, on this machine. Exit code 5 when something is wrong.
+    """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
 
     Example:
     [cyan]imprimatur schema check schema.json table.csv[/cyan]
     """
-    from service.datasets.table_schema import parse_table_schema
+    from service.datasets.image_schema import ImageSchema, parse_schema
 
-    declared = parse_table_schema(read_json(schema, "SCHEMA"))
+    declared = parse_schema(read_json(schema, "SCHEMA"))
+    if isinstance(declared, ImageSchema):
+        _check_images(file, declared, as_json=as_json)
+        return
     facts = {"fields": len(declared.fields), **(_check_table(file, declared) if file is not None else {})}
     if as_json:
         print_json(facts)
@@ -74,6 +84,23 @@ def check(
         typer.echo(f"{file}: {facts['rows']} rows follow the schema")
         for notice in facts["notices"]:
             typer.echo(f"note: {notice}")
+
+
+def _check_images(file: Path | None, schema: ImageSchema, *, as_json: bool) -> None:
+    """Read the whole file by the schema, as an upload would, and keep nothing."""
+    facts: dict[str, Any] = {"classes": len(schema.class_names)}
+    if file is not None:
+        from service.datasets.image_reading import open_images
+        from service.datasets.limits import IngestLimits
+
+        facts["images"] = sum(len(pixels) for pixels, _ in open_images(file, schema, IngestLimits()).chunks())
+    if as_json:
+        print_json(facts)
+        return
+    rows = [(schema.height, schema.width, schema.channels, _domain(schema.class_names or None, None, None))]
+    print_table(None, ("height", "width", "channels", "classes"), rows)
+    if file is not None:
+        typer.echo(f"{file}: {facts['images']} images follow the schema")
 
 
 def _check_table(file: Path, schema: TableSchema) -> dict[str, Any]:

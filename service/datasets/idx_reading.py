@@ -106,6 +106,18 @@ class IdxImages:
                 yield pixels.reshape(count, *self._schema.shape), labels[start : start + count]
 
 
+def idx_header(opener: Opener) -> tuple[int, ...]:
+    """The dimensions of an IDX file; raises `InvalidFile` where it is none."""
+    with _opened(opener) as (_, shape):
+        return shape
+
+
+def idx_numbers(opener: Opener) -> NDArray[np.uint8]:
+    """All numbers of an IDX file of one dimension."""
+    with _opened(opener) as (stream, shape):
+        return _numbers(stream, shape[0], last=True)
+
+
 @contextmanager
 def _opened(opener: Opener) -> Iterator[tuple[IO[bytes], tuple[int, ...]]]:
     """An IDX file of bytes behind its header, and its dimensions."""

@@ -50,7 +50,7 @@ def open_images(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
         raise InvalidFile("The archive is damaged or cut off.") from None
-    members = _members(archive, limits)
+    members = members_of(archive, limits)
     endings = {member.filename.rpartition(".")[2].lower() for member in members}
     if endings == {"npy"}:
         return NpzImages(archive, members, schema, limits)
@@ -59,7 +59,7 @@ def open_images(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images
     return Pictures(archive, members, schema, limits)
 
 
-def _members(archive: zipfile.ZipFile, limits: IngestLimits) -> list[zipfile.ZipInfo]:
+def members_of(archive: zipfile.ZipFile, limits: IngestLimits) -> list[zipfile.ZipInfo]:
     """The files inside, without folders and what desktops leave in archives; none is encrypted or unreadable."""
     members = [m for m in archive.infolist() if not m.is_dir() and not _is_litter(m.filename)]
     if not members:

@@ -34,7 +34,7 @@ MAX_SLICES = 64
 MAX_PAIR_WIDTH = 2_048
 """Cells of all columns side by side, as two-way tables see them: bounds memory and the time of a fitting step."""
 
-MOST_NOISE_PER_PAIR = 1.5
+MOST_NOISE_PER_PAIR = 2.0
 """All pairs are measured while the noise alone moves a two-way table by at most this much in total variation."""
 
 BECAUSE_MARGINALS = (

@@ -207,7 +207,11 @@ class MarginalsOrder(_ChosenOrder):
     ] = 2 / 3
     components: Annotated[
         int,
-        Field(ge=2, le=8_192, description="Product distributions in the mixture of each condition; a power of two."),
+        Field(
+            ge=2,
+            le=8_192,
+            description="Product distributions in the mixture of each condition; a power of two; fewer for a small table.",
+        ),
     ] = 2_048
     steps: Annotated[int, Field(ge=1, le=100_000, description="Fitting steps; they read no row and cost nothing.")] = (
         800

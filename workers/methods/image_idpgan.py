@@ -55,7 +55,6 @@ class ImageIdpgan(Idpgan):
             classes=self.classes,
         )
         self.label_width = self.classes if self.classes > 1 else 0
-        critic = ImageCritic(images.shape, self.sizes.critic_channels, classes=self.label_width)
         super().__init__(
             order,
             plan,
@@ -63,8 +62,12 @@ class ImageIdpgan(Idpgan):
             device,
             units=len(images.pixels),
             rows_per_unit=1,
-            networks=(generator, critic),
+            networks=(generator, self.make_critic()),
         )
+
+    def make_critic(self) -> nn.Module:
+        """Of records as `_as_records` makes them; none of its layers may mix records."""
+        return ImageCritic(self.images.shape, self.sizes.critic_channels, classes=self.label_width)
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:

@@ -1,0 +1,39 @@
+"""IDPGAN: decaying noise, thresholds from noised histograms, clustered clipping; and its ablation, one knob at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.privacy.orders import IdpganOrder
+from workers.methods.image_idpgan import ImageIdpgan
+
+DECAY = {"noise_decay": {"kind": "exponential"}}
+THRESHOLDS = {"thresholds": {"kind": "adaptive"}}
+CLUSTERS = {"clusters": {"kind": "dbscan"}}
+NONE: dict[str, Any] = {
+    "noise_decay": {"kind": "constant"},
+    "thresholds": {"kind": "fixed", "clip_norm": 0.5},
+    "clusters": {"kind": "none"},
+}
+
+KNOBS = {**NONE, **DECAY, **THRESHOLDS, **CLUSTERS}
+
+ABLATION: dict[str, dict[str, Any]] = {
+    "none of the three": NONE,
+    "decaying noise alone": {**NONE, **DECAY},
+    "adaptive thresholds alone": {**NONE, **THRESHOLDS},
+    # Thresholds must differ before anything can be clustered.
+    "thresholds and clusters": {**NONE, **THRESHOLDS, **CLUSTERS},
+    "all three (IDPGAN)": KNOBS,
+    "all three, separate fake term": {**KNOBS, "critic_loss": "separate"},
+    "all three, adaptive critic steps": {**KNOBS, "adaptive_critic_steps": {}},
+}
+
+
+class Run(ImageIdpgan):
+    """The service's own."""
+
+
+def knobs(order: dict[str, Any]) -> IdpganOrder:
+    """The order of a run."""
+    return IdpganOrder.model_validate({**KNOBS, **order})

@@ -1,0 +1,149 @@
+"""One run of one method: priced by its events, trained, drawn from, scored."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.image_data import Digits
+from bench.image_scores import (
+    Classifier,
+    accuracy,
+    features,
+    frechet_distance,
+    inception_score,
+    js_divergence,
+    train_classifier,
+)
+from bench.paper.methods import dpacgan, dpgan, ganobfuscator, idpgan, wgan_gp
+from service.privacy.calibration import price_order
+from service.privacy.choices import resolve_order
+from service.privacy.events import GaussianEvent, SampledStepEvent
+from service.privacy.filters import open_budget
+from service.privacy.mixture import ImageShape
+from service.privacy.orders import IdpganOrder
+from workers.encoding.images import EncodedImages
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.image_idpgan import ImageIdpgan
+from workers.plan import Plan
+
+DELTA = 1e-5
+METHODS: dict[str, ModuleType] = {
+    "WGAN-GP": wgan_gp,
+    "DPGAN": dpgan,
+    "GANobfuscator": ganobfuscator,
+    "DPACGAN": dpacgan,
+    "IDPGAN": idpgan,
+}
+LOOKS = 12
+"""Times that the critic's distance is looked at."""
+_LOOKED_AT = 500
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is the same for all methods."""
+
+    steps: int
+    expected_batch: int
+    critic_steps: int
+    count: int
+    epochs: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one seed."""
+
+    method: str
+    epsilon: float | None
+    scores: dict[str, float]
+    distances: list[tuple[int, float]]
+    """(step, mean D(x) - mean D(G(z))): read from private images, so for this bench only."""
+    images: np.ndarray
+    labels: np.ndarray
+
+
+def run(
+    method: str, epsilon: float | None, data: Digits, judge: Classifier, sizes: Sizes, seed: int, **more: Any
+) -> Result:
+    """Train and score; without ε there is neither noise nor a price."""
+    module, began = METHODS[method], time.monotonic()
+    units, side = len(data.train), data.train.shape[1]
+    private = units - (ganobfuscator.PUBLIC if module is ganobfuscator else 0)
+    order = module.knobs(
+        {
+            "method": "idpgan",
+            "epsilon": epsilon or 1.0,
+            "steps": sizes.steps,
+            "sampling_probability": sizes.expected_batch / private,
+            "critic_steps_per_generator_step": sizes.critic_steps,
+            **more,
+        }
+    )
+    order = resolve_order(order, units=private, shape=ImageShape(side, side, 1, classes=10))
+    images = EncodedImages(data.train.reshape(units, -1), data.labels, (side, side, 1), 10)
+    torch.manual_seed(seed)
+    randomness = SecureRandom.from_test_seed(seed)  # repeatable, and so never releasable
+    trained: ImageIdpgan = module.Run(
+        order,
+        _plan(order, epsilon, private),
+        images,
+        randomness,
+        torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+    )
+    trained.buy_label_frequencies()
+    distances = _train(trained, sizes.steps)
+    seconds = time.monotonic() - began
+    drawn, labels = _draw(trained, sizes.count, seed)
+    network = train_classifier(drawn, labels, epochs=sizes.epochs, seed=seed)
+    scores = {
+        "accuracy": 100.0 * accuracy(network, data.test, data.test_labels),
+        "inception": inception_score(judge, drawn),
+        "fid": frechet_distance(features(judge, data.test), features(judge, drawn)),
+        "js": js_divergence(data.test, drawn, seed=seed),
+        "seconds": seconds,
+    }
+    return Result(method, epsilon, scores, distances, drawn, labels)
+
+
+def _plan(order: IdpganOrder, epsilon: float | None, units: int) -> Plan:
+    if epsilon is None:
+        q = order.sampling_probability or 0.0
+        noise = wgan_gp.NOISE_MULTIPLIER
+        return Plan((GaussianEvent("label_counts", noise), SampledStepEvent(q, noise, None, order.steps)))
+    # A release of share 1 is calibrated to half of the dataset's δ.
+    return Plan(price_order(order, units=units, budget=open_budget(epsilon, 2 * DELTA)).events)
+
+
+def _train(trained: ImageIdpgan, steps: int) -> list[tuple[int, float]]:
+    distances = []
+    while trained.plan.steps_done < steps:
+        trained.critic_step()
+        if trained.generator_is_due():
+            trained.generator_step()
+        step = trained.plan.steps_done
+        if step % max(1, steps // LOOKS) == 0:
+            batch = trained._critic_batch(np.arange(_LOOKED_AT))  # noqa: SLF001 - a look at what the service never shows
+            with torch.no_grad():
+                distances.append((step, float(trained.critic(batch.real).mean() - trained.critic(batch.fake).mean())))
+    return distances
+
+
+def _draw(trained: ImageIdpgan, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """As the service draws them: classes by bought frequencies, images by the averaged generator."""
+    rng = np.random.default_rng(seed)
+    shares = np.array(trained.component_frequencies)
+    labels = rng.choice(len(shares), size=count, p=shares / shares.sum())
+    parts = []
+    with torch.no_grad():
+        for part in np.array_split(labels, max(1, count // 2_000)):
+            noise = torch.from_numpy(rng.standard_normal((len(part), trained.sizes.noise_dimension), dtype=np.float32))
+            made = trained.averaged_generator(noise.to(trained.device), torch.from_numpy(part).to(trained.device))
+            parts.append((made[..., 0] * 255.0).round().to(torch.uint8).cpu().numpy())
+    return np.concatenate(parts), labels

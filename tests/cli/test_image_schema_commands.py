@@ -1,0 +1,77 @@
+"""`imprimatur schema` for images: a draft that the file fits and that says where it comes from, and a check."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from service.cli.schemas import app
+from service.datasets.image_draft import draft_image_schema, looks_like_images
+from service.datasets.image_schema import parse_schema
+from service.errors import InvalidFile
+from tests.tiny_images import archive, idx, idx_pair, make_images, npz, pictures
+
+SHAPE = (6, 5, 3)
+
+
+def contents():
+    pixels, labels = make_images(12, SHAPE, 3)
+    grey = pixels[..., :1]
+    size = {"height": 6, "width": 5}
+    return {
+        "npz": (npz(pixels, labels), {**size, "channels": 3, "classes": 3}),
+        "npz without labels": (npz(grey), {**size, "channels": 1}),
+        "pictures": (
+            pictures(pixels, labels, names=["cat", "dog", "bat"]),
+            {**size, "channels": 3, "classes": ["bat", "cat", "dog"]},
+        ),
+        "pictures without labels": (pictures(grey), {**size, "channels": 1}),
+        "idx pair": (idx_pair(grey, labels), {**size, "channels": 1, "classes": 3}),
+        "idx alone": (gzip.compress(idx(grey[..., 0])), {**size, "channels": 1}),
+    }
+
+
+@pytest.mark.parametrize("kind", contents())
+def test_a_draft_fits_its_file_and_the_check_says_so(kind, tmp_path):
+    content, wanted = contents()[kind]
+    file, schema = tmp_path / "images", tmp_path / "schema.json"
+    file.write_bytes(content)
+    assert looks_like_images(file)
+    done = CliRunner().invoke(app, ["draft", str(file), "-o", str(schema)])
+    assert done.exit_code == 0, done.output
+    drafted = json.loads(schema.read_text())
+    assert "made by reading the private data" in drafted.pop("description")
+    assert drafted == {"type": "image", **wanted}
+    parse_schema(drafted)
+    done = CliRunner().invoke(app, ["check", str(schema), str(file), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["images"] == 12
+    done = CliRunner().invoke(app, ["check", str(schema), str(file)])
+    assert "12 images follow the schema" in done.output
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    file, schema = tmp_path / "images.npz", tmp_path / "schema.json"
+    file.write_bytes(npz(*make_images(12, SHAPE, 3)))
+    schema.write_text(json.dumps({"type": "image", "height": 6, "width": 6, "channels": 3, "classes": 3}))
+    done = CliRunner().invoke(app, ["check", str(schema), str(file)])
+    assert isinstance(done.exception, InvalidFile)
+
+
+@pytest.mark.parametrize(
+    "content", [archive({"a.txt": b"x"}), archive({"a.png": b"x"}), archive({"images.npy": b"x"}), b"\x00\x00\x08\x03"]
+)
+def test_no_images_no_draft(content, tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    with pytest.raises(InvalidFile):
+        draft_image_schema(file)
+
+
+def test_tables_are_no_images(tmp_path):
+    file = tmp_path / "table.csv"
+    file.write_text("a,b\n1,2\n")
+    assert not looks_like_images(file)
