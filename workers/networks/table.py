@@ -137,7 +137,9 @@ class _Draw(torch.autograd.Function):
 
 def _padded(values: Tensor, places: Tensor, filler: float, widths: tuple[int, ...]) -> Tensor:
     """Values (B, total_width) as (B, widest, columns); one column alone as (B, width)."""
-    padded = F.pad(values, (0, 1), value=filler).index_select(1, places)
+    if len(places) > values.shape[1]:
+        values = F.pad(values, (0, 1), value=filler)
+    padded = values.index_select(1, places)
     return padded.view(len(values), max(widths), len(widths)) if len(widths) > 1 else padded
 
 
