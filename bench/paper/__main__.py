@@ -23,7 +23,7 @@ from bench.paper.methods.idpgan import ABLATION
 from bench.paper.report import render
 from bench.paper.runs import METHODS, Result, Sizes, run
 
-SMALL = Sizes(steps=1_000, expected_batch=256, critic_steps=2, count=20_000, epochs=3)
+SMALL = Sizes(steps=2_000, expected_batch=256, critic_steps=2, count=20_000, epochs=3)
 QUICK = Sizes(steps=24, expected_batch=64, critic_steps=2, count=1_000, epochs=1)
 FULL = Sizes(steps=20_000, expected_batch=512, critic_steps=5, count=60_000, epochs=5)
 
