@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 DPMM = ("dpmm", ["dpmm==0.1.9"])
-SMARTNOISE = ("smartnoise", ["smartnoise-synth==1.0.8", "torch==2.13.0"])  # held where the project holds it
+SMARTNOISE = (
+    "smartnoise",
+    ["smartnoise-synth==1.0.8", "torch==2.13.0", "packaging==26.3"],
+)  # held where the project holds it
 
 
 class DidNotRun(Exception):
