@@ -27,7 +27,7 @@ from service.errors import Unavailable
 from service.openapi import DocumentedApp
 from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
-from service.quick import quick_threads
+from service.quick import QuickThreads
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.sampling import DrawingThreads, SamplerCache
@@ -66,7 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
     app.state.drawing = DrawingThreads()
-    app.state.quick_threads = quick_threads(context.settings.database_pool_size)
+    app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(BodyLimit, settings=context.settings)

@@ -25,15 +25,35 @@ from pydantic import BaseModel
 
 from service.auth.principal import Scope
 from service.dependencies import get_context, get_principal, read_json_body
-from service.errors import ImprimaturError, InvalidInput
+from service.errors import ImprimaturError, InvalidInput, Unavailable
 from service.text import read_json
 
 SMALL_BODY_BYTES = 1 << 16
 
 
-def quick_threads(connections: int) -> ThreadPoolExecutor:
+LONGEST_WAIT_SECONDS = 5.0
+"""For a thread; as long as a thread would wait for a connection."""
+
+
+class QuickThreads:
     """The threads of a process that keeps so many connections to the database: some are left for all other routes."""
-    return ThreadPoolExecutor(max(1, connections * 4 // 5), "quick")
+
+    def __init__(self, connections: int) -> None:
+        count = max(1, connections * 4 // 5)
+        self._threads = ThreadPoolExecutor(count, "quick")
+        self._free = asyncio.Semaphore(count)
+
+    async def run(self, function: Callable[..., Response], *arguments: Any) -> Response:
+        """Call it in a thread, first come, first served; `Unavailable` where all of them are held up too long."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Unavailable("too much waits for the database; ask again", retry_after_seconds=5) from None
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        finally:
+            self._free.release()
 
 
 class QuickRoute(APIRoute):
@@ -50,8 +70,8 @@ class QuickRoute(APIRoute):
             values = await _plain_values(request, plan)
             if values is None:
                 return await thorough(request)
-            threads: ThreadPoolExecutor = request.app.state.quick_threads
-            return await asyncio.get_running_loop().run_in_executor(threads, _answer, request, plan, values, status)
+            threads: QuickThreads = request.app.state.quick_threads
+            return await threads.run(_answer, request, plan, values, status)
 
         return handle
 

@@ -422,6 +422,9 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
         def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
             pass
 
+        def is_paid(self) -> bool:
+            return True
+
         def charge(self) -> Any:
             return None
 
