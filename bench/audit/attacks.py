@@ -31,7 +31,7 @@ from bench.audit.worlds import (
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.orders import IdpganOrder
 from workers.mechanism.clusters import ClipGroups
-from workers.methods.idpgan import Idpgan
+from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5
@@ -198,7 +198,7 @@ def record_canary(trials: int, seed: int = 7) -> Finding:
     events = (SampledStepEvent(1.0, gaussian_noise_for(4.0, DELTA), None, 1),)
     order = order_for(1.0, 1, gradient_penalty=0.0, thresholds={"kind": "fixed", "clip_norm": 0.01})
     tables = null_table(4), null_table(4, FIRST)
-    method = make_canaries(order, events, tables[1], seed, Idpgan)
+    method = make_canaries(order, events, tables[1], seed, TableIdpgan)
     method.critic_adam = _NoUpdate()
     clipped = []
     with listening() as heard:

@@ -410,7 +410,7 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
     class Charged(BareAttempt):
         def __init__(self) -> None:
             super().__init__()
-            self.dataset = SimpleNamespace(state="ready", table_schema=SCHEMA)
+            self.dataset = SimpleNamespace(state="ready", table_schema=SCHEMA, image_schema=None)
             self.release = SimpleNamespace(
                 order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),), cancel_requested=False, step=0
             )
