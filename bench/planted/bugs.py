@@ -49,7 +49,6 @@ T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
-T_UNDERPAID = "tests/workers/test_underpaid.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -653,10 +652,5 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_PREVIEWS,),
-    ),
-    Bug(
-        "a release is charged at whatever price its row names",
-        ((RUN, "        if not self.is_paid():\n", "        if False:\n"),),
-        (T_UNDERPAID,),
     ),
 )
