@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.exact_changes import squared_change
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.convolutions import STACKED_CANCELLATION, StackedGradient, convolution_gradients
@@ -39,16 +40,6 @@ def critic() -> ImageCritic:
     """Layers held, held and stacked."""
     torch.manual_seed(3)
     return ImageCritic((8, 8, 1), (5, 12, 24), classes=2)
-
-
-def squared_changes(first: PrivateSum, second: PrivateSum) -> list[Fraction]:
-    assert (first.groups, first.sensitivities) == (second.groups, second.sensitivities)
-
-    def distance(a: Tensor, b: Tensor) -> Fraction:
-        pairs = zip(a.flatten().tolist(), b.flatten().tolist(), strict=True)
-        return sum(((Fraction(x) - Fraction(y)) ** 2 for x, y in pairs if x != y), Fraction(0))
-
-    return [sum((distance(first.values[t], second.values[t]) for t in group), Fraction(0)) for group in first.groups]
 
 
 def sums_of(critic: ImageCritic, batch: CriticBatch, loss: CriticLoss) -> tuple[PrivateSum, PrivateSum]:
@@ -100,7 +91,7 @@ def test_one_image_moves_a_group_by_at_most_its_clip_norm(critic: ImageCritic, k
         theirs = batch.unit_of_row == unit
         nobody = replace(batch, real=torch.where(theirs[:, None], 0.0, batch.real), present=batch.present & ~theirs)
         for first, second in zip(full, sums_of(critic, nobody, loss), strict=True):
-            for change, sensitivity in zip(squared_changes(first, second), first.sensitivities, strict=True):
+            for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
                 assert change <= Fraction(sensitivity) ** 2
                 largest = max(largest, float(change) / sensitivity**2)
     assert largest > 0.9

@@ -18,10 +18,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from torch import Tensor
 
 from bench.audit.worlds import DOMAIN, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
+from tests.exact_changes import squared_change
 from workers.encoding.table import ABSENT, EncodedTable
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum, sum_rounding
@@ -49,17 +49,6 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-def squared_change(first: PrivateSum, second: PrivateSum) -> list[Fraction]:
-    """Per group, the squared L2 distance of two sums, exactly."""
-    assert (first.groups, first.sensitivities) == (second.groups, second.sensitivities)
-
-    def distance(a: Tensor, b: Tensor) -> Fraction:
-        pairs = zip(a.flatten().tolist(), b.flatten().tolist(), strict=True)
-        return sum(((Fraction(x) - Fraction(y)) ** 2 for x, y in pairs if x != y), Fraction(0))
-
-    return [sum((distance(first.values[t], second.values[t]) for t in group), Fraction(0)) for group in first.groups]
 
 
 def assert_bounded(first: PrivateSum, second: PrivateSum) -> float:
