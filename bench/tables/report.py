@@ -68,15 +68,16 @@ def markdown(facts: dict[str, Any]) -> str:
             f"`python -m bench.tables`; {os.cpu_count()} cores ({platform.machine()}); δ = {facts['delta']:g} of one "
             f"release; {facts['times']} synthetic row(s) for each training row, all of them train the classifiers, tested on "
             f"real rows ({facts['test']}); TV1, TV2, TV3 of as many synthetic rows as there are training rows. Mean ± half the "
-            f"95 % interval (normal) over seeds; seconds from rows to generator; at most {facts['limit']:.0f} s a run."
+            f"95 % interval (normal) over seeds; seconds from rows to generator, CPU seconds (of all threads and children, drawing included) beside them; at most {facts['limit']:.0f} s a run."
         ),
         "",
-        f"| method | ε | seeds | {' | '.join(shown)} | seconds | MB |",
-        f"|---|---|---|{'---|' * len(shown)}---|---|",
+        f"| method | ε | seeds | {' | '.join(shown)} | seconds | CPU s | MB |",
+        f"|---|---|---|{'---|' * len(shown)}---|---|---|",
     ]
     for (method, epsilon), runs in grouped(facts).items():
         cells = [_cell([run["metrics"][name] for run in runs]) for name in shown]
-        cost = f"{np.mean([run['seconds'] for run in runs]):.0f} | {max(run['megabytes'] for run in runs):.0f}"
+        seconds, cpu = (np.mean([run.get(key, 0.0) for run in runs]) for key in ("seconds", "cpu_seconds"))
+        cost = f"{seconds:.0f} | {cpu:.0f} | {max(run['megabytes'] for run in runs):.0f}"
         at = "–" if epsilon is None else f"{epsilon:g}"
         lines.append(f"| {method} | {at} | {len(runs)} | {' | '.join(cells)} | {cost} |")
     recalls = [name for name in first if "recall" in name]

@@ -43,6 +43,8 @@ class Run:
     megabytes: float
     metrics: dict[str, float] = field(default_factory=dict)
     why: str = ""
+    cpu_seconds: float = 0.0
+    """Of the method and its children, rows drawn; zero in files older than this figure."""
 
 
 def in_a_process(
@@ -85,7 +87,9 @@ def _run(
 def _made_and_scored(settings: Settings, method: str, epsilon: float | None, seed: int, knobs: dict[str, Any]) -> Run:
     table = read_table(settings.data, settings.schema, settings.target, settings.test, settings.rows)
     rows = len(table.train) * settings.times
+    before = _cpu_seconds()
     frame, seconds = METHODS[method](Ask(table, epsilon or 1.0, settings.delta, rows, seed, knobs))
+    cpu_seconds = _cpu_seconds() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     synthetic, train, widths = codes_of(frame, table.domain), table.train_codes, table.domain.widths
     same = synthetic[: len(train)]  # distances of tables shrink with more rows: as many as there are real ones
@@ -99,4 +103,10 @@ def _made_and_scored(settings: Settings, method: str, epsilon: float | None, see
         "neighbour ratio": metrics.nearest_neighbour_ratio(synthetic, table),
         **found,
     }
-    return Run(method, epsilon, seed, seconds, peak / 1024, measured)
+    return Run(method, epsilon, seed, seconds, peak / 1024, measured, cpu_seconds=cpu_seconds)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of its ended children; a machine shared with others makes `seconds` longer, not this."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
