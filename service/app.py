@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 import uuid
@@ -27,7 +28,7 @@ from service.errors import Unavailable
 from service.openapi import DocumentedApp
 from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
-from service.quick import QuickThreads
+from service.quick import QuickRoutes, QuickThreads
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.sampling import DrawingThreads, SamplerCache
@@ -56,6 +57,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # The first price of a process imports scipy and friends; do it while nobody waits.
         threading.Thread(target=_warm_up, daemon=True).start()
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
+        app.state.quick_threads.close()
 
     app = DocumentedApp(
         title="Imprimatur",
@@ -69,6 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
     app.state.rate_limits = RateLimits(context.settings)
+    app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost
     app.add_middleware(BodyLimit, settings=context.settings)
     http_errors.install(app, refused=_audited(Refusals(context)))
     _install_metrics(app)
@@ -133,6 +136,7 @@ class Measure:
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
         self.app = app
+        self.ids = random.Random()  # noqa: S311 - unique, not secret; the system's source is a call into the kernel each
         labels = ("method", "route")
         self.requests = Counter(
             "imprimatur_http_requests_total", "Requests answered.", (*labels, "status"), registry=registry
@@ -144,7 +148,7 @@ class Measure:
             await self.app(scope, receive, send)
             return
         began = time.monotonic()
-        request_id = scope.setdefault("state", {})["request_id"] = uuid.uuid4()
+        request_id = scope.setdefault("state", {})["request_id"] = uuid.UUID(int=self.ids.getrandbits(128), version=4)
 
         async def measured(message: Message) -> None:
             if message["type"] == "http.response.start":

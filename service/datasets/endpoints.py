@@ -21,10 +21,9 @@ from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
 from service.dependencies import ContextOf, Owner, Reader
 from service.errors import DuplicateRows, Gone, InvalidFile, InvalidSchema, NotPostponable
 from service.http_errors import problems
-from service.quick import QuickRoute
 from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=QuickRoute)
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
 
 @router.post(

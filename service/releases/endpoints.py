@@ -29,7 +29,6 @@ from service.errors import (
 )
 from service.http_errors import problems
 from service.privacy.events import SampledStepEvent
-from service.quick import QuickRoute
 from service.releases import service
 from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
@@ -37,7 +36,7 @@ from service.releases.sampling import FORMATS, DrawingThreads, SampleFormat, Sam
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.streaming import ClosingStream
 
-router = APIRouter(prefix="/v1", tags=["releases"], route_class=QuickRoute)
+router = APIRouter(prefix="/v1", tags=["releases"])
 
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
