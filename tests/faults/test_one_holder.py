@@ -97,9 +97,9 @@ def test_a_frozen_worker_puts_no_old_checkpoint_back_while_another_trains(faulty
     stack.arm("checkpoint.written@1", "freeze")
     release_id = stack.order(dataset, LONG)
     group = int(wait_for(lambda: stack.fired_at() and (stack.faults / "fired").read_text()))
+    stray = set(open_context(stack.settings()).storage.list(f"checkpoints/{release_id}"))
+    assert len(stray) == 1  # written and not yet named; what the other worker writes is its own
     stack.wait_for_step(release_id, 30)
-    storage = open_context(stack.settings()).storage
-    stray = set(storage.list(f"checkpoints/{release_id}"))
     os.killpg(group, signal.SIGCONT)
     wait_for(lambda: f"release {release_id} is no longer ours" in log_of_workers(stack))
     key = stack.release(release_id).checkpoint_key
