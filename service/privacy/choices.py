@@ -15,6 +15,7 @@ from service.privacy.filters import Budget, exact
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture
 from service.privacy.orders import (
+    DEFAULT_WARM_STEPS,
     AutoOrder,
     FromNothing,
     IdpganOrder,
@@ -99,7 +100,8 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
             f"warm_start: tables need two columns, and a condition of at most {MAX_SLICES} categories",
             where="warm_start",
         )
-    order = order.model_copy(update={"warm_start": start})
+    steps = order.steps if "steps" in order.model_fields_set else DEFAULT_WARM_STEPS
+    order = order.model_copy(update={"warm_start": start, "steps": steps})
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order

@@ -13,6 +13,7 @@ from service.text import sentence_of
 
 MAX_EPSILON = 1_000.0
 DEFAULT_EXPECTED_BATCH = 512
+DEFAULT_WARM_STEPS = 1_000
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
 
@@ -80,7 +81,7 @@ class TablesFirst(_Knobs):
     precision_share: Annotated[
         float,
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
-    ] = 0.5
+    ] = 0.8
     pairs: Annotated[
         Literal["auto", "all", "chosen"],
         Field(description="Which pairs of columns are measured, as in `marginals`."),
@@ -100,7 +101,7 @@ class TablesFirst(_Knobs):
     hold: Annotated[
         float,
         Field(ge=0.0, le=1e3, description="How hard later generator steps hold on to the tables; 0: not at all."),
-    ] = 0.1
+    ] = 20.0
 
 
 class FromNothing(_Knobs):
@@ -273,7 +274,12 @@ class IdpganOrder(_ChosenOrder):
     """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
 
     method: Literal["idpgan"]
-    steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 3_000
+    steps: Annotated[
+        int,
+        Field(
+            ge=1, le=MAX_STEPS, description="Critic steps, all of them private. With a warm start 1,000 if not ordered."
+        ),
+    ] = 3_000
     sampling_probability: Annotated[
         Probability | None,
         Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),

@@ -105,6 +105,7 @@ class TableIdpgan(Idpgan):
             on_step=on_step,
         )
         self.averaged_generator.load_state_dict(self.generator.state_dict())
+        self.generator_steps = start.generator_steps  # the average begins here, and not at the first private steps
         fit_critic(
             self.critic,
             lambda: self._pair_of_batches(mixture),

@@ -36,8 +36,9 @@ BETAS = (0.9, 0.99)
 class HeldTables:
     """Tables as probabilities, for a generator to follow. Cells of all free columns side by side: V as pairs group them.
 
-    The distance of a slice is the sum over all cells, of pairs and of single columns, of squared error / (probability + floor), a χ²
-    that cells much rarer than the floor do not rule; of all slices, the mean by their part of the rows.
+    The distance of a table is the sum over its cells of squared error / (probability + floor), a χ² that cells much rarer than the floor
+    do not rule; of a slice, that of all ordered pairs and single columns, divided by how many these are; of all slices, the mean by their
+    part of the rows.
     """
 
     one_way: Tensor  # (slices, W)
@@ -93,7 +94,7 @@ class HeldTables:
             alone, again = (half - singles for half in halves[place])
             error = (one * other * between / (pairs + floor)).sum() + (alone * again / (singles + floor)).sum()
             total = total + error * weights[which]
-        return total
+        return total / len(self.layout.free) ** 2
 
     def _between_columns(self, device: torch.device) -> Tensor:
         """(V, V) 1 where the cells belong to different columns."""

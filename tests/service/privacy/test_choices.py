@@ -118,6 +118,9 @@ def test_networks_begin_near_tables_where_the_columns_allow_it():
         assert resolve_order(resolved, units=9, shape=shape, budget=BUDGET) == resolved
         assert resolve_order(idpgan(warm_start={"kind": "none"}), units=9, shape=shape).warm_start.kind == "none"
     assert resolve_order(idpgan(), units=9).warm_start is None
+    assert resolve_order(idpgan(), units=9, shape=few).steps == 1_000
+    assert resolve_order(idpgan(steps=7), units=9, shape=few).steps == 7
+    assert resolve_order(idpgan(warm_start={"kind": "none"}), units=9, shape=few).steps == 3_000
     asked = idpgan(warm_start={"kind": "tables"})
     with pytest.raises(InvalidOrder, match="at most 64"):
         resolve_order(asked, units=9, shape=TableShape({"y": 65, "a": 9}, "y"))

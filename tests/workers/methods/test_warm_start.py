@@ -326,11 +326,15 @@ def test_the_distance_of_tables_is_unbiased(label: int | None, pair_widths: tupl
         far = torch.stack([held.distance(other, other.noise_dimension) for _ in range(200)])
     assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
     between = held._between_columns(torch.device("cpu"))
-    wanted = sum(
-        float(share) * float(((a - b).square() * between / (a + FINE)).sum() + ((c - d).square() / (c + FINE)).sum())
-        for share, a, b, c, d in zip(
-            held.shares, held.two_way, theirs.two_way, held.one_way, theirs.one_way, strict=True
+    wanted = (
+        sum(
+            float(share)
+            * float(((a - b).square() * between / (a + FINE)).sum() + ((c - d).square() / (c + FINE)).sum())
+            for share, a, b, c, d in zip(
+                held.shares, held.two_way, theirs.two_way, held.one_way, theirs.one_way, strict=True
+            )
         )
+        / len(held.layout.free) ** 2
     )
     assert float(far.mean()) == pytest.approx(wanted, abs=4.0 * float(far.std()) / 200**0.5)
 
