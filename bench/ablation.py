@@ -99,7 +99,7 @@ def markdown(facts: dict[str, Any]) -> str:
         f"# What each part of IDPGAN is worth on {facts['table']} ({facts['date']})",
         "",
         (
-            f"`python -m bench.ablation --epsilon {facts['epsilon']:g} --steps {facts['steps']}`; ε = {facts['epsilon']:g}, "
+            f"`python -m bench.ablation --epsilon {facts['epsilon']:g} --rows {facts['rows']} --steps {facts['steps']}`; ε = {facts['epsilon']:g}, "
             f"δ = {facts['delta']:g} of one release; {facts['rows']} training rows, {facts['steps']} private steps unless said; "
             f"{facts['times']} synthetic row(s) for each training row; tested on a fifth of the training file that was held out. One thread "
             f"of {os.cpu_count()} cores ({platform.machine()}). Mean ± half the 95 % interval (t) over seeds."
