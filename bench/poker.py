@@ -52,7 +52,9 @@ STRATEGIES_OFF: dict[str, Any] = {
     "thresholds": {"kind": "fixed"},
     "clusters": {"kind": "none"},
 }
-METHODS: dict[str, dict[str, Any]] = {"IDPGAN": {}, "all three strategies off": STRATEGIES_OFF}
+COLD: dict[str, Any] = {"warm_start": {"kind": "none"}}
+"""The paper's method has no tables to begin from."""
+METHODS: dict[str, dict[str, Any]] = {"IDPGAN": COLD, "all three strategies off": COLD | STRATEGIES_OFF}
 
 
 @dataclass(frozen=True)

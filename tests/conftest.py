@@ -265,6 +265,7 @@ SMALL_ORDER: dict[str, Any] = {
     "steps": 4,
     "condition_on": "colour",
     "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4},
+    "warm_start": {"kind": "none"},
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.privacy.events import events_to_json
 from service.privacy.filters import renyi_epsilon
+from service.privacy.orders import IdpganOrder
 from service.version import VERSION
 
 if TYPE_CHECKING:
@@ -62,13 +63,21 @@ def certify(
         },
         "events": events_to_json(release.events),
         "accountant": f"dp_accounting {version('dp_accounting')}",
-        "noise": "Gaussian, from ChaCha20 seeded by the operating system" + NOISE[release.order_["method"]],
+        "noise": "Gaussian, from ChaCha20 seeded by the operating system" + _rounding(release),
         "gradients": trained.engine,
         "schema_source": "declared by the owner",
         "code_version": VERSION,
         "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
     return {**document, "public_key": secrets.public_key, "signature": secrets.sign(document)}
+
+
+def _rounding(release: Release) -> str:
+    """Which noised sums are whole numbers."""
+    order = release.order
+    if isinstance(order, IdpganOrder) and order.tables_order is not None:
+        return "; that of tables rounded to whole counts"
+    return NOISE[order.method]
 
 
 def rows_per_unit(dataset: Dataset, trained: TrainedGenerator | MeasuredImages) -> dict[str, Any]:

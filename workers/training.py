@@ -180,12 +180,7 @@ def _train_by_steps(
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = begin(device)
 
-    saved = checkpoints.get() if checkpoints is not None else None
-    if saved is None:
-        method.buy_label_frequencies()
-    else:
-        method.restore(Checkpoint.from_bytes(saved))
-        logger.info("goes on after step %d", plan.steps_done)
+    _begin_or_go_on(method, checkpoints, on_progress=on_progress, should_stop=should_stop)
     while plan.steps_done < plan.steps:
         if should_stop():
             if checkpoints is not None:
@@ -208,7 +203,34 @@ def _train_by_steps(
         device=device.type,
         is_private=method.is_private,
         seconds=time.monotonic() - started,
+        rows_per_unit=method.rows_per_unit,
     )
+
+
+def _begin_or_go_on(
+    method: TableIdpgan | ImageIdpgan,
+    checkpoints: CheckpointStore | None,
+    *,
+    on_progress: Callable[[int], None],
+    should_stop: Callable[[], bool],
+) -> None:
+    """What comes before the first step, or an earlier run's checkpoint."""
+    saved = checkpoints.get() if checkpoints is not None else None
+    if saved is None:
+        method.buy_label_frequencies()
+        if method.must_warm_up and checkpoints is not None:
+            checkpoints.put(method.checkpoint().to_bytes())  # no crash makes a run measure twice
+    else:
+        method.restore(Checkpoint.from_bytes(saved))
+        logger.info("goes on after step %d", method.plan.steps_done)
+
+    def on_free_step() -> None:
+        if should_stop():
+            raise TrainingStopped("the training was stopped before its first step", steps_done=0)
+        on_progress(0)
+
+    if method.must_warm_up:
+        method.warm_up(on_free_step)
 
 
 def choose_device(wanted: str) -> torch.device:

@@ -40,6 +40,7 @@ ORDER: dict[str, Any] = {
     "steps": 12,
     "condition_on": "colour",
     "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4},
+    "warm_start": {"kind": "none"},
 }
 BUDGET = 10.0
 POSTGRES = {"fsync": "off", "autovacuum": "off"}

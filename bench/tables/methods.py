@@ -109,7 +109,7 @@ METHODS: dict[str, Maker] = {
     "auto": ours("auto"),
     "marginals": ours("marginals"),
     "idpgan": ours("idpgan"),
-    "dpgan": ours("idpgan", STRATEGIES_OFF),
+    "dpgan": ours("idpgan", STRATEGIES_OFF | {"warm_start": {"kind": "none"}}),
     **PEERS,
 }
 NEEDS_NO_EPSILON = {"real", "independent"}

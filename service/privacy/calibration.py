@@ -27,7 +27,15 @@ from service.privacy.events import (
 )
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
 from service.privacy.mixture import mixture_events
-from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, MixtureOrder, Order
+from service.privacy.orders import (
+    AdaptiveThresholds,
+    AutoOrder,
+    IdpganOrder,
+    MarginalsOrder,
+    MixtureOrder,
+    Order,
+    TablesFirst,
+)
 from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:
@@ -133,12 +141,17 @@ def largest_epsilon(
     return max(by_simple, _largest_epsilon_by_renyi(resolved, budget, renyi_left))
 
 
-def idpgan_events(order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float) -> Events:
-    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3)."""
+def idpgan_events(
+    order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float, tables: Events = ()
+) -> Events:
+    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3).
+
+    tables: the releases of its warm start, which hold the labels' frequencies too.
+    """
     if order.sampling_probability is None:
         raise InvalidOrder("sampling_probability must be resolved before pricing")
-    events: list[Event] = []
-    if order.condition_on is not None:
+    events: list[Event] = list(tables)
+    if order.condition_on is not None and not tables:
         events.append(GaussianEvent("label_counts", label_noise_multiplier))
     levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=order.sampling_probability)
     thresholds = order.thresholds
@@ -189,9 +202,9 @@ def _events_by_noise(order: Order, epsilon: float, delta: float) -> Callable[[fl
     if isinstance(order, MarginalsOrder):
         marginals = order
         return lambda noise_multiplier: marginals_events(marginals, noise_multiplier=noise_multiplier)
-    idpgan, label_noise = order, _label_noise(order, epsilon, delta)
+    idpgan, label_noise, tables = order, _label_noise(order, epsilon, delta), _warm_start_events(order, epsilon, delta)
     return lambda noise_multiplier: idpgan_events(
-        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise
+        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise, tables=tables
     )
 
 
@@ -271,12 +284,21 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
+def _warm_start_events(order: IdpganOrder, epsilon: float, delta: float) -> Events:
+    """The tables bought before the first step: likewise a fixed part of that precision."""
+    start, tables = order.warm_start, order.tables_order
+    if tables is None or not isinstance(start, TablesFirst):
+        return ()
+    noise_multiplier = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(start.precision_share)
+    return marginals_events(tables, noise_multiplier=float(noise_multiplier))
+
+
 @computed_once(capacity=4_096)
 def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> float:
     """The ε of the release whose ρ(α*) just fits, less 1 % so that its own calibration surely fits too."""
     room = renyi_left / NANO * budget.renyi_capacity * (1.0 - TOLERANCE / 10.0)
     epsilon = budget.epsilon * renyi_left / NANO
-    for _ in range(3):  # the label counts' noise depends on the ε that is sought; two rounds settle it
+    for _ in range(3):  # the noise of label counts and tables depends on the ε that is sought; two rounds settle it
         events_at = _events_by_noise(order, epsilon, budget.account_delta * epsilon / budget.epsilon)
 
         def excess(log_noise: float, events_at: Callable[[float], Events] = events_at) -> float:
@@ -289,7 +311,7 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
             return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
-        if order.condition_on is None or not isinstance(order, IdpganOrder):
+        if not isinstance(order, IdpganOrder) or (order.condition_on is None and order.tables_order is None):
             break
     return epsilon * (1.0 - TOLERANCE)
 

@@ -15,11 +15,14 @@ from service.privacy.filters import Budget, exact
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture
 from service.privacy.orders import (
+    DEFAULT_WARM_STEPS,
     AutoOrder,
+    FromNothing,
     IdpganOrder,
     MarginalsOrder,
     MixtureOrder,
     Order,
+    TablesFirst,
     default_sampling_probability,
 )
 
@@ -73,12 +76,45 @@ def resolve_order(
     if order.condition_on is None and shape is not None and shape.target is not None:
         order = order.model_copy(update={"condition_on": shape.target})
     if isinstance(order, IdpganOrder):
-        return _with_sampling_probability(order, units)
+        return _with_warm_start(_with_sampling_probability(order, units), units, shape, budget)
     _check_slices(order, shape)
     if order.pairs != "auto":
         return order
     choose = shape is not None and budget is not None and _too_noisy(order, units, shape, budget)
     return order.model_copy(update={"pairs": "chosen" if choose else "all"})
+
+
+def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
+    """Tables first, unless the order says otherwise or the columns do not allow it.
+
+    Without a shape nothing is begun that was not ordered, and all pairs count as measurable. With a shape and no budget
+    the choice of pairs waits for the budget.
+    """
+    start = order.warm_start
+    if start is None and shape is not None:
+        start = TablesFirst() if _allows_tables(order.condition_on, shape) else FromNothing()
+    if not isinstance(start, TablesFirst):
+        return order.model_copy(update={"warm_start": start})
+    if shape is not None and not _allows_tables(order.condition_on, shape):
+        raise InvalidOrder(
+            f"warm_start: tables need two columns, and a condition of at most {MAX_SLICES} categories",
+            where="warm_start",
+        )
+    steps = order.steps if "steps" in order.model_fields_set else DEFAULT_WARM_STEPS
+    order = order.model_copy(update={"warm_start": start, "steps": steps})
+    tables = order.tables_order
+    if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
+        return order
+    choose = (
+        shape is not None and budget is not None and _too_noisy(tables, units, shape, budget, start.precision_share)
+    )
+    return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": "chosen" if choose else "all"})})
+
+
+def _allows_tables(label: str | None, shape: TableShape) -> bool:
+    """Whether there are pairs to measure, in few enough slices."""
+    free = len(shape.cells) - (label in shape.cells)
+    return free >= 1 and len(shape.cells) >= 2 and (label is None or shape.cells.get(label, 1) <= MAX_SLICES)
 
 
 def _with_sampling_probability(order: IdpganOrder, units: int) -> IdpganOrder:
@@ -134,7 +170,9 @@ def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
         )
 
 
-def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Budget) -> bool:
+def _too_noisy(
+    order: MarginalsOrder, units: int, shape: TableShape, budget: Budget, precision_share: float = 1.0
+) -> bool:
     share = (
         exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
     )
@@ -144,7 +182,7 @@ def _too_noisy(order: MarginalsOrder, units: int, shape: TableShape, budget: Bud
     wanted, all_pairs = pairs_worth_measuring(
         pair_widths(free, order.pair_cells),
         slices=slices,
-        noise_std=noise * shape.max_rows_per_unit,
+        noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
         units=units,
         exponent=order.precision_exponent,
     )

@@ -7,7 +7,15 @@ from typing import Any
 
 from service.errors import InvalidOrder
 from service.privacy.mixture import ImageShape
-from service.privacy.orders import FixedThresholds, IdpganOrder, ImageNetworks, OneGroup, Optimizer
+from service.privacy.orders import (
+    FixedThresholds,
+    FromNothing,
+    IdpganOrder,
+    ImageNetworks,
+    OneGroup,
+    Optimizer,
+    TablesFirst,
+)
 from service.privacy.schedules import ConstantNoise
 
 LABEL = "label"
@@ -43,6 +51,8 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
         raise InvalidOrder(
             f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
         )
+    if isinstance(order.warm_start, TablesFirst):
+        raise InvalidOrder("warm_start: images have no tables to begin from; leave it out", where="warm_start")
     named = order.model_fields_set
     update = {name: value for name, value in DEFAULTS.items() if name not in named}
     networks = order.image_networks or default_networks(shape)
@@ -56,6 +66,7 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
                 where=f"image_networks.{name}",
             )
     update["image_networks"] = networks
+    update["warm_start"] = FromNothing()
     if shape.classes > 1:
         update["condition_on"] = LABEL
     return order.model_copy(update=update)

@@ -13,6 +13,7 @@ from service.text import sentence_of
 
 MAX_EPSILON = 1_000.0
 DEFAULT_EXPECTED_BATCH = 512
+DEFAULT_WARM_STEPS = 1_000
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
 
@@ -73,6 +74,42 @@ class OneGroup(_Knobs):
     kind: Literal["none"] = "none"
 
 
+class TablesFirst(_Knobs):
+    """Noised one- and two-way tables are bought first, as by `marginals`; both networks begin near them, for free."""
+
+    kind: Literal["tables"] = "tables"
+    precision_share: Annotated[
+        float,
+        Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
+    ] = 0.8
+    pairs: Annotated[
+        Literal["auto", "all", "chosen"],
+        Field(description="Which pairs of columns are measured, as in `marginals`."),
+    ] = "auto"
+    generator_steps: Annotated[
+        int, Field(ge=0, le=100_000, description="Free steps that fit the generator to the tables.")
+    ] = 800
+    generator_learning_rate: Annotated[
+        float, Field(gt=0.0, le=1.0, description="Adam's in these steps, falling to zero.")
+    ] = 1e-2
+    critic_steps: Annotated[
+        int,
+        Field(
+            ge=0, le=100_000, description="Free steps of the critic, on rows drawn from a mixture fitted to the tables."
+        ),
+    ] = 300
+    hold: Annotated[
+        float,
+        Field(ge=0.0, le=1e3, description="How hard later generator steps hold on to the tables; 0: not at all."),
+    ] = 20.0
+
+
+class FromNothing(_Knobs):
+    """Both networks begin at random."""
+
+    kind: Literal["none"] = "none"
+
+
 class Networks(_Knobs):
     """Sizes of the two multi-layer perceptrons."""
 
@@ -84,6 +121,14 @@ class Networks(_Knobs):
         tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the critic's hidden layers.")
     ] = (128, 128)
     softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 1.0
+    pair_products: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=4_096,
+            description="The critic also sees this many fixed random sums of products of two cells of a record.",
+        ),
+    ] = 0
     numeric_bins: Annotated[
         int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
     ] = 32
@@ -229,7 +274,12 @@ class IdpganOrder(_ChosenOrder):
     """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
 
     method: Literal["idpgan"]
-    steps: Annotated[int, Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private.")] = 3_000
+    steps: Annotated[
+        int,
+        Field(
+            ge=1, le=MAX_STEPS, description="Critic steps, all of them private. With a warm start 1,000 if not ordered."
+        ),
+    ] = 3_000
     sampling_probability: Annotated[
         Probability | None,
         Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
@@ -240,6 +290,13 @@ class IdpganOrder(_ChosenOrder):
     adaptive_critic_steps: Annotated[
         AdaptiveCriticSteps | None,
         Field(description="A rule instead of one number of critic steps per generator step."),
+    ] = None
+    warm_start: Annotated[
+        Annotated[TablesFirst | FromNothing, Field(discriminator="kind")] | None,
+        Field(
+            description="Where the networks of a table begin. Default: `tables` where `marginals` could be ordered too, "
+            "else `none`."
+        ),
     ] = None
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
     thresholds: Annotated[
@@ -274,6 +331,22 @@ class IdpganOrder(_ChosenOrder):
     @property
     def numeric_bins(self) -> int:
         return self.networks.numeric_bins
+
+    @property
+    def tables_order(self) -> MarginalsOrder | None:
+        """What buys the tables of a warm start; None where there is none. Its price is part of this order's."""
+        start = self.warm_start
+        if not isinstance(start, TablesFirst):
+            return None
+        tables = MarginalsOrder(
+            method="marginals",
+            share=1.0,
+            condition_on=self.condition_on,
+            device=self.device,
+            numeric_bins=self.numeric_bins,
+            pairs=start.pairs,
+        )
+        return tables.model_copy(update={"epsilon": self.epsilon, "share": self.share})
 
 
 class MixtureOrder(_ChosenOrder):

@@ -318,6 +318,14 @@ KNOBS = [
     pytest.param({"critic_loss": "separate", "gradient_penalty": 0.0}, None, id="separate"),
     pytest.param({"thresholds": {"kind": "adaptive"}}, math.nan, id="NaN weights"),
     pytest.param({}, 1e30, id="overflow"),
+    pytest.param(
+        {
+            "networks": {"noise_dimension": 4, "generator_hidden": [8], "critic_hidden": [4, 3], "pair_products": 6},
+            "thresholds": {"kind": "adaptive"},
+        },
+        None,
+        id="pair products",
+    ),
 ]
 
 

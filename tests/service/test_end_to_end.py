@@ -256,6 +256,17 @@ def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_sch
     assert all(0 <= int(row["size"]) <= 1000 for row in rows)
 
 
+def test_networks_that_begin_near_tables_go_the_whole_way(client, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    start = {"kind": "tables", "generator_steps": 5, "critic_steps": 5}
+    release = client.wait(client.create_release(dataset["id"], {**small_order, "warm_start": start})["id"], timeout=90)
+    assert release["state"] == "published", release
+    certificate = release["certificate"]
+    assert [event.get("purpose") for event in certificate["events"]] == ["marginals", None]
+    assert certificate["noise"].endswith("that of tables rounded to whole counts")
+    assert certificate["gradients"] == "outer_products"
+
+
 def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_schema, tmp_path):
     table = tmp_path / "visits.csv"
     person = uuid.uuid4().hex

@@ -2,7 +2,8 @@
 
 Reads like the paper's Algorithm 4, with its privacy analysis replaced by PRIVACY.md §2-3. Every line that touches
 private rows is preceded by taking its event from the plan:
-  label frequencies   GaussianEvent("label_counts")              once, where the order conditions
+  tables              GaussianEvent("marginals"), …              once, where a table's networks begin near them
+  label frequencies   GaussianEvent("label_counts")              once, where the order conditions and no tables say them
   critic step         SampledStepEvent                           gradient sum and histogram of norms on one Poisson draw
 Everything else (generator step, averages, thresholds, clusters) is post-processing of what those released.
 What a record is, and which networks see it, is the business of `TableIdpgan` and `ImageIdpgan`.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -159,7 +160,8 @@ class Idpgan(ABC):
         """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""
         records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
         scores = self.critic(records)
-        gradients = torch.autograd.grad(-scores.mean(), list(self.generator.parameters()))
+        wanted = -scores.mean() + self._distance_from_what_is_held()
+        gradients = torch.autograd.grad(wanted, list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
             # A critic that overflowed must not end the run: whether it did would be told by the error.
             parameter.grad = gradient.nan_to_num(0.0, 0.0, 0.0)
@@ -172,6 +174,24 @@ class Idpgan(ABC):
             torch._foreach_lerp_(list(self.averaged_generator.parameters()), list(self.generator.parameters()), weight)
             if self.order.adaptive_critic_steps is not None:
                 self._climb(self.order.adaptive_critic_steps, float((scores < 0.0).double().mean()))
+
+    @property
+    def rows_per_unit(self) -> float | None:
+        """Mean rows of a unit, where that was bought."""
+        return None
+
+    @property
+    def must_warm_up(self) -> bool:
+        """Whether something bought is still to be made use of before the first step."""
+        return False
+
+    def warm_up(self, on_step: Callable[[], None]) -> None:
+        """Make use of it; reads no row. `on_step` is called often, and may raise to stop."""
+        on_step()
+
+    def _distance_from_what_is_held(self) -> Tensor | float:
+        """Added to the generator's loss; from what was released before."""
+        return 0.0
 
     def generator_is_due(self) -> bool:
         """Whether as many critic steps have been taken since the last generator step as the order says."""

@@ -1,17 +1,26 @@
-"""IDPGAN of tables: records are one-hot rows, both networks perceptrons, gradients outer products."""
+"""IDPGAN of tables: records are one-hot rows, both networks perceptrons, gradients outer products.
+
+With a warm start, tables are bought before the first step, and the networks begin near them (warm_start.py).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from service.privacy.orders import TablesFirst
+from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
-from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.methods.marginals import Marginals
+from workers.methods.warm_start import HeldTables, fit_critic, fit_generator
+from workers.networks.mixture import MixtureGenerator
+from workers.networks.table import PairProducts, TableCritic, TableGenerator, one_hot_records, sample_records
 
 if TYPE_CHECKING:
     from torch import nn
@@ -44,6 +53,7 @@ class TableIdpgan(Idpgan):
             hidden=sizes.generator_hidden,
             condition_index=self.condition_index,
         )
+        self.products = PairProducts(domain.total_width, len(domain.columns), sizes.pair_products).to(device)
         super().__init__(
             order,
             plan,
@@ -51,8 +61,95 @@ class TableIdpgan(Idpgan):
             device,
             units=table.units,
             rows_per_unit=table.max_rows_per_unit,
-            networks=(generator, TableCritic(domain.total_width, sizes.critic_hidden)),
+            networks=(generator, TableCritic(domain.total_width + sizes.pair_products, sizes.critic_hidden)),
         )
+        self.warm_start = order.warm_start if isinstance(order.warm_start, TablesFirst) else None
+        tables = order.tables_order
+        self.tables = None if tables is None else Marginals(tables, plan, table, domain, randomness, device)
+        self.held: HeldTables | None = None
+        self._warm = self.tables is None
+        self._rows_per_unit: float | None = None
+
+    def buy_label_frequencies(self) -> None:
+        """With a warm start they come with its tables, which are bought instead."""
+        if self.tables is None:
+            super().buy_label_frequencies()
+            return
+        self.tables.measure()
+        self._take_from_tables(self.tables)
+
+    def _take_from_tables(self, tables: Marginals) -> None:
+        self.condition_frequencies, self._rows_per_unit = tables.condition_frequencies, tables.rows_per_unit
+
+    @property
+    def rows_per_unit(self) -> float | None:
+        return self._rows_per_unit
+
+    @property
+    def must_warm_up(self) -> bool:
+        return not self._warm
+
+    def warm_up(self, on_step: Callable[[], None]) -> None:
+        """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest. No row is read."""
+        start, tables = self.warm_start, self.tables
+        if start is None or tables is None:
+            return
+        mixture = tables.fit(lambda _step: on_step()).to(self.device)
+        self.held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
+        fit_generator(
+            self.generator,
+            self.held,
+            noise_dimension=self.order.networks.noise_dimension,
+            steps=start.generator_steps,
+            learning_rate=start.generator_learning_rate,
+            on_step=on_step,
+        )
+        self.averaged_generator.load_state_dict(self.generator.state_dict())
+        self.generator_steps = start.generator_steps  # the average begins here, and not at the first private steps
+        fit_critic(
+            self.critic,
+            lambda: self._pair_of_batches(mixture),
+            gradient_penalty=self.order.gradient_penalty,
+            optimizer=self.order.optimizer,
+            steps=start.critic_steps,
+            on_step=on_step,
+        )
+        self._warm = True
+
+    def _pair_of_batches(self, mixture: MixtureGenerator) -> tuple[Tensor, Tensor]:
+        """Records drawn from a mixture, and as many of the generator with the same conditions."""
+        conditions = self._drawn_conditions(self.generator_batch)
+        noise = torch.randn(self.generator_batch, mixture.noise_dimension, device=self.device)
+        logits = mixture(noise, conditions)
+        drawn = sample_records(logits, self.domain.widths, torch.rand_like(logits).clamp_min_(1e-9), 1.0)
+        return self.products(drawn), self._fakes(self.generator, conditions)
+
+    def _distance_from_what_is_held(self) -> Tensor | float:
+        if self.held is None or self.warm_start is None or self.warm_start.hold == 0.0:
+            return 0.0
+        return self.warm_start.hold * self.held.distance(self.generator, self.order.networks.noise_dimension)
+
+    def checkpoint(self) -> Checkpoint:
+        """Before the networks are warm: the tables alone, as of `marginals`. Later: everything, and what is held."""
+        if self.tables is not None and not self._warm:
+            return self.tables.checkpoint()
+        saved = super().checkpoint()
+        if self.held is None:
+            return saved
+        values = {**saved.values, "rows_per_unit": self._rows_per_unit}
+        return Checkpoint({**saved.tensors, **self.held.tensors()}, values)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue where the checkpoint was taken, in either phase."""
+        if self.tables is not None and "variances" in checkpoint.values:
+            self.tables.restore(checkpoint)
+            self.is_private = self.is_private and self.tables.is_private
+            self._take_from_tables(self.tables)
+            return
+        super().restore(checkpoint)
+        if self.tables is not None:
+            self.held = HeldTables.from_tensors(checkpoint.tensors, self.tables.layout, self.device)
+            self._rows_per_unit, self._warm = checkpoint.values["rows_per_unit"], True
 
     def _label_counts(self) -> PrivateSum:
         place = self.condition_index
@@ -68,6 +165,7 @@ class TableIdpgan(Idpgan):
     def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
         codes = torch.from_numpy(self._codes_of(units).astype(np.int64)).to(self.device)  # (R, columns)
         real, present = one_hot_records(codes, self.domain.widths)
+        real = self.products(real)
         if self.condition_index is None:
             return real, present, None
         return real, present, torch.where(present, codes[:, self.condition_index], 0)
@@ -89,11 +187,13 @@ class TableIdpgan(Idpgan):
         return codes.reshape(-1, len(self.domain.widths))
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
-        """G(z) as records (rows, total_width)."""
+        """G(z) as records (rows, total_width + products)."""
         count = len(conditions) if conditions is not None else rows or self.generator_batch
         noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
         uniforms = self.randomness.uniforms(count, self.domain.total_width, dtype=torch.float32)
         logits = generator(noise.to(self.device), conditions)
-        return sample_records(
+        drawn = sample_records(
             logits, self.domain.widths, uniforms.to(self.device), self.order.networks.softmax_temperature
         )
+        records: Tensor = self.products(drawn)
+        return records

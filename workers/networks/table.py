@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -73,6 +74,28 @@ class TableCritic(nn.Module):
         for layer in self.layers:
             state = F.leaky_relu(layer(state), LEAKY_SLOPE)
         return self.output(state).squeeze(-1)  # type: ignore[no-any-return]  # (B,)
+
+
+class PairProducts(nn.Module):
+    """Fixed random sums of products of two cells, beside a record: (B, total_width) -> (B, total_width + count).
+
+    Product k is (a_k·x)(b_k·x)·scale with public signs a_k, b_k: a random projection of x xᵀ. A function of one record alone, and zero
+    for a null record. Of a one-hot record both factors are whole numbers, so nothing rounds but the last product. Together the
+    products are about as long as the record.
+    """
+
+    def __init__(self, total_width: int, columns: int, count: int) -> None:
+        super().__init__()
+        drawn = torch.randint(2, (2, total_width, count), generator=torch.Generator().manual_seed(0))
+        self.count = count
+        self.scale = 1.0 / math.sqrt(columns * count) if count else 0.0
+        self.register_buffer("signs", 2.0 * drawn.float() - 1.0, persistent=False)
+
+    def forward(self, records: Tensor) -> Tensor:
+        if not self.count:
+            return records
+        first, second = self.get_buffer("signs")
+        return torch.cat((records, (records @ first) * (records @ second) * self.scale), dim=1)
 
 
 def one_hot_records(codes: Tensor, widths: Sequence[int]) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from service.privacy.choices import (
     resolve_order,
 )
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
+from service.privacy.mixture import ImageShape
 from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
 
 BUDGET = open_budget(4.0, 1e-6)
@@ -103,6 +104,63 @@ def test_pairs_are_chosen_where_noise_would_drown_all_of_them():
     rows = TableShape(many.cells, max_rows_per_unit=50)
     assert resolve_order(order(), units=1_000_000, shape=many, budget=BUDGET).pairs == "all"
     assert resolve_order(order(), units=1_000_000, shape=rows, budget=BUDGET).pairs == "chosen"
+
+
+def idpgan(**knobs):
+    return IdpganOrder.model_validate({"method": "idpgan", "epsilon": 1.0, **knobs})
+
+
+def test_networks_begin_near_tables_where_the_columns_allow_it():
+    few, many = TableShape({"y": 2, "a": 9}, target="y"), TableShape({f"c{i}": 20 for i in range(100)})
+    for shape, kind in ((few, "tables"), (TableShape({"a": 9}), "none"), (TableShape({"y": 65, "a": 9}, "y"), "none")):
+        resolved = resolve_order(idpgan(), units=9, shape=shape, budget=BUDGET)
+        assert resolved.warm_start.kind == kind
+        assert resolve_order(resolved, units=9, shape=shape, budget=BUDGET) == resolved
+        assert resolve_order(idpgan(warm_start={"kind": "none"}), units=9, shape=shape).warm_start.kind == "none"
+    assert resolve_order(idpgan(), units=9).warm_start is None
+    assert resolve_order(idpgan(), units=9, shape=few).steps == 1_000
+    assert resolve_order(idpgan(steps=7), units=9, shape=few).steps == 7
+    assert resolve_order(idpgan(warm_start={"kind": "none"}), units=9, shape=few).steps == 3_000
+    asked = idpgan(warm_start={"kind": "tables"})
+    with pytest.raises(InvalidOrder, match="at most 64"):
+        resolve_order(asked, units=9, shape=TableShape({"y": 65, "a": 9}, "y"))
+    # The choice of pairs needs the budget; the first look at an order has none.
+    waiting = resolve_order(asked, units=5_000, shape=many)
+    assert waiting.warm_start.pairs == "auto"
+    for units, pairs in ((5_000, "chosen"), (10_000_000, "all")):
+        assert resolve_order(waiting, units=units, shape=many, budget=BUDGET).warm_start.pairs == pairs
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("pairs", ["all", "chosen"])
+def test_tables_of_a_warm_start_are_on_the_price_list_at_their_share(epsilon, pairs):
+    start = {"kind": "tables", "pairs": pairs, "precision_share": 0.3}
+    asked = idpgan(epsilon=epsilon, condition_on="y", steps=200, warm_start=start)
+    price = price_order(asked, units=50_000, budget=open_budget(2 * epsilon, 1e-6))
+    assert 0.99 * epsilon <= price.pld_epsilon <= epsilon
+    bought = [event for event in price.events if event.kind == "gaussian"]
+    purposes = ["marginals"] if pairs == "all" else ["one_way_tables", "pair_scores", "marginals"]
+    assert [event.purpose for event in bought] == purposes
+    precision = sum(event.noise_multiplier**-2 for event in bought)
+    assert precision == pytest.approx(0.3 * get_sigma_gaussian(epsilon, price.delta) ** -2, rel=1e-6)
+    cold = price_order(idpgan(epsilon=epsilon, steps=200), units=50_000, budget=open_budget(2 * epsilon, 1e-6))
+    assert price.events[-1].gradient_noise_multiplier > cold.events[-1].gradient_noise_multiplier
+
+
+def test_the_rest_of_a_budget_pays_for_tables_and_steps():
+    left = 3 * NANO // 10
+    asked = idpgan(steps=200, warm_start={"kind": "tables"})
+    rest = asked.model_copy(update={"epsilon": None, "share": "rest"})
+    largest = largest_epsilon(rest, units=1_000, budget=BUDGET, simple_left=0, renyi_left=left)
+    price = price_order(asked.model_copy(update={"epsilon": largest}), units=1_000, budget=BUDGET)
+    assert 0.9 * left < price.shares.renyi <= left
+
+
+def test_images_have_no_tables_to_begin_from():
+    shape = ImageShape(height=8, width=8, channels=1, classes=1)
+    assert resolve_order(idpgan(), units=100, shape=shape).warm_start.kind == "none"
+    with pytest.raises(InvalidOrder, match="warm_start"):
+        resolve_order(idpgan(warm_start={"kind": "tables"}), units=100, shape=shape)
 
 
 def test_the_number_of_pairs_that_share_a_measurement_grows_with_n():

@@ -1,0 +1,382 @@
+"""Networks that begin near bought tables: what is bought is on the list, what follows reads no row, and a crash in any phase is survived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from service.datasets.grids import shape_of
+from service.datasets.table_schema import TableSchema
+from service.privacy.calibration import price_order
+from service.privacy.choices import resolve_order
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Events, GaussianEvent, SampledStepEvent
+from service.privacy.filters import open_budget
+from service.privacy.orders import IdpganOrder
+from tests.exact_changes import squared_change
+from workers.checkpoints import Checkpoint
+from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.mechanism import PrivateSum
+from workers.mechanism.marginals import TableLayout
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods import idpgan, marginals
+from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.warm_start import FINE, HeldTables, fit_generator
+from workers.networks.mixture import MixtureGenerator
+from workers.networks.table import TableGenerator
+from workers.plan import Plan, StepNoise
+from workers.training import TrainedGenerator, TrainingStopped, train
+
+SCHEMA = TableSchema.model_validate(
+    {
+        "target": "label",
+        "fields": [
+            {"name": "colour", "type": "string", "constraints": {"enum": ["r", "g", "b"], "required": True}},
+            {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 5, "required": True}},
+            {"name": "label", "type": "boolean", "constraints": {"required": True}},
+        ],
+    }
+)
+DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=8)
+TINY = 1e-6
+START = {"kind": "tables", "pairs": "all", "generator_steps": 5, "critic_steps": 3}
+
+
+def make_table(rows: int = 600, rows_per_unit: int = 1) -> EncodedTable:
+    """Size follows colour."""
+    generator = np.random.default_rng(1)
+    colour, label = generator.integers(3, size=rows), (generator.random(rows) < 0.3).astype(int)
+    size = colour * 2 + generator.integers(2, size=rows)
+    codes = np.stack([colour, size, label], axis=1).astype(np.uint16)
+    if rows_per_unit == 1:
+        return EncodedTable(codes, rows, None, 1)
+    starts = np.arange(0, rows + 1, rows_per_unit, dtype=np.int64)
+    return EncodedTable(codes, rows // rows_per_unit, starts, rows_per_unit)
+
+
+def make_order(steps: int = 9, **start: Any) -> IdpganOrder:
+    return IdpganOrder.model_validate(
+        {
+            "method": "idpgan",
+            "epsilon": 1.0,
+            "condition_on": "label",
+            "sampling_probability": 0.2,
+            "steps": steps,
+            "device": "cpu",
+            "networks": {"noise_dimension": 8, "generator_hidden": [32], "critic_hidden": [16, 16]},
+            "warm_start": {**START, **start},
+        }
+    )
+
+
+def events_of(order: IdpganOrder, tables: float = TINY, steps: float = 1.0) -> Events:
+    return (GaussianEvent(MARGINALS, tables), SampledStepEvent(0.2, steps, 8.0 * steps, order.steps))
+
+
+@pytest.fixture(autouse=True)
+def _quick_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mixture's own fit has tests of its own."""
+    monkeypatch.setattr(marginals, "MOST_LOGITS", 64 * 2 * 11)
+
+
+def joint_of(trained: TrainedGenerator, rows: int = 20_000) -> np.ndarray:
+    """Colour by size."""
+    randomness = SecureRandom.from_test_seed(3)
+    noise = randomness.normals(rows, trained.noise_dimension, dtype=torch.float32)
+    assert trained.condition_frequencies is not None
+    given = torch.multinomial(torch.tensor(trained.condition_frequencies), rows, replacement=True)
+    with torch.no_grad():
+        logits = trained.generator(noise, given)
+    gumbel = -torch.log(-torch.log(randomness.uniforms(rows, 11, dtype=torch.float32)))
+    colour, size = ((logits + gumbel)[:, part].argmax(dim=1) for part in (slice(0, 3), slice(3, 9)))
+    return np.bincount((colour * 6 + size).numpy(), minlength=18) / rows
+
+
+def test_a_generator_learns_from_the_tables_what_drowned_steps_cannot_teach() -> None:
+    table = make_table()
+    order = make_order(20, generator_steps=300, generator_learning_rate=1e-2)
+    wanted = np.bincount(table.codes[:, 0] * 6 + table.codes[:, 1], minlength=18) / table.units
+    distances = []
+    for tables in (TINY, 1e6):
+        plan = Plan(events_of(order, tables, 100.0))
+        trained = train(order, plan, table, DOMAIN, SecureRandom.from_test_seed(1))
+        distances.append(float(np.abs(joint_of(trained) - wanted).sum() / 2))
+        assert plan.steps_done == 20
+    assert distances[0] < 0.2
+    assert distances[1] > 0.4
+    assert trained.rows_per_unit is None
+
+
+def test_frequencies_and_rows_of_a_unit_come_with_the_tables() -> None:
+    order = make_order(2)
+    trained = train(order, Plan(events_of(order)), make_table(rows_per_unit=3), DOMAIN, SecureRandom.from_test_seed(1))
+    share = float((make_table().codes[:, 2] == 1).mean())
+    assert trained.condition_frequencies == pytest.approx((1.0 - share, share), abs=0.01)
+    assert trained.rows_per_unit == pytest.approx(3.0, abs=0.01)
+
+
+def test_nothing_after_the_tables_reads_a_row_before_the_first_step() -> None:
+    order = make_order()
+    method = begun(order, events_of(order), make_table())
+    method.buy_label_frequencies()
+    del method.table.codes
+    assert method.tables is not None
+    before = [tensor.clone() for tensor in (*method.generator.parameters(), *method.critic.parameters())]
+    heard: list[int] = []
+    method.warm_up(lambda: heard.append(1))
+    assert len(heard) >= 8
+    assert method.plan.position == 1
+    after = [*method.generator.parameters(), *method.critic.parameters()]
+    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True) if one.dim() == 2)
+    method.generator_step()
+    averaged = zip(method.averaged_generator.parameters(), method.generator.parameters(), strict=True)
+    assert all(bool((one - other).abs().max() < 0.1) for one, other in averaged)
+
+
+def begun(order: IdpganOrder, events: Events, table: EncodedTable, seed: int = 1) -> TableIdpgan:
+    torch.manual_seed(seed)
+
+    class Mutable:
+        """A table whose rows can be taken away."""
+
+        def __init__(self) -> None:
+            self.__dict__.update(
+                codes=table.codes,
+                units=table.units,
+                unit_starts=table.unit_starts,
+                max_rows_per_unit=table.max_rows_per_unit,
+            )
+
+    rows: Any = Mutable()
+    return TableIdpgan(order, Plan(events), rows, DOMAIN, SecureRandom.from_test_seed(seed), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_zeroing_out_a_unit_moves_every_release_by_at_most_its_sensitivity(
+    rows_per_unit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Same coins and neighbouring tables; noise so large that what was released before is as good as the same is not needed:
+    the second run is given the tables that the first one released."""
+    order = make_order(2, hold=0.5)
+    order = order.model_copy(update={"networks": order.networks.model_copy(update={"pair_products": 6})})
+    real, sums = idpgan.release, list[PrivateSum]()
+    monkeypatch.setattr(idpgan, "release", lambda private, **more: (sums.append(private), real(private, **more))[1])
+    table = make_table(60, rows_per_unit)
+
+    def heard(rows: EncodedTable, released: Any) -> tuple[list[PrivateSum], Any]:
+        sums.clear()
+        method = begun(order, events_of(order, 2.0), rows)
+        assert method.tables is not None
+        method.buy_label_frequencies()
+        if released is not None:
+            method.tables.measured = released
+            method._take_from_tables(method.tables)
+        method.warm_up(lambda: None)
+        method.critic_step()
+        return list(sums), method.tables.measured
+
+    full, released = heard(table, None)
+    for unit in (0, table.units // 2):
+        codes = table.codes.copy()
+        codes[unit * rows_per_unit : (unit + 1) * rows_per_unit] = ABSENT
+        others, _ = heard(EncodedTable(codes, table.units, table.unit_starts, rows_per_unit), released)
+        assert len(full) == len(others) == 2
+        for first, second in zip(full, others, strict=True):
+            changes = squared_change(first, second)
+            assert all(c <= s**2 for c, s in zip(changes, first.sensitivities, strict=True))
+
+
+# -- killed and gone on with ------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Nothing in the code can catch it."""
+
+
+class RecordedPlan(Plan):
+    """Writes down every event that is run; dies before the one it is told to."""
+
+    def __init__(self, events: Events, die_before: int | None) -> None:
+        super().__init__(events)
+        self.run, self.die_before = list[float](), die_before
+
+    def _note(self, noise: float) -> None:
+        if len(self.run) == self.die_before:
+            raise Killed
+        self.run.append(noise)
+
+    def take_gaussian(self, purpose: str) -> float:
+        noise = super().take_gaussian(purpose)
+        self._note(noise)
+        return noise
+
+    def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
+        noise = super().take_sampled_step(sampling_probability=sampling_probability, histogram=histogram)
+        self._note(noise.gradient_noise_multiplier)
+        return noise
+
+
+class Kept:
+    """All checkpoints of a run."""
+
+    def __init__(self) -> None:
+        self.all: list[bytes] = []
+
+    def put(self, checkpoint: bytes) -> None:
+        self.all.append(checkpoint)
+
+    def get(self) -> bytes | None:
+        return self.all[-1] if self.all else None
+
+    @property
+    def position(self) -> int:
+        saved = self.get()
+        return 0 if saved is None else int(Checkpoint.from_bytes(saved).values["position"])
+
+
+CHOSEN: Events = (
+    GaussianEvent(ONE_WAY_TABLES, 3.0),
+    GaussianEvent(PAIR_SCORES, 4.0),
+    GaussianEvent(MARGINALS, 2.0),
+    SampledStepEvent(0.2, 1.0, 8.0, 6),
+)
+
+
+@pytest.mark.parametrize("die_before", range(9))
+def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_before: int) -> None:
+    order, store = make_order(6, pairs="chosen"), Kept()
+    wanted = [3.0, 4.0, 2.0, *[1.0] * 6]
+
+    def go(plan: Plan) -> TrainedGenerator:
+        return train(order, plan, make_table(), DOMAIN, SecureRandom(), checkpoints=store, checkpoint_every_steps=2)
+
+    first = RecordedPlan(CHOSEN, die_before)
+    with pytest.raises(Killed):
+        go(first)
+    position = store.position
+    assert position in {0, 3, 5, 7}
+    assert position <= die_before
+    second = RecordedPlan(CHOSEN, None)
+    trained = go(second)
+    assert first.run[:position] + second.run == wanted
+    assert (second.position, second.steps_done) == (9, 6)
+    assert trained.is_private
+    assert trained.condition_frequencies is not None
+
+
+def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -> None:
+    order, store, seen = make_order(), Kept(), list[int]()
+    plan = RecordedPlan(events_of(order), None)
+    with pytest.raises(TrainingStopped) as stop:
+        train(
+            order,
+            plan,
+            make_table(),
+            DOMAIN,
+            SecureRandom(),
+            on_progress=seen.append,
+            checkpoints=store,
+            should_stop=lambda: len(seen) == 30,
+        )
+    assert stop.value.values == {"steps_done": 0}
+    assert set(seen) == {0}
+    assert (len(plan.run), store.position) == (1, 1)
+    again = RecordedPlan(events_of(order), None)
+    train(order, again, make_table(), DOMAIN, SecureRandom(), checkpoints=store)
+    assert again.run == [1.0] * 9
+
+
+def test_a_checkpoint_restores_what_is_held() -> None:
+    order = make_order()
+    method = begun(order, events_of(order), make_table(rows_per_unit=3))
+    method.buy_label_frequencies()
+    method.warm_up(lambda: None)
+    method.critic_step()
+    saved = Checkpoint.from_bytes(method.checkpoint().to_bytes())
+    other = begun(order, events_of(order), make_table(rows_per_unit=3), seed=2)
+    other.restore(saved)
+    assert not other.must_warm_up
+    assert other.rows_per_unit == method.rows_per_unit
+    assert method.held is not None
+    assert other.held is not None
+    assert all(torch.equal(a, other.held.tensors()[name]) for name, a in method.held.tensors().items())
+    assert set(other.checkpoint().tensors) == set(method.checkpoint().tensors)
+
+
+# -- the distance of tables -------------------------------------------------------------------------------------------
+
+
+def layout(label: int | None, pair_widths: tuple[int, ...] = (3, 6, 2)) -> TableLayout:
+    return TableLayout(widths=(3, 6, 2), pair_widths=pair_widths, has_missing=(False,) * 3, label=label)
+
+
+@pytest.mark.parametrize("label", [None, 2])
+@pytest.mark.parametrize("pair_widths", [(3, 6, 2), (3, 4, 2)])
+def test_the_distance_of_tables_is_unbiased(label: int | None, pair_widths: tuple[int, ...]) -> None:
+    """Zero on average of the very mixture that the tables are of, and of another one what the tables say."""
+    torch.manual_seed(0)
+    slices = 1 if label is None else 2
+    one, other = (MixtureGenerator(2.0 * torch.randn(slices, 8, 11)) for _ in range(2))
+    shares = None if label is None else (0.25, 0.75)
+    held, theirs = (HeldTables.of_mixture(mixture, layout(label, pair_widths), shares) for mixture in (one, other))
+    with torch.no_grad():
+        own = torch.stack([held.distance(one, one.noise_dimension) for _ in range(200)])
+        far = torch.stack([held.distance(other, other.noise_dimension) for _ in range(200)])
+    assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
+    between = held._between_columns(torch.device("cpu"))
+    wanted = (
+        sum(
+            float(share)
+            * float(((a - b).square() * between / (a + FINE)).sum() + ((c - d).square() / (c + FINE)).sum())
+            for share, a, b, c, d in zip(
+                held.shares, held.two_way, theirs.two_way, held.one_way, theirs.one_way, strict=True
+            )
+        )
+        / len(held.layout.free) ** 2
+    )
+    assert float(far.mean()) == pytest.approx(wanted, abs=4.0 * float(far.std()) / 200**0.5)
+
+
+def test_of_many_slices_a_few_are_looked_at_in_turn() -> None:
+    torch.manual_seed(0)
+    wide = TableLayout(widths=(3, 4, 9), pair_widths=(3, 4, 9), has_missing=(False,) * 3, label=2)
+    mixture, other = (MixtureGenerator(2.0 * torch.randn(9, 4, 16)) for _ in range(2))
+    held = HeldTables.of_mixture(mixture, wide, (1 / 9,) * 9)
+    with torch.no_grad():
+        own = torch.stack([held.distance(mixture, 2) for _ in range(200)])
+        assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
+        assert float(held.distance(other, 2)) > 10.0 * float(own.std())
+
+
+def test_fitting_brings_a_generator_near() -> None:
+    torch.manual_seed(0)
+    mixture = MixtureGenerator(2.0 * torch.randn(2, 8, 11))
+    held = HeldTables.of_mixture(mixture, layout(2), (0.5, 0.5))
+    generator = TableGenerator((3, 6, 2), noise_dimension=8, hidden=(32,), condition_index=2)
+
+    def distance() -> float:
+        with torch.no_grad():
+            return float(torch.stack([held.distance(generator, 8) for _ in range(20)]).mean())
+
+    before = distance()
+    fit_generator(generator, held, noise_dimension=8, steps=150, learning_rate=1e-2, on_step=lambda: None)
+    assert distance() < 0.1 * before
+
+
+# -- what is bought is on the list -------------------------------------------------------------------------------------
+
+
+def test_priced_by_default_and_run_from_the_price_list() -> None:
+    budget, table = open_budget(4.0, 1e-5), make_table()
+    order = IdpganOrder.model_validate(
+        {"method": "idpgan", "epsilon": 2.0, "steps": 3, "device": "cpu", "warm_start": {**START, "pairs": "auto"}}
+    )
+    order = resolve_order(order, units=table.units, shape=shape_of(SCHEMA, numeric_bins=32), budget=budget)
+    assert isinstance(order, IdpganOrder)
+    events = price_order(order, units=table.units, budget=budget).events
+    assert events[0].kind == "gaussian"
+    plan = Plan(events)
+    train(order, plan, table, TableDomain.from_schema(SCHEMA, numeric_bins=32), SecureRandom())
+    assert plan.position == sum(event.count for event in events)
