@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.paper.runs import DELTA, Result, Sizes
 
-MEASURES = {"accuracy": "accuracy, %", "inception": "IS", "fid": "FID", "js": "JS, bits", "seconds": "seconds"}
+MEASURES = {"accuracy": "accuracy, %", "inception": "IS", "fid": "FID", "js": "JS, bits", "processor": "CPU s", "seconds": "wall s"}
 PAPER = "see paper"
 
 
@@ -59,9 +59,12 @@ def _table(results: Mapping[str, Sequence[Result]]) -> str:
 
 
 def _distances(results: Mapping[str, Sequence[Result]]) -> str:
-    steps = [step for step, _ in next(iter(results.values()))[0].distances]
+    trained = {name: runs for name, runs in results.items() if runs[0].distances}
+    if not trained:
+        return "Nothing was trained.\n"
+    steps = [step for step, _ in next(iter(trained.values()))[0].distances]
     lines = ["| step | " + " | ".join(map(str, steps)) + " |", "|---" * (len(steps) + 1) + "|"]
-    for name, runs in results.items():
+    for name, runs in trained.items():
         lines.append(f"| {name} | " + " | ".join(f"{distance:.2f}" for _, distance in runs[0].distances) + " |")
     return "\n".join(lines) + "\n"
 

@@ -26,7 +26,7 @@ from service.privacy.events import (
     events_to_json,
 )
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
-from service.privacy.mixture import mixture_events
+from service.privacy.mixture import mixture_events, mixture_of
 from service.privacy.orders import AdaptiveThresholds, AutoOrder, IdpganOrder, MarginalsOrder, MixtureOrder, Order
 from service.privacy.schedules import noise_levels
 
@@ -133,12 +133,25 @@ def largest_epsilon(
     return max(by_simple, _largest_epsilon_by_renyi(resolved, budget, renyi_left))
 
 
-def idpgan_events(order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float) -> Events:
-    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3)."""
+def idpgan_events(
+    order: IdpganOrder,
+    *,
+    noise_multiplier: float,
+    label_noise_multiplier: float,
+    start_noise_multiplier: float | None = None,
+) -> Events:
+    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3).
+
+    An order that begins with a mixture pays its measurement first, whose counts say how frequent labels are.
+    """
     if order.sampling_probability is None:
         raise InvalidOrder("sampling_probability must be resolved before pricing")
     events: list[Event] = []
-    if order.condition_on is not None:
+    if order.mixture_start is not None:
+        if start_noise_multiplier is None:
+            raise InvalidOrder("mixture_start needs a noise multiplier of its own")
+        events += mixture_events(mixture_of(order.mixture_start), noise_multiplier=start_noise_multiplier)
+    elif order.condition_on is not None:
         events.append(GaussianEvent("label_counts", label_noise_multiplier))
     levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=order.sampling_probability)
     thresholds = order.thresholds
@@ -190,8 +203,12 @@ def _events_by_noise(order: Order, epsilon: float, delta: float) -> Callable[[fl
         marginals = order
         return lambda noise_multiplier: marginals_events(marginals, noise_multiplier=noise_multiplier)
     idpgan, label_noise = order, _label_noise(order, epsilon, delta)
+    start_noise = _start_noise(order, epsilon, delta)
     return lambda noise_multiplier: idpgan_events(
-        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise
+        idpgan,
+        noise_multiplier=noise_multiplier,
+        label_noise_multiplier=label_noise,
+        start_noise_multiplier=start_noise,
     )
 
 
@@ -271,6 +288,14 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
+def _start_noise(order: IdpganOrder, epsilon: float, delta: float) -> float | None:
+    """σ of the whole measurement that a generator begins with: a fixed part of that precision, like the labels'."""
+    if order.mixture_start is None:
+        return None
+    share = order.mixture_start.precision_share
+    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(share))
+
+
 @computed_once(capacity=4_096)
 def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> float:
     """The ε of the release whose ρ(α*) just fits, less 1 % so that its own calibration surely fits too."""
@@ -289,7 +314,7 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
             return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
-        if order.condition_on is None or not isinstance(order, IdpganOrder):
+        if not isinstance(order, IdpganOrder) or (order.condition_on is None and order.mixture_start is None):
             break
     return epsilon * (1.0 - TOLERANCE)
 

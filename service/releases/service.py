@@ -222,6 +222,8 @@ def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> No
         raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
     if isinstance(order, IdpganOrder) and order.image_networks is not None:
         raise InvalidOrder("image_networks: the dataset is a table; set networks", where="image_networks")
+    if isinstance(order, IdpganOrder) and order.mixture_start is not None:
+        raise InvalidOrder("mixture_start: the dataset is a table, and the mixture makes images", where="mixture_start")
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)

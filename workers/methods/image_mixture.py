@@ -18,12 +18,14 @@ Private records are read by `measure` only, which takes its events from the plan
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import linalg
 
 from service.errors import InvalidOrder
 from service.lazy import lazy
@@ -31,6 +33,7 @@ from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED
 from service.privacy.orders import MixtureOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
+from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     Coefficients,
@@ -97,6 +100,8 @@ class ImageMixture:
         self.is_private = randomness.is_private
         self.classes = max(1, images.classes)
         self.basis = cosine_basis(images.shape, order.coefficients)  # (pixels, d)
+        if order.upright:
+            self.basis = linalg.block_diag(self.basis, np.full((SLANT_PIXELS, 1), SLANT_PIXELS**-0.5))
         # Radii are declared per pixel's root, so that one default serves every size.
         root = math.sqrt(math.prod(images.shape))
         self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
@@ -109,6 +114,8 @@ class ImageMixture:
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
         pixels, labels = self.images.pixels, self.images.labels
+        if self.order.upright:
+            pixels = upright(pixels, self.images.shape)
         records = Coefficients(pixels, self.basis, self.scale)
         none = np.zeros((self.classes, self.basis.shape[1]))
         counts, sums = self._release(
@@ -117,7 +124,7 @@ class ImageMixture:
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        (self.tones,) = self._release(TONES, tone_counts(pixels, labels, bins=TONE_BINS), (1.0,))
+        (self.tones,) = self._release(TONES, tone_counts(pixels[:, : self.images.pixels.shape[1]], labels, bins=TONE_BINS), (1.0,))
         radius = self._whole(self.centred_norm)
         (products,) = self._release(
             SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
@@ -237,15 +244,16 @@ class ImageMixture:
         """The generator, its tones fitted to numbers that it draws itself."""
         means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
         basis = torch.from_numpy(self.basis.T)
-        plain = GaussianMixture(means, factors, basis, self.images.shape).eval()
+        shape, most_slant = self.images.shape, MOST_SLANT if self.order.upright else None
+        plain = GaussianMixture(means, factors, basis, shape).eval()
         drawn = []
         random = torch.Generator().manual_seed(0)
         for component, share in enumerate(self.component_frequencies):
             count = math.ceil(share * _DRAWN_FOR_TONES)
             noise = torch.randn(count, plain.noise_dimension, generator=random)
-            drawn.append(plain.numbers(noise, torch.tensor([component])).flatten())
+            drawn.append(plain.numbers(noise, torch.tensor([component]))[:, : math.prod(shape)].flatten())
         tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
-        return GaussianMixture(means, factors, basis, self.images.shape, tones).eval()
+        return GaussianMixture(means, factors, basis, shape, tones, most_slant=most_slant).eval()
 
     @property
     def component_labels(self) -> tuple[int, ...]:
@@ -280,7 +288,11 @@ class ImageMixture:
             raise ValueError("this checkpoint is of another order")
         self.plan.resume(checkpoint.values["position"])
         self.is_private = self.is_private and bool(checkpoint.values["is_private"])
-        arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors.items()}
+        self.take_back(checkpoint.tensors)
+
+    def take_back(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """What was measured, from a checkpoint's tensors."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         self.basis, self.tones = arrays.pop("basis"), arrays.pop("tones")
         self.measured = Gaussians(**arrays)
 
