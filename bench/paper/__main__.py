@@ -19,11 +19,11 @@ import torch
 from bench.image_data import DATA, ROOT, load
 from bench.image_scores import train_classifier
 from bench.images import picture
-from bench.paper.methods.idpgan import ABLATION
+from bench.paper.methods.idpgan import ABLATION, KNOBS
 from bench.paper.report import render
 from bench.paper.runs import METHODS, MIXTURE, Result, Sizes, run
 
-SMALL = Sizes(steps=1_000, expected_batch=1_024, critic_steps=2, count=20_000, epochs=3)
+SMALL = Sizes(steps=1_000, expected_batch=512, critic_steps=2, count=20_000, epochs=3)
 QUICK = Sizes(steps=24, expected_batch=64, critic_steps=2, count=1_000, epochs=1)
 FULL = Sizes(steps=20_000, expected_batch=512, critic_steps=5, count=60_000, epochs=5)
 
@@ -62,7 +62,8 @@ def main() -> None:
                 picture(first.images, first.labels, _path(arguments.name, f"{tag}.png"))
             keep()
     for name, knobs in {} if arguments.no_ablation else ABLATION.items():
-        ablation[name] = [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
+        ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if knobs == KNOBS else None
+        ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
         keep()
     print(keep())

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from bench.paper.runs import DELTA, Result, Sizes
 
-MEASURES = {"accuracy": "accuracy, %", "inception": "IS", "fid": "FID", "js": "JS, bits", "processor": "CPU s", "seconds": "wall s"}
+MEASURES = {
+    "accuracy": "accuracy, %",
+    "inception": "IS",
+    "fid": "FID",
+    "js": "JS, bits",
+    "processor": "CPU s",
+    "seconds": "wall s",
+}
 PAPER = "see paper"
 
 

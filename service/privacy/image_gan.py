@@ -77,8 +77,7 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
 
 
 def default_networks(shape: ImageShape) -> ImageNetworks:
-    """Perceptrons where images are small; else as many halvings as the sides allow, at most three, with twice the channels
-    after each."""
+    """Perceptrons where images are small; else up to three halvings, with twice the channels after each."""
     halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
     channels = _CHANNELS[: min(halvings, len(_CHANNELS))]
     return ImageNetworks(

@@ -92,9 +92,9 @@ class Networks(_Knobs):
 class ImageNetworks(_Knobs):
     """Sizes of the two networks of images. A convolution halves or doubles the sides; no layer mixes records."""
 
-    layers: Annotated[
-        Literal["convolutions", "perceptrons"], Field(description="What both networks are made of.")
-    ] = "convolutions"
+    layers: Annotated[Literal["convolutions", "perceptrons"], Field(description="What both networks are made of.")] = (
+        "convolutions"
+    )
     noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 64
     generator_channels: Annotated[
         tuple[Channels, ...],
@@ -329,6 +329,13 @@ class MixtureOrder(_ChosenOrder):
     upright: Annotated[
         bool, Field(description="Images are measured without their slant, and slants as one more number of each.")
     ] = False
+    jitter_shift: Annotated[
+        float,
+        Field(ge=0.0, le=0.2, description="Drawn images are shifted: standard deviation, as a share of the side."),
+    ] = 0.0
+    jitter_degrees: Annotated[
+        float, Field(ge=0.0, le=45.0, description="Drawn images are turned: standard deviation, in degrees.")
+    ] = 0.0
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
     ] = 0.35

@@ -26,6 +26,14 @@ def upright(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
     return np.concatenate(parts) if parts else np.zeros((0, math.prod(shape) + SLANT_PIXELS), np.uint8)
 
 
+def with_slant(basis: NDArray[np.float64]) -> NDArray[np.float64]:
+    """An orthonormal basis (pixels, d) with one more direction, which the slant's numbers share: (pixels + SLANT_PIXELS, d + 1)."""
+    wider = np.zeros((len(basis) + SLANT_PIXELS, basis.shape[1] + 1))
+    wider[: len(basis), :-1] = basis
+    wider[len(basis) :, -1] = SLANT_PIXELS**-0.5
+    return wider
+
+
 def _stood_up(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
     height, width, _ = shape
     images = pixels.reshape(-1, *shape).astype(np.float64)
@@ -43,8 +51,6 @@ def _stood_up(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
     left = np.floor(from_column).astype(np.int64)
     part = (from_column - left)[..., None]
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (0, 0)))
-    first, second = (
-        np.take_along_axis(padded, np.clip(left + 1 + k, 0, width + 1)[..., None], axis=2) for k in (0, 1)
-    )
+    first, second = (np.take_along_axis(padded, np.clip(left + 1 + k, 0, width + 1)[..., None], axis=2) for k in (0, 1))
     moved = np.rint((1.0 - part) * first + part * second).astype(np.uint8).reshape(len(pixels), -1)
     return np.concatenate((moved, np.repeat(codes[:, None], SLANT_PIXELS, axis=1)), axis=1)

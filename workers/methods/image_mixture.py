@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import linalg
 
 from service.errors import InvalidOrder
 from service.lazy import lazy
@@ -33,7 +32,7 @@ from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED
 from service.privacy.orders import MixtureOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
-from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
+from workers.encoding.slant import MOST_SLANT, upright, with_slant
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     Coefficients,
@@ -47,7 +46,7 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.tones import TONE_BINS, tone_curve
-from workers.networks.gaussian_mixture import GaussianMixture
+from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ else:
 _DRAWN_PER_CELL = 200
 _DRAWN_FOR_TONES = 2_000
 _LEAST_MEAN_LENGTH = 1.0
-"""Directions in which class means differ by less, in all, are left out."""
+"""Directions that class means reach less far into, in all, are left out."""
 SHRUNK_NOISE = 0.5
 """What a covariance says beyond a wider one is shrunk as if the noise were this part of what it is.
 
@@ -101,7 +100,7 @@ class ImageMixture:
         self.classes = max(1, images.classes)
         self.basis = cosine_basis(images.shape, order.coefficients)  # (pixels, d)
         if order.upright:
-            self.basis = linalg.block_diag(self.basis, np.full((SLANT_PIXELS, 1), SLANT_PIXELS**-0.5))
+            self.basis = with_slant(self.basis)
         # Radii are declared per pixel's root, so that one default serves every size.
         root = math.sqrt(math.prod(images.shape))
         self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
@@ -124,7 +123,9 @@ class ImageMixture:
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        (self.tones,) = self._release(TONES, tone_counts(pixels[:, : self.images.pixels.shape[1]], labels, bins=TONE_BINS), (1.0,))
+        (self.tones,) = self._release(
+            TONES, tone_counts(pixels[:, : self.images.pixels.shape[1]], labels, bins=TONE_BINS), (1.0,)
+        )
         radius = self._whole(self.centred_norm)
         (products,) = self._release(
             SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
@@ -170,15 +171,14 @@ class ImageMixture:
     def _directions(self, products: Floats, means: Floats) -> tuple[Floats, Floats]:
         """Variance along each shared direction that stands out of the noise (r,), and an orthonormal (d, k) of these.
 
-        After those r, the directions in which class means differ otherwise.
+        After those r, the directions of class means outside them; a single class has a mean too.
         """
         n = len(self.images.pixels)
         values, vectors = np.linalg.eigh((products + products.T) / 2.0 / n)
         edge = _noise_edge(len(products), self._last_noise[0] / n)
         kept = np.flatnonzero(values > edge)[::-1][: self.order.rank]
         found = vectors[:, kept]
-        rest = means - means.mean(axis=0)
-        rest = rest - rest @ found @ found.T
+        rest = means - means @ found @ found.T
         _, lengths, across = np.linalg.svd(rest, full_matrices=False)
         known = lengths > _LEAST_MEAN_LENGTH * self.scale
         directions = np.concatenate((found, across[known].T), axis=1)
@@ -244,7 +244,12 @@ class ImageMixture:
         """The generator, its tones fitted to numbers that it draws itself."""
         means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
         basis = torch.from_numpy(self.basis.T)
-        shape, most_slant = self.images.shape, MOST_SLANT if self.order.upright else None
+        shape, order = self.images.shape, self.order
+        movement = Movement(
+            most_slant=MOST_SLANT if order.upright else None,
+            shift=order.jitter_shift * min(shape[:2]),
+            degrees=order.jitter_degrees,
+        )
         plain = GaussianMixture(means, factors, basis, shape).eval()
         drawn = []
         random = torch.Generator().manual_seed(0)
@@ -253,7 +258,7 @@ class ImageMixture:
             noise = torch.randn(count, plain.noise_dimension, generator=random)
             drawn.append(plain.numbers(noise, torch.tensor([component]))[:, : math.prod(shape)].flatten())
         tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
-        return GaussianMixture(means, factors, basis, shape, tones, most_slant=most_slant).eval()
+        return GaussianMixture(means, factors, basis, shape, tones, movement).eval()
 
     @property
     def component_labels(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import torch
 from service.errors import InvalidOrder
 from service.privacy.mixture import mixture_of
 from service.releases.previews import TENSOR as PREVIEW
-from workers.checkpoints import Checkpoint
+from workers.checkpoints import Checkpoint, module_tensors
 from workers.methods.image_idpgan import PREVIEWED, ImageIdpgan
 from workers.methods.image_mixture import ImageMixture
 from workers.networks.corrected_mixture import CorrectedMixture
@@ -112,7 +112,7 @@ class StartedImageIdpgan(ImageIdpgan):
         classes = min(self.classes, PREVIEWED)
         noise = torch.randn(PREVIEWED, self.noise_dimension, generator=torch.Generator().manual_seed(0))
         places = (torch.arange(PREVIEWED, dtype=torch.float64) + 0.5) / PREVIEWED
-        rows = []
+        rows: list[Tensor] = []
         for of_class in self.within[:classes]:
             components = torch.searchsorted(of_class, places).clamp(max=len(of_class) - 1)
             rows.extend(
@@ -125,7 +125,8 @@ class StartedImageIdpgan(ImageIdpgan):
         """With all that was measured."""
         measured, saved = self.start.checkpoint(), super().checkpoint()
         tensors = {START + name: tensor for name, tensor in measured.tensors.items()}
-        return Checkpoint({**saved.tensors, **tensors, PREVIEW: self.preview()}, saved.values)
+        trained = {name: tensor for name, tensor in saved.tensors.items() if not _is_of_the_mixture(name)}
+        return Checkpoint({**trained, **tensors, PREVIEW: self.preview()}, saved.values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """The mixture first, of which the networks' weights are a correction."""
@@ -133,4 +134,11 @@ class StartedImageIdpgan(ImageIdpgan):
         self.start.take_back(measured)
         self._begin()
         others = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(START)}
+        for generator, name in ((self.generator, "generator"), (self.averaged_generator, "averaged_generator")):
+            others |= {key: t for key, t in module_tensors(generator, name).items() if _is_of_the_mixture(key)}
         super().restore(Checkpoint(others, checkpoint.values))
+
+
+def _is_of_the_mixture(name: str) -> bool:
+    """Tensors that both generators share, and that the measurement says once."""
+    return ".mixture." in name or name.endswith(".component_labels")

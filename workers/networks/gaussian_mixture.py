@@ -1,12 +1,33 @@
-"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, then toned."""
+"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, toned, then moved."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How drawn images are moved, as people move when they write and cameras when they look. Public numbers."""
+
+    most_slant: float | None = None
+    """Where given, what follows the pixels says how much an image leans, 1 for so many columns a row."""
+    shift: float = 0.0
+    """Standard deviation of a shift down and of one across, in pixels."""
+    degrees: float = 0.0
+    """Standard deviation of a turn."""
+
+    @property
+    def numbers(self) -> int:
+        """Of noise that it needs."""
+        return 3 if self.shift or self.degrees else 0
+
+
+STILL = Movement()
 
 
 class GaussianMixture(torch.nn.Module):
@@ -18,6 +39,8 @@ class GaussianMixture(torch.nn.Module):
     means: Tensor
     factors: Tensor
     basis: Tensor
+    across: Tensor
+    down: Tensor
 
     def __init__(
         self,
@@ -26,53 +49,67 @@ class GaussianMixture(torch.nn.Module):
         basis: Tensor,
         shape: tuple[int, int, int],
         tones: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0, 1.0), (0.0, 1.0)),
-        *,
-        most_slant: float | None = None,
+        movement: Movement = STILL,
     ) -> None:
         """Means (K, d), factors (K, r, d), basis (d, pixels), all in the coefficients of the basis.
 
         tones: what numbers (rising) become what brightness; straight lines in between, constant outside.
-        most_slant: where given, what follows the pixels says how much an image leans, 1 for so many columns a row.
         """
         super().__init__()
         self.register_buffer("means", means.float())
         self.register_buffer("factors", factors.float())
         self.register_buffer("basis", basis.float())
-        self.shape = shape
-        self.tones, self.most_slant = tones, most_slant
-        self.pixels = math.prod(shape)
-        down, across = torch.meshgrid(torch.linspace(-1, 1, shape[0]), torch.linspace(-1, 1, shape[1]), indexing="ij")
-        self.register_buffer("places", torch.stack((across, down), dim=2), persistent=False)  # (height, width, 2)
-        # A row's own shift, for a slant of one column a row, in units of half the width.
-        shifts = down * (shape[0] - 1) / max(1, shape[1] - 1)
-        self.register_buffer("shifts", torch.stack((shifts, torch.zeros_like(shifts)), dim=2), persistent=False)
+        self.shape, self.pixels = shape, math.prod(shape)
+        self.tones, self.movement = tones, movement
+        middle_down, middle_across = ((side - 1) / 2.0 for side in shape[:2])
+        down, across = torch.meshgrid(
+            torch.arange(shape[0]) - middle_down, torch.arange(shape[1]) - middle_across, indexing="ij"
+        )
+        self.register_buffer("down", down, persistent=False)
+        self.register_buffer("across", across, persistent=False)
+        self.halves = max(middle_across, 0.5), max(middle_down, 0.5)
 
     @property
     def noise_dimension(self) -> int:
-        return int(self.factors.shape[1])
+        return int(self.factors.shape[1]) + self.movement.numbers
 
     def numbers(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """(n, pixels) before they are toned."""
+        """(n, pixels) before they are toned; after them the slant, where there is one."""
         mean = self.means.index_select(0, condition)  # (1, d)
         factor = self.factors.index_select(0, condition).squeeze(0)  # (r, d)
-        return (mean + noise @ factor) @ self.basis
+        return (mean + noise[:, : self.factors.shape[1]] @ factor) @ self.basis
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
-        return self._images(self.numbers(noise, condition))
+        return self._images(self.numbers(noise, condition), noise)
 
     def mixed(self, noise: Tensor, components: Tensor) -> Tensor:
         """Images (n, height, width, channels) of a component each, (n,): more memory, for one pass over them all."""
-        moved = torch.bmm(noise.unsqueeze(1), self.factors[components]).squeeze(1)  # (n, d)
-        return self._images((self.means[components] + moved) @ self.basis)
+        wide = noise[:, : self.factors.shape[1]].unsqueeze(1)
+        moved = torch.bmm(wide, self.factors[components]).squeeze(1)  # (n, d)
+        return self._images((self.means[components] + moved) @ self.basis, noise)
 
-    def _images(self, numbers: Tensor) -> Tensor:
+    def _images(self, numbers: Tensor, noise: Tensor) -> Tensor:
         images = self._toned(numbers[:, : self.pixels]).reshape(-1, *self.shape)
-        if self.most_slant is None:
+        move = self.movement
+        if move.most_slant is None and not move.numbers:
             return images
-        slants = (2.0 * numbers[:, self.pixels :].mean(dim=1) - 1.0).clamp(-1.0, 1.0) * self.most_slant
-        places = self.get_buffer("places") - slants[:, None, None, None] * self.get_buffer("shifts")
-        leaning = F.grid_sample(images.permute(0, 3, 1, 2), places, align_corners=True)
-        return leaning.clamp(0.0, 1.0).permute(0, 2, 3, 1)
+        # Where each pixel comes from, in pixels from the middle: first the turn and the shift, then the slant.
+        across, down = self.across.unsqueeze(0), self.down.unsqueeze(0)  # (1, height, width)
+        if move.numbers:
+            extra = noise[:, self.factors.shape[1] :].unsqueeze(2)  # (n, 3, 1)
+            angle = extra[:, 0:1] * math.radians(move.degrees)
+            cosine, sine, shift = torch.cos(angle), torch.sin(angle), extra * move.shift
+            across, down = (
+                cosine * across - sine * down + shift[:, 1:2],
+                sine * across + cosine * down + shift[:, 2:3],
+            )
+        if move.most_slant is not None:
+            slant = (2.0 * numbers[:, self.pixels :].mean(dim=1) - 1.0).clamp(-1.0, 1.0) * move.most_slant
+            across = across - slant[:, None, None] * down
+            down = down.expand_as(across)
+        places = torch.stack((across / self.halves[0], down / self.halves[1]), dim=3)
+        moved = F.grid_sample(images.permute(0, 3, 1, 2), places, align_corners=True)
+        return moved.clamp(0.0, 1.0).permute(0, 2, 3, 1)
 
     def _toned(self, numbers: Tensor) -> Tensor:
         places, values = self.tones

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from service.datasets.image_schema import ImageSchema
 from service.errors import InvalidOrder
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import resolve_order
@@ -15,10 +16,11 @@ from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, Sam
 from service.privacy.filters import open_budget
 from service.privacy.mixture import ImageShape
 from service.privacy.orders import IdpganOrder, parse_order
+from service.releases.row_streams import sampler_from_bundle
 from tests.tiny_images import make_images
-from workers.bundle import export_onnx
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
+from workers.image_bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.image_start import START, StartedImageIdpgan
 from workers.plan import Plan, StepNotOnPlan
@@ -119,8 +121,19 @@ def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
     assert torch.equal(method.corrected.mixture.means, means)
     with pytest.raises(StepNotOnPlan):
         method.critic_step()
-    onnx = export_onnx(method.averaged_generator, noise_dimension=method.noise_dimension, categories=1)
-    assert len(onnx) > 1_000
+    bundle = build_image_bundle(
+        method.averaged_generator,
+        ImageSchema(type="image", height=6, width=5, channels=1, classes=3),
+        noise_dimension=method.noise_dimension,
+        component_labels=method.component_labels,
+        component_frequencies=method.component_frequencies,
+        one_a_run=True,
+        certificate={},
+        order={},
+    )
+    images, labels = next(sampler_from_bundle(bundle).draws(50, seed=1))
+    assert images.reshape(-1, *SHAPE).shape == (50, *SHAPE)
+    assert set(labels.tolist()) <= {0, 1, 2}
 
 
 def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
@@ -147,11 +160,6 @@ def test_what_is_trained_says_which_components_it_has() -> None:
     assert len(made.component_frequencies) == 6
     assert not made.is_private
     assert made.noise_dimension == made.generator.noise_dimension
-
-
-def test_tables_have_no_mixture_to_begin_with(api, dataset_id) -> None:  # type: ignore[no-untyped-def]
-    reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "mixture_start": {}})
-    assert (reply.status_code, reply.json()["where"]) == (422, "mixture_start")
 
 
 def test_a_method_without_a_start_is_refused() -> None:
