@@ -30,7 +30,8 @@ MOST_NOISE_PER_CELL = 0.04
 """Cells are worth it while the largest eigenvalue of the noise in one is at most this part of the squared clip norm."""
 
 BECAUSE_MIXTURE = (
-    "mixture: on digits it trained better classifiers than generators trained by noisy gradients (docs/results.md)"
+    "mixture: on digits of 14×14 pixels at ε = 10 it trained better classifiers (92.9 % right on real images) than a "
+    "generator trained by noisy gradients, from nothing (67.6 %) or from a cheaper mixture (92.3 %) (docs/results.md)"
 )
 
 
