@@ -178,14 +178,13 @@ class Attempt:
             checkpoints=self.checkpoints,
             should_stop=lambda: self._cancelled or self.handed_over,
         )
-        frequencies = trained.condition_frequencies or (1.0,)
         return trained, lambda certificate: build_image_bundle(
             trained.generator,
             schema,
             noise_dimension=trained.noise_dimension,
-            component_labels=range(len(frequencies)),
-            component_frequencies=frequencies,
-            one_a_run=False,
+            component_labels=trained.component_labels or (0,),
+            component_frequencies=trained.component_frequencies or (1.0,),
+            one_a_run=order.mixture_start is not None,
             certificate=certificate,
             order=self.release.order_,
         )

@@ -16,6 +16,7 @@ from service.errors import ImprimaturError, InvalidOrder
 from service.privacy.orders import IdpganOrder, MarginalsOrder, TableOrder
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.methods.image_idpgan import ImageIdpgan
+from workers.methods.image_start import StartedImageIdpgan
 from workers.methods.marginals import Marginals
 from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
@@ -51,6 +52,9 @@ class TrainedGenerator:
     seconds: float
     rows_per_unit: float | None = None
     """Mean rows of a unit, where that was bought."""
+    component_labels: tuple[int, ...] | None = None
+    component_frequencies: tuple[float, ...] | None = None
+    """Of images: the class of everything that the generator may be asked for, and how frequent it is."""
 
 
 def train(
@@ -82,7 +86,6 @@ def train(
         plan,
         lambda device: TableIdpgan(order, plan, table, domain, randomness, device),
         randomness,
-        noise_dimension=order.networks.noise_dimension,
         on_progress=on_progress,
         checkpoints=checkpoints,
         should_stop=should_stop,
@@ -104,12 +107,12 @@ def train_images(
     """The same for images. The condition is the class; without bought frequencies all are of the only one."""
     if order.image_networks is None:
         raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
+    kind = ImageIdpgan if order.mixture_start is None else StartedImageIdpgan
     return _train_by_steps(
         order,
         plan,
-        lambda device: ImageIdpgan(order, plan, images, randomness, device),
+        lambda device: kind(order, plan, images, randomness, device),
         randomness,
-        noise_dimension=order.image_networks.noise_dimension,
         on_progress=on_progress,
         checkpoints=checkpoints,
         should_stop=should_stop,
@@ -166,7 +169,6 @@ def _train_by_steps(
     begin: Callable[[torch.device], TableIdpgan | ImageIdpgan],
     randomness: SecureRandom,
     *,
-    noise_dimension: int,
     on_progress: Callable[[int], None],
     checkpoints: CheckpointStore | None,
     should_stop: Callable[[], bool],
@@ -196,7 +198,7 @@ def _train_by_steps(
 
     return TrainedGenerator(
         generator=method.averaged_generator.cpu(),
-        noise_dimension=noise_dimension,
+        noise_dimension=method.noise_dimension if isinstance(method, ImageIdpgan) else order.networks.noise_dimension,
         condition_index=method.condition_index if isinstance(method, TableIdpgan) else None,
         condition_frequencies=method.condition_frequencies,
         engine=method.engine,
@@ -204,6 +206,8 @@ def _train_by_steps(
         is_private=method.is_private,
         seconds=time.monotonic() - started,
         rows_per_unit=method.rows_per_unit,
+        component_labels=method.component_labels if isinstance(method, ImageIdpgan) else None,
+        component_frequencies=method.component_frequencies if isinstance(method, ImageIdpgan) else None,
     )
 
 

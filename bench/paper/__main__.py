@@ -19,11 +19,11 @@ import torch
 from bench.image_data import DATA, ROOT, load
 from bench.image_scores import train_classifier
 from bench.images import picture
-from bench.paper.methods.idpgan import ABLATION
+from bench.paper.methods.idpgan import ABLATION, KNOBS
 from bench.paper.report import render
-from bench.paper.runs import METHODS, Result, Sizes, run
+from bench.paper.runs import METHODS, MIXTURE, Result, Sizes, run
 
-SMALL = Sizes(steps=2_000, expected_batch=256, critic_steps=2, count=20_000, epochs=3)
+SMALL = Sizes(steps=1_000, expected_batch=512, critic_steps=2, count=20_000, epochs=3)
 QUICK = Sizes(steps=24, expected_batch=64, critic_steps=2, count=1_000, epochs=1)
 FULL = Sizes(steps=20_000, expected_batch=512, critic_steps=5, count=60_000, epochs=5)
 
@@ -58,11 +58,12 @@ def main() -> None:
             print(name, compared[name][-1].scores, flush=True)
             first = compared[name][0]
             if not arguments.no_file:
-                tag = name.replace(", ε = ", "-").lower()
+                tag = name.replace(", ε = ", "-").replace(" ", "-").lower()
                 picture(first.images, first.labels, _path(arguments.name, f"{tag}.png"))
             keep()
     for name, knobs in {} if arguments.no_ablation else ABLATION.items():
-        ablation[name] = [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
+        ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if knobs == KNOBS else None
+        ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
         keep()
     print(keep())
@@ -77,7 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="folder with a folder of files per data set")
     parser.add_argument("--name", default="mnist", choices=["mnist", "fashion_mnist"])
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--methods", default=",".join((*METHODS, MIXTURE)))
     parser.add_argument("--epsilons", default="10")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--steps", type=int)

@@ -8,8 +8,17 @@ from collections.abc import Mapping, Sequence
 
 from bench.paper.runs import DELTA, Result, Sizes
 
-MEASURES = {"accuracy": "accuracy, %", "inception": "IS", "fid": "FID", "js": "JS, bits", "seconds": "seconds"}
+MEASURES = {
+    "accuracy": "accuracy, %",
+    "inception": "IS",
+    "fid": "FID",
+    "js": "JS, bits",
+    "processor": "CPU s",
+    "seconds": "wall s",
+}
 PAPER = "see paper"
+OURS = ("measured mixture", "IDPGAN from a mixture")
+"""Not in the paper."""
 
 
 def render(
@@ -54,14 +63,18 @@ def _table(results: Mapping[str, Sequence[Result]]) -> str:
     ]
     for name, runs in results.items():
         cells = [_mean([run.scores[measure] for run in runs]) for measure in MEASURES]
-        lines.append(f"| {name} | {PAPER} | " + " | ".join(cells) + " |")
+        paper = "–" if name.startswith(OURS) else PAPER
+        lines.append(f"| {name} | {paper} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def _distances(results: Mapping[str, Sequence[Result]]) -> str:
-    steps = [step for step, _ in next(iter(results.values()))[0].distances]
+    trained = {name: runs for name, runs in results.items() if runs[0].distances}
+    if not trained:
+        return "Nothing was trained.\n"
+    steps = [step for step, _ in next(iter(trained.values()))[0].distances]
     lines = ["| step | " + " | ".join(map(str, steps)) + " |", "|---" * (len(steps) + 1) + "|"]
-    for name, runs in results.items():
+    for name, runs in trained.items():
         lines.append(f"| {name} | " + " | ".join(f"{distance:.2f}" for _, distance in runs[0].distances) + " |")
     return "\n".join(lines) + "\n"
 

@@ -26,7 +26,7 @@ from service.privacy.events import (
     events_to_json,
 )
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
-from service.privacy.mixture import mixture_events
+from service.privacy.mixture import mixture_events, mixture_of
 from service.privacy.orders import (
     AdaptiveThresholds,
     AutoOrder,
@@ -142,16 +142,16 @@ def largest_epsilon(
 
 
 def idpgan_events(
-    order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float, tables: Events = ()
+    order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float, start: Events = ()
 ) -> Events:
     """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3).
 
-    tables: the releases of its warm start, which hold the labels' frequencies too.
+    start: the releases of what it begins with, tables or a mixture, which say how frequent labels are too.
     """
     if order.sampling_probability is None:
         raise InvalidOrder("sampling_probability must be resolved before pricing")
-    events: list[Event] = list(tables)
-    if order.condition_on is not None and not tables:
+    events: list[Event] = list(start)
+    if order.condition_on is not None and not start:
         events.append(GaussianEvent("label_counts", label_noise_multiplier))
     levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=order.sampling_probability)
     thresholds = order.thresholds
@@ -202,9 +202,9 @@ def _events_by_noise(order: Order, epsilon: float, delta: float) -> Callable[[fl
     if isinstance(order, MarginalsOrder):
         marginals = order
         return lambda noise_multiplier: marginals_events(marginals, noise_multiplier=noise_multiplier)
-    idpgan, label_noise, tables = order, _label_noise(order, epsilon, delta), _warm_start_events(order, epsilon, delta)
+    idpgan, label_noise, start = order, _label_noise(order, epsilon, delta), _start_events(order, epsilon, delta)
     return lambda noise_multiplier: idpgan_events(
-        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise, tables=tables
+        idpgan, noise_multiplier=noise_multiplier, label_noise_multiplier=label_noise, start=start
     )
 
 
@@ -284,13 +284,16 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
     return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(order.label_precision_share))
 
 
-def _warm_start_events(order: IdpganOrder, epsilon: float, delta: float) -> Events:
-    """The tables bought before the first step: likewise a fixed part of that precision."""
-    start, tables = order.warm_start, order.tables_order
-    if tables is None or not isinstance(start, TablesFirst):
-        return ()
-    noise_multiplier = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) / math.sqrt(start.precision_share)
-    return marginals_events(tables, noise_multiplier=float(noise_multiplier))
+def _start_events(order: IdpganOrder, epsilon: float, delta: float) -> Events:
+    """What is bought before the first step, tables or a mixture: a fixed part of that precision, like the labels'."""
+    precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
+    if order.mixture_start is not None:
+        noise_multiplier = (precision * order.mixture_start.precision_share) ** -0.5
+        return mixture_events(mixture_of(order.mixture_start), noise_multiplier=float(noise_multiplier))
+    if order.tables_order is not None and isinstance(order.warm_start, TablesFirst):
+        noise_multiplier = (precision * order.warm_start.precision_share) ** -0.5
+        return marginals_events(order.tables_order, noise_multiplier=float(noise_multiplier))
+    return ()
 
 
 @computed_once(capacity=4_096)
@@ -311,7 +314,10 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
             return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
-        if not isinstance(order, IdpganOrder) or (order.condition_on is None and order.tables_order is None):
+        buys_first = isinstance(order, IdpganOrder) and (
+            order.tables_order or order.mixture_start or order.condition_on
+        )
+        if not buys_first:
             break
     return epsilon * (1.0 - TOLERANCE)
 

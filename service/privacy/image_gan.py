@@ -28,6 +28,11 @@ SMALLEST_SIDE = 6
 """By default sides are halved while they stay at least this long."""
 _CHANNELS = (32, 64, 128)
 
+MOST_PIXELS_OF_PERCEPTRONS = 32 * 32
+"""Up to this many numbers both networks are perceptrons, of a hundredth of the convolutions' work."""
+
+DEFAULT_EXPECTED_BATCH = 1_024
+
 DEFAULTS: dict[str, Any] = {
     "steps": 5_000,
     "critic_steps_per_generator_step": 5,
@@ -42,7 +47,16 @@ DEFAULTS: dict[str, Any] = {
         moving_average_decay=0.999,
     ),
 }
-"""Where an order of images names none. From the literature and small runs, not tuned on a GPU (docs/results.md)."""
+"""Where an order of convolutions names none. From the literature and small runs, not tuned on a GPU (docs/results.md)."""
+
+PERCEPTRON_DEFAULTS: dict[str, Any] = {
+    **DEFAULTS,
+    "steps": 2_000,
+    "critic_steps_per_generator_step": 2,
+    "thresholds": FixedThresholds(clip_norm=1.0),
+    "optimizer": Optimizer(),
+}
+"""The same for perceptrons, chosen on held-out training digits (docs/results.md)."""
 
 
 def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
@@ -54,8 +68,9 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
     if isinstance(order.warm_start, TablesFirst):
         raise InvalidOrder("warm_start: images have no tables to begin from; leave it out", where="warm_start")
     named = order.model_fields_set
-    update = {name: value for name, value in DEFAULTS.items() if name not in named}
     networks = order.image_networks or default_networks(shape)
+    defaults = PERCEPTRON_DEFAULTS if networks.layers == "perceptrons" else DEFAULTS
+    update = {name: value for name, value in defaults.items() if name not in named}
     most = math.floor(math.log2(min(shape.height, shape.width)))
     if most < 1:
         raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels", where="method")
@@ -73,7 +88,12 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
 
 
 def default_networks(shape: ImageShape) -> ImageNetworks:
-    """As many halvings as the sides allow, at most three, with twice the channels after each."""
+    """Perceptrons where images are small; else up to three halvings, with twice the channels after each."""
     halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
     channels = _CHANNELS[: min(halvings, len(_CHANNELS))]
-    return ImageNetworks(generator_channels=tuple(2 * c for c in reversed(channels)), critic_channels=channels)
+    return ImageNetworks(
+        layers="perceptrons" if shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS else "convolutions",
+        noise_dimension=32 if shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS else 64,
+        generator_channels=tuple(2 * c for c in reversed(channels)),
+        critic_channels=channels,
+    )

@@ -18,7 +18,7 @@ from service.privacy.events import (
     GaussianEvent,
 )
 from service.privacy.filters import Budget, exact
-from service.privacy.orders import MixtureOrder
+from service.privacy.orders import IdpganOrder, MixtureOrder, MixtureStart
 
 if TYPE_CHECKING:
     from dp_accounting import gaussian_mechanism
@@ -30,7 +30,8 @@ MOST_NOISE_PER_CELL = 0.04
 """Cells are worth it while the largest eigenvalue of the noise in one is at most this part of the squared clip norm."""
 
 BECAUSE_MIXTURE = (
-    "mixture: on digits it trained better classifiers than generators trained by noisy gradients (docs/results.md)"
+    "mixture: on digits of 14×14 pixels at ε = 10 it trained better classifiers (92.9 % right on real images) than a "
+    "generator trained by noisy gradients, from nothing (67.6 %) or from a cheaper mixture (92.3 %) (docs/results.md)"
 )
 
 
@@ -57,17 +58,44 @@ def resolve_mixture(
         return order
     if shape is None or budget is None:
         return order.model_copy(update={"cells": 1})
+    return order.model_copy(update={"cells": affordable_cells(order, units=units, shape=shape, budget=budget)})
+
+
+def resolve_mixture_start(
+    order: IdpganOrder, *, units: int, shape: ImageShape | None, budget: Budget | None
+) -> IdpganOrder:
+    """The same for a generator that begins with a mixture's samples."""
+    start = order.mixture_start
+    if start is None or start.cells is not None:
+        return order
+    cells = 1
+    if shape is not None and budget is not None:
+        priced = mixture_of(start).model_copy(update={"epsilon": order.epsilon, "share": order.share})
+        spent = start.precision_share
+        cells = affordable_cells(priced, units=units, shape=shape, budget=budget, precision_share=spent)
+    return order.model_copy(update={"mixture_start": start.model_copy(update={"cells": cells})})
+
+
+def affordable_cells(
+    order: MixtureOrder, *, units: int, shape: ImageShape, budget: Budget, precision_share: float = 1.0
+) -> int:
+    """The most cells a class whose own noise is small, where the measurement has this part of the precision."""
     wanted = exact(float(order.share or 1)) if order.epsilon is None else exact(order.epsilon) / exact(budget.epsilon)
     share = float(wanted)
     noise = float(gaussian_mechanism.get_sigma_gaussian(share * budget.epsilon, share * budget.delta / 2))
+    noise /= math.sqrt(precision_share)
     directions = min(order.rank, order.coefficients, shape.pixels)
 
     def edge(cells: int) -> float:
         precision = _shares(order.model_copy(update={"cells": cells}))[-1][1]
         return math.sqrt(2.0 * directions / precision) * noise * shape.classes * cells / units
 
-    cells = next((cells for cells in NUMBERS_OF_CELLS if edge(cells) <= MOST_NOISE_PER_CELL), 1)
-    return order.model_copy(update={"cells": cells})
+    return next((cells for cells in NUMBERS_OF_CELLS if edge(cells) <= MOST_NOISE_PER_CELL), 1)
+
+
+def mixture_of(start: MixtureStart) -> MixtureOrder:
+    """What is measured before the first step; its ε is that of the whole release and says nothing here."""
+    return MixtureOrder(method="mixture", share="rest", cells=start.cells)
 
 
 def _shares(order: MixtureOrder) -> list[tuple[str, float]]:

@@ -135,8 +135,11 @@ class Networks(_Knobs):
 
 
 class ImageNetworks(_Knobs):
-    """Sizes of the two convolutional networks of images. Every layer halves or doubles the sides; none mixes records."""
+    """Sizes of the two networks of images. A convolution halves or doubles the sides; no layer mixes records."""
 
+    layers: Annotated[Literal["convolutions", "perceptrons"], Field(description="What both networks are made of.")] = (
+        "convolutions"
+    )
     noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 64
     generator_channels: Annotated[
         tuple[Channels, ...],
@@ -148,6 +151,15 @@ class ImageNetworks(_Knobs):
         tuple[Channels, ...],
         Field(min_length=1, max_length=6, description="Channels after each halving of the sides, largest sides first."),
     ] = (32, 64)
+    generator_hidden: Annotated[
+        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of a perceptron generator's layers.")
+    ] = (128, 256)
+    critic_hidden: Annotated[
+        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of a perceptron critic's layers.")
+    ] = (128, 128)
+    label_scale: Annotated[
+        float, Field(gt=0.0, le=100.0, description="A perceptron critic sees a class as this number in its place.")
+    ] = 4.0
 
 
 class AdaptiveCriticSteps(_Knobs):
@@ -159,6 +171,21 @@ class AdaptiveCriticSteps(_Knobs):
 
     threshold: Annotated[float, Field(gt=0.0, lt=1.0, description="Least average accuracy on generated records.")] = 0.6
     average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the moving average of the accuracy.")] = 0.99
+
+
+class MixtureStart(_Knobs):
+    """Images: part of the release is spent on `method: mixture`, whose free samples the generator begins with."""
+
+    precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture.")
+    ] = 0.5
+    cells: Annotated[
+        int | None, Field(ge=1, le=32, description="As of `method: mixture`. Default: by n and by what is spent.")
+    ] = None
+    hidden: Annotated[
+        tuple[Width, ...],
+        Field(min_length=1, max_length=8, description="Widths of the perceptron that learns to correct its samples."),
+    ] = (256,)
 
 
 class Optimizer(_Knobs):
@@ -324,7 +351,11 @@ class IdpganOrder(_ChosenOrder):
     networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
     image_networks: Annotated[
         ImageNetworks | None,
-        Field(description="Sizes of both convolutional networks; images only. Default: by the declared size."),
+        Field(description="Kind and sizes of both networks; images only. Default: by the declared size."),
+    ] = None
+    mixture_start: Annotated[
+        MixtureStart | None,
+        Field(description="Images: begin from the samples of a measured mixture instead of from nothing."),
     ] = None
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
 
@@ -368,6 +399,16 @@ class MixtureOrder(_ChosenOrder):
     rank: Annotated[
         int, Field(ge=1, le=512, description="Directions, shared by all classes, in which images vary, at most.")
     ] = 96
+    upright: Annotated[
+        bool, Field(description="Images are measured without their slant, and slants as one more number of each.")
+    ] = False
+    jitter_shift: Annotated[
+        float,
+        Field(ge=0.0, le=0.2, description="Drawn images are shifted: standard deviation, as a share of the side."),
+    ] = 0.0
+    jitter_degrees: Annotated[
+        float, Field(ge=0.0, le=45.0, description="Drawn images are turned: standard deviation, in degrees.")
+    ] = 0.0
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
     ] = 0.35

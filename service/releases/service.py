@@ -220,8 +220,9 @@ def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> No
         return
     if isinstance(order, MixtureOrder):
         raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
-    if isinstance(order, IdpganOrder) and order.image_networks is not None:
-        raise InvalidOrder("image_networks: the dataset is a table; set networks", where="image_networks")
+    of_images = [knob for knob in ("image_networks", "mixture_start") if getattr(order, knob, None) is not None]
+    if of_images:
+        raise InvalidOrder(f"{of_images[0]}: the dataset is a table, and this is of images", where=of_images[0])
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)

@@ -104,3 +104,27 @@ def test_a_trained_generator_of_images(client, tmp_path):
     with np.load(folder / "mine.npz") as arrays:
         assert np.array_equal(arrays["images"], images)
         assert np.array_equal(arrays["labels"], drawn)
+
+
+def test_a_generator_that_begins_with_a_mixture(client, tmp_path):
+    path = tmp_path / "digits.npz"
+    pixels, labels = make_images(300, (8, 7, 1), 3)
+    path.write_bytes(npz(pixels, labels))
+    dataset = client.create_dataset(path, image_schema((8, 7, 1), 3), epsilon=4.0)
+    order = {
+        "method": "idpgan",
+        "epsilon": 2.0,
+        "steps": 12,
+        "sampling_probability": 0.1,
+        "mixture_start": {"cells": 2, "hidden": [16]},
+    }
+    release = client.create_release(dataset["id"], order)
+    ended = client.wait(release["id"], timeout=START_SECONDS)
+    assert ended["state"] == "published", ended["failure"]
+    certificate = client.certificate(release["id"])
+    kinds = [event["kind"] for event in certificate["events"]]
+    assert kinds == ["gaussian"] * 6 + ["sampled_step"]
+    assert certificate["events"][0]["purpose"] == "class_means"
+    with client.sample(release["id"], 200, seed=4) as chunks, np.load(io.BytesIO(b"".join(chunks))) as arrays:
+        assert arrays["images"].shape == (200, 8, 7, 1)
+        assert set(arrays["labels"].tolist()) == {0, 1, 2}

@@ -19,11 +19,12 @@ from service.releases.row_streams import sampler_from_bundle
 from workers.bundle import UnusableGeneratorError
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
+from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
 from workers.image_bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.image_mixture import ImageMixture
 from workers.methods.tones import TONE_BINS, tone_curve
-from workers.networks.gaussian_mixture import GaussianMixture
+from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan, StepNotOnPlan
 
 SHAPE = (8, 6, 1)
@@ -51,7 +52,7 @@ def make_faces(count=6_000, seed=0):
 
 
 def order_of(**knobs):
-    defaults = {"cells": 1, "record_norm": 0.9, "centred_norm": 0.3}
+    defaults = {"cells": 1, "record_norm": 0.9, "centred_norm": 0.3, "jitter_shift": 0.0, "jitter_degrees": 0.0}
     return MixtureOrder(method="mixture", epsilon=1.0, **{**defaults, **knobs})
 
 
@@ -175,6 +176,74 @@ def test_colour_and_more_pixels_than_coefficients():
     assert generator.noise_dimension <= 5
     assert generator.basis.shape[1] == 1_200
     assert generator.basis.shape[0] <= 5 + 2
+
+
+def leaning(count=600, seed=0):
+    """A bright bar in the middle of each image, leaning by up to half a column a row."""
+    rng = np.random.default_rng(seed)
+    slants = rng.uniform(-0.5, 0.5, count)
+    down, across = np.arange(12)[:, None] - 5.5, np.arange(14)[None, :] - 6.5
+    distance = np.abs(across - slants[:, None, None] * down)
+    pixels = np.rint(255 * np.clip(2.0 - distance, 0.0, 1.0)).astype(np.uint8)
+    return pixels.reshape(count, -1), slants
+
+
+def test_upright_images_stand_and_say_how_much_they_leant():
+    pixels, slants = leaning()
+    stood = upright(pixels, (12, 14, 1))
+    assert stood.shape == (600, 12 * 14 + SLANT_PIXELS)
+    assert (stood[:, 12 * 14 :] == stood[:, -1:]).all()
+    found = (stood[:, -1] / 127.5 - 1.0) * MOST_SLANT
+    assert np.corrcoef(found, slants)[0, 1] > 0.98
+    assert stood[:, : 12 * 14].std(axis=0).mean() < 0.5 * pixels.std(axis=0).mean()
+    # Every record for itself.
+    assert np.array_equal(upright(pixels[5:6], (12, 14, 1)), stood[5:6])
+    assert upright(np.zeros((2, 12 * 14), np.uint8), (12, 14, 1))[:, 0].tolist() == [0, 0]
+    assert upright(pixels[:0], (12, 14, 1)).shape == (0, 12 * 14 + SLANT_PIXELS)
+
+
+def test_what_leant_leans_again_when_it_is_drawn():
+    pixels, slants = leaning(6_000)
+    images = EncodedImages(pixels, np.zeros(6_000, dtype=np.int64), (12, 14, 1), 0)
+    method = measured(images, noise=0.05, upright=True, centred_norm=0.5)
+    generator = method.build()
+    noise, here = torch.randn(3_000, generator.noise_dimension), torch.tensor([0])
+    lean = (2.0 * generator.numbers(noise, here)[:, 12 * 14 :].mean(dim=1) - 1.0) * MOST_SLANT
+    assert float(lean.std()) == pytest.approx(slants.std(), rel=0.1)
+    with torch.no_grad():
+        drawn = generator(noise, here)[..., 0]
+    assert drawn.shape == (3_000, 12, 14)
+    assert np.abs(drawn.flatten(1).numpy().mean(0) - pixels.mean(0) / 255).max() < 0.1
+    # Above the middle the bar is to the right where below it is to the left.
+    across = torch.arange(14.0)
+    places = (drawn * across).sum(dim=2) / drawn.sum(dim=2)  # (n, 12)
+    assert float(torch.corrcoef(torch.stack((places[:, 10] - places[:, 1], lean)))[0, 1]) > 0.6
+
+
+def test_drawn_images_are_shifted_and_turned_as_ordered():
+    bar = torch.zeros(1, 11 * 11)
+    bar.view(11, 11)[2:9, 5] = 1.0
+    parts = (bar, torch.zeros(1, 1, 11 * 11), torch.eye(11 * 11), (11, 11, 1))
+    here = torch.tensor([0])
+    still = GaussianMixture(*parts)(torch.zeros(2, 1), here)
+    assert torch.equal(still[1].flatten(), bar[0])
+    moving = GaussianMixture(*parts, movement=Movement(shift=1.0, degrees=90.0))
+    assert moving.noise_dimension == 4
+    noise = torch.tensor([[0.0, 0.0, 2.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    shifted, turned, same = moving(noise, here)[..., 0]
+    torch.testing.assert_close(shifted[:, 3], still[0, :, 5, 0])
+    torch.testing.assert_close(turned[5], still[0, :, 5, 0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(same, still[0, ..., 0])
+    torch.testing.assert_close(moving.mixed(noise, torch.zeros(3, dtype=torch.int64)), moving(noise, here))
+
+
+def test_the_bundle_of_moved_images_draws_what_the_generator_does():
+    method = measured(make_faces(900), upright=True, jitter_shift=0.05, jitter_degrees=5.0)
+    bundle, generator = bundle_of(method), method.build()
+    assert generator.noise_dimension > 3
+    pixels, _ = next(sampler_from_bundle(bundle).draws(2_000, seed=1))
+    images, _ = draw(method, 2_000)
+    assert np.abs(pixels.reshape(-1, 48).mean(0) / 255 - images.mean(0)).max() < 0.05
 
 
 # -- the bundle -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""IDPGAN of images: records are pixels in [-1, 1] with their one-hot class, both networks convolutional."""
+"""IDPGAN of images: records are pixels in [-1, 1] with their one-hot class, both networks convolutions or both perceptrons."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
 from workers.networks.image import ImageCritic
 from workers.networks.image_generator import ImageGenerator
+from workers.networks.image_perceptron import PerceptronImageGenerator
+from workers.networks.table import TableCritic
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,12 +51,6 @@ class ImageIdpgan(Idpgan):
         self.sizes: ImageNetworks = order.image_networks
         self.classes = max(1, images.classes)
         """Without classes, or with one, all images are of class 0, which no record carries."""
-        generator = ImageGenerator(
-            images.shape,
-            noise_dimension=self.sizes.noise_dimension,
-            channels=self.sizes.generator_channels,
-            classes=self.classes,
-        )
         self.label_width = self.classes if self.classes > 1 else 0
         super().__init__(
             order,
@@ -62,12 +59,36 @@ class ImageIdpgan(Idpgan):
             device,
             units=len(images.pixels),
             rows_per_unit=1,
-            networks=(generator, self.make_critic()),
+            networks=(self.make_generator(), self.make_critic()),
+        )
+
+    def make_generator(self) -> nn.Module:
+        """Of images in [0, 1] from noise and classes."""
+        sizes, shape, classes = self.sizes, self.images.shape, self.classes
+        if sizes.layers == "perceptrons":
+            return PerceptronImageGenerator(
+                shape, noise_dimension=sizes.noise_dimension, hidden=sizes.generator_hidden, classes=classes
+            )
+        return ImageGenerator(
+            shape, noise_dimension=sizes.noise_dimension, channels=sizes.generator_channels, classes=classes
         )
 
     def make_critic(self) -> nn.Module:
         """Of records as `_as_records` makes them; none of its layers may mix records."""
+        if self.sizes.layers == "perceptrons":
+            # The same perceptron as of tables, whose gradients have formulas.
+            return TableCritic(math.prod(self.images.shape) + self.label_width, self.sizes.critic_hidden)
         return ImageCritic(self.images.shape, self.sizes.critic_channels, classes=self.label_width)
+
+    @property
+    def noise_dimension(self) -> int:
+        """Of the generator's input noise."""
+        return self.sizes.noise_dimension
+
+    @property
+    def component_labels(self) -> tuple[int, ...]:
+        """The class of everything that the generator may be asked for: here every class once."""
+        return tuple(range(len(self.component_frequencies)))
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
@@ -105,7 +126,10 @@ class ImageIdpgan(Idpgan):
         scaled = 2.0 * pixels - 1.0
         if not self.label_width:
             return scaled
-        return torch.cat((scaled, F.one_hot(conditions, self.label_width).float()), dim=1)
+        classes = F.one_hot(conditions, self.label_width).float()
+        if self.sizes.layers == "perceptrons":
+            classes = self.sizes.label_scale * classes
+        return torch.cat((scaled, classes), dim=1)
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records."""

@@ -18,6 +18,7 @@ Private records are read by `measure` only, which takes its events from the plan
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED
 from service.privacy.orders import MixtureOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
+from workers.encoding.slant import MOST_SLANT, upright, with_slant
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     Coefficients,
@@ -44,7 +46,7 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.tones import TONE_BINS, tone_curve
-from workers.networks.gaussian_mixture import GaussianMixture
+from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ else:
 _DRAWN_PER_CELL = 200
 _DRAWN_FOR_TONES = 2_000
 _LEAST_MEAN_LENGTH = 1.0
-"""Directions in which class means differ by less, in all, are left out."""
+"""Directions that class means reach less far into, in all, are left out."""
 SHRUNK_NOISE = 0.5
 """What a covariance says beyond a wider one is shrunk as if the noise were this part of what it is.
 
@@ -97,6 +99,8 @@ class ImageMixture:
         self.is_private = randomness.is_private
         self.classes = max(1, images.classes)
         self.basis = cosine_basis(images.shape, order.coefficients)  # (pixels, d)
+        if order.upright:
+            self.basis = with_slant(self.basis)
         # Radii are declared per pixel's root, so that one default serves every size.
         root = math.sqrt(math.prod(images.shape))
         self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
@@ -109,6 +113,8 @@ class ImageMixture:
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
         pixels, labels = self.images.pixels, self.images.labels
+        if self.order.upright:
+            pixels = upright(pixels, self.images.shape)
         records = Coefficients(pixels, self.basis, self.scale)
         none = np.zeros((self.classes, self.basis.shape[1]))
         counts, sums = self._release(
@@ -117,7 +123,9 @@ class ImageMixture:
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        (self.tones,) = self._release(TONES, tone_counts(pixels, labels, bins=TONE_BINS), (1.0,))
+        (self.tones,) = self._release(
+            TONES, tone_counts(pixels[:, : self.images.pixels.shape[1]], labels, bins=TONE_BINS), (1.0,)
+        )
         radius = self._whole(self.centred_norm)
         (products,) = self._release(
             SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
@@ -163,15 +171,14 @@ class ImageMixture:
     def _directions(self, products: Floats, means: Floats) -> tuple[Floats, Floats]:
         """Variance along each shared direction that stands out of the noise (r,), and an orthonormal (d, k) of these.
 
-        After those r, the directions in which class means differ otherwise.
+        After those r, the directions of class means outside them; a single class has a mean too.
         """
         n = len(self.images.pixels)
         values, vectors = np.linalg.eigh((products + products.T) / 2.0 / n)
         edge = _noise_edge(len(products), self._last_noise[0] / n)
         kept = np.flatnonzero(values > edge)[::-1][: self.order.rank]
         found = vectors[:, kept]
-        rest = means - means.mean(axis=0)
-        rest = rest - rest @ found @ found.T
+        rest = means - means @ found @ found.T
         _, lengths, across = np.linalg.svd(rest, full_matrices=False)
         known = lengths > _LEAST_MEAN_LENGTH * self.scale
         directions = np.concatenate((found, across[known].T), axis=1)
@@ -237,15 +244,21 @@ class ImageMixture:
         """The generator, its tones fitted to numbers that it draws itself."""
         means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
         basis = torch.from_numpy(self.basis.T)
-        plain = GaussianMixture(means, factors, basis, self.images.shape).eval()
+        shape, order = self.images.shape, self.order
+        movement = Movement(
+            most_slant=MOST_SLANT if order.upright else None,
+            shift=order.jitter_shift * min(shape[:2]),
+            degrees=order.jitter_degrees,
+        )
+        plain = GaussianMixture(means, factors, basis, shape).eval()
         drawn = []
         random = torch.Generator().manual_seed(0)
         for component, share in enumerate(self.component_frequencies):
             count = math.ceil(share * _DRAWN_FOR_TONES)
             noise = torch.randn(count, plain.noise_dimension, generator=random)
-            drawn.append(plain.numbers(noise, torch.tensor([component])).flatten())
+            drawn.append(plain.numbers(noise, torch.tensor([component]))[:, : math.prod(shape)].flatten())
         tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
-        return GaussianMixture(means, factors, basis, self.images.shape, tones).eval()
+        return GaussianMixture(means, factors, basis, shape, tones, movement).eval()
 
     @property
     def component_labels(self) -> tuple[int, ...]:
@@ -280,7 +293,11 @@ class ImageMixture:
             raise ValueError("this checkpoint is of another order")
         self.plan.resume(checkpoint.values["position"])
         self.is_private = self.is_private and bool(checkpoint.values["is_private"])
-        arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors.items()}
+        self.take_back(checkpoint.tensors)
+
+    def take_back(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """What was measured, from a checkpoint's tensors."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         self.basis, self.tones = arrays.pop("basis"), arrays.pop("tones")
         self.measured = Gaussians(**arrays)
 

@@ -1,10 +1,33 @@
-"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, then toned."""
+"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, toned, then moved."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How drawn images are moved, as people move when they write and cameras when they look. Public numbers."""
+
+    most_slant: float | None = None
+    """Where given, what follows the pixels says how much an image leans, 1 for so many columns a row."""
+    shift: float = 0.0
+    """Standard deviation of a shift down and of one across, in pixels."""
+    degrees: float = 0.0
+    """Standard deviation of a turn."""
+
+    @property
+    def numbers(self) -> int:
+        """Of noise that it needs."""
+        return 3 if self.shift or self.degrees else 0
+
+
+STILL = Movement()
 
 
 class GaussianMixture(torch.nn.Module):
@@ -16,6 +39,8 @@ class GaussianMixture(torch.nn.Module):
     means: Tensor
     factors: Tensor
     basis: Tensor
+    across: Tensor
+    down: Tensor
 
     def __init__(
         self,
@@ -24,6 +49,7 @@ class GaussianMixture(torch.nn.Module):
         basis: Tensor,
         shape: tuple[int, int, int],
         tones: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0, 1.0), (0.0, 1.0)),
+        movement: Movement = STILL,
     ) -> None:
         """Means (K, d), factors (K, r, d), basis (d, pixels), all in the coefficients of the basis.
 
@@ -33,21 +59,60 @@ class GaussianMixture(torch.nn.Module):
         self.register_buffer("means", means.float())
         self.register_buffer("factors", factors.float())
         self.register_buffer("basis", basis.float())
-        self.shape = shape
-        self.tones = tones
+        self.shape, self.pixels = shape, math.prod(shape)
+        self.tones, self.movement = tones, movement
+        middle_down, middle_across = ((side - 1) / 2.0 for side in shape[:2])
+        down, across = torch.meshgrid(
+            torch.arange(shape[0]) - middle_down, torch.arange(shape[1]) - middle_across, indexing="ij"
+        )
+        self.register_buffer("down", down, persistent=False)
+        self.register_buffer("across", across, persistent=False)
+        self.halves = max(middle_across, 0.5), max(middle_down, 0.5)
 
     @property
     def noise_dimension(self) -> int:
-        return int(self.factors.shape[1])
+        return int(self.factors.shape[1]) + self.movement.numbers
 
     def numbers(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """(n, pixels) before they are toned."""
+        """(n, pixels) before they are toned; after them the slant, where there is one."""
         mean = self.means.index_select(0, condition)  # (1, d)
         factor = self.factors.index_select(0, condition).squeeze(0)  # (r, d)
-        return (mean + noise @ factor) @ self.basis
+        return (mean + noise[:, : self.factors.shape[1]] @ factor) @ self.basis
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
-        numbers, (places, values) = self.numbers(noise, condition), self.tones
+        return self._images(self.numbers(noise, condition), noise)
+
+    def mixed(self, noise: Tensor, components: Tensor) -> Tensor:
+        """Images (n, height, width, channels) of a component each, (n,): more memory, for one pass over them all."""
+        wide = noise[:, : self.factors.shape[1]].unsqueeze(1)
+        moved = torch.bmm(wide, self.factors[components]).squeeze(1)  # (n, d)
+        return self._images((self.means[components] + moved) @ self.basis, noise)
+
+    def _images(self, numbers: Tensor, noise: Tensor) -> Tensor:
+        images = self._toned(numbers[:, : self.pixels]).reshape(-1, *self.shape)
+        move = self.movement
+        if move.most_slant is None and not move.numbers:
+            return images
+        # Where each pixel comes from, in pixels from the middle: first the turn and the shift, then the slant.
+        across, down = self.across.unsqueeze(0), self.down.unsqueeze(0)  # (1, height, width)
+        if move.numbers:
+            extra = noise[:, self.factors.shape[1] :].unsqueeze(2)  # (n, 3, 1)
+            angle = extra[:, 0:1] * math.radians(move.degrees)
+            cosine, sine, shift = torch.cos(angle), torch.sin(angle), extra * move.shift
+            across, down = (
+                cosine * across - sine * down + shift[:, 1:2],
+                sine * across + cosine * down + shift[:, 2:3],
+            )
+        if move.most_slant is not None:
+            slant = (2.0 * numbers[:, self.pixels :].mean(dim=1) - 1.0).clamp(-1.0, 1.0) * move.most_slant
+            across = across - slant[:, None, None] * down
+            down = down.expand_as(across)
+        places = torch.stack((across / self.halves[0], down / self.halves[1]), dim=3)
+        moved = F.grid_sample(images.permute(0, 3, 1, 2), places, align_corners=True)
+        return moved.clamp(0.0, 1.0).permute(0, 2, 3, 1)
+
+    def _toned(self, numbers: Tensor) -> Tensor:
+        places, values = self.tones
         # A broken line as a sum of hinges, one for every change of slope.
         toned, before = torch.full_like(numbers, values[0]), 0.0
         for k in range(len(places) - 1):
@@ -56,4 +121,4 @@ class GaussianMixture(torch.nn.Module):
                 toned = toned + (slope - before) * F.relu(numbers - places[k])
             before = slope
         toned = toned - before * F.relu(numbers - places[-1])
-        return toned.clamp(0.0, 1.0).reshape(-1, *self.shape)
+        return toned.clamp(0.0, 1.0)

@@ -8,6 +8,8 @@ instead of the original's logistic loss, as for every method here.
 from __future__ import annotations
 
 import dataclasses
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,25 @@ from workers.mechanism import CriticBatch
 from workers.methods.image_idpgan import ImageIdpgan
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE
+
+
+class AuxiliaryPerceptron(nn.Module):
+    """Two heads on a perceptron of the pixels alone. Its per-unit gradients are found by vmap."""
+
+    def __init__(self, pixels: int, hidden: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.pixels = pixels
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise((pixels, *hidden)))
+        self.output = nn.Linear(hidden[-1], 1, bias=False)
+        self.classify = nn.Linear(hidden[-1], classes)
+
+    def forward(self, record: Tensor) -> Tensor:
+        state = record[:, : self.pixels]
+        for layer in self.layers:
+            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+        label = (record[:, self.pixels :].detach() > 0.0).float()
+        named = F.log_softmax(self.classify(state), dim=1) * label
+        return self.output(state).squeeze(-1) + named.sum(dim=1)  # type: ignore[no-any-return]
 
 
 class AuxiliaryCritic(nn.Module):
@@ -44,6 +65,8 @@ class Run(ImageIdpgan):
     """With a critic of two heads."""
 
     def make_critic(self) -> nn.Module:
+        if self.sizes.layers == "perceptrons":
+            return AuxiliaryPerceptron(math.prod(self.images.shape), self.sizes.critic_hidden, self.classes)
         return AuxiliaryCritic(self.images.shape, self.sizes.critic_channels, self.classes)
 
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:

@@ -12,7 +12,7 @@ THRESHOLDS = {"thresholds": {"kind": "adaptive"}}
 CLUSTERS = {"clusters": {"kind": "dbscan"}}
 NONE: dict[str, Any] = {
     "noise_decay": {"kind": "constant"},
-    "thresholds": {"kind": "fixed", "clip_norm": 0.5},
+    "thresholds": {"kind": "fixed", "clip_norm": 1.0},
     "clusters": {"kind": "none"},
 }
 

@@ -14,7 +14,7 @@ from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.image_gan import DEFAULTS, LABEL
+from service.privacy.image_gan import DEFAULTS, LABEL, PERCEPTRON_DEFAULTS
 from service.privacy.mixture import ImageShape
 from service.privacy.orders import IdpganOrder, parse_order
 from tests.tiny_images import make_images
@@ -174,9 +174,12 @@ def test_what_is_not_ordered_is_what_suits_images_and_resolving_again_changes_no
     order = parse_order({"method": "idpgan", "epsilon": 1, "steps": 7})
     resolved = resolve_order(order, units=60_000, shape=ImageShape(28, 28, 1, 10))
     assert isinstance(resolved, IdpganOrder)
-    assert (resolved.steps, resolved.condition_on, resolved.optimizer) == (7, LABEL, DEFAULTS["optimizer"])
+    assert (resolved.steps, resolved.condition_on, resolved.optimizer) == (7, LABEL, PERCEPTRON_DEFAULTS["optimizer"])
     assert resolved.image_networks is not None
-    assert len(resolved.image_networks.critic_channels) == 2
+    assert resolved.image_networks.layers == "perceptrons"
+    large = resolve_order(order, units=60_000, shape=ImageShape(64, 64, 3, 10))
+    assert (large.optimizer, large.image_networks.layers) == (DEFAULTS["optimizer"], "convolutions")
+    assert len(large.image_networks.critic_channels) == 3
     stored = parse_order(resolved.model_dump(mode="json"))
     assert resolve_order(stored, units=60_000, shape=ImageShape(28, 28, 1, 10)) == resolved
     price = price_order(resolved, units=60_000, budget=open_budget(3.0, 1e-5))
