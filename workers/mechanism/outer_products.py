@@ -77,29 +77,40 @@ class OuterProduct:
         apart = None if cancelling is None else cancelling.nonzero().squeeze(1)
         kept = weights if apart is None else weights.index_fill(0, apart, 0.0)
         scale = _by_row(kept, self.left.shape[1], self.rows_per_unit).to(self.left.dtype)
-        left, right = self.left.flatten(0, 1), self.right.flatten(0, 1)
-        compiled = kernels(left.device, left.dtype)
+        compiled = kernels(scale.device, scale.dtype)
         if compiled is not None:
-            total = compiled.weighted_block_sum(left, right, scale.repeat(len(self.left), 1), self.workspace)
+            total = compiled.weighted_block_sum(self.left, self.right, scale, self.workspace)
         else:
             _clear_rows((self.left, self.right), bad, self.rows_per_unit)
             scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
-            torch.mul(self.left, scale, out=scaled)
-            total = sum_in_blocks(scaled.flatten(0, 1), right, self.workspace)
+            torch.mul(self.left, scale.unsqueeze(1), out=scaled)
+            total = sum_in_blocks(_flat(scaled), _flat(self.right), self.workspace)
         if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
             left *= weights[apart].view(-1, 1, 1)
             total = total.double() + left.flatten(0, 2).T @ right.flatten(0, 2)
         return total
 
-    def gram(self, factors: Tensor) -> Tensor:
+    def measure(self) -> Tensor:
+        """(3, U) float64 from Gram matrices: the squared norm, Σ_k ‖left_k‖‖right_k‖, and the longest factor, squared."""
+        compiled = kernels(self.left.device, self.left.dtype)
+        if compiled is not None and self.rank <= LARGEST_RANK:
+            return compiled.product_norms(self.left, self.right, self.units, self.rows_per_unit)
+        left, right = self._gram(self.left), self._gram(self.right)
+        lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (U, rank), squared
+        products = (lengths_left * lengths_right).sqrt_().sum(dim=1)
+        longest = torch.maximum(lengths_left, lengths_right).amax(dim=1)  # maximum and amax keep NaN
+        return torch.stack(((left * right).sum(dim=(1, 2)), products, longest))
+
+    @property
+    def rank(self) -> int:
+        return len(self.left) * self.rows_per_unit
+
+    def _gram(self, factors: Tensor) -> Tensor:
         """(U, rank, rank) products of a unit's factors with one another, some units at a time for the cache's sake."""
         grid = self._grid(factors).transpose(0, 1)  # (U, kinds, rows_per_unit, d)
         units, kinds, rows, size = grid.shape
         rank, some = kinds * rows, max(1, GRAM_ROWS // rows)
-        compiled = kernels(factors.device, factors.dtype)
-        if compiled is not None and rank <= LARGEST_RANK:
-            return compiled.grams(factors, units, rows)
         by_unit = self.workspace.take("gram", (min(some, units), rank, size), like=factors, dtype=torch.float64)
         grams = by_unit.new_empty(units, rank, rank)
         for start in range(0, units, some):
@@ -123,17 +134,12 @@ def _find_norms(products: Sequence[OuterProduct]) -> None:
     products = [product for product in products if not product.found]
     if not products:
         return
-    left = torch.stack([product.gram(product.left) for product in products])  # (L, U, rank, rank)
-    right = torch.stack([product.gram(product.right) for product in products])
-    squared = (left * right).sum(dim=(2, 3)).clamp_(min=0.0)  # (L, U)
-    lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (L, U, rank), squared
-    largest = (lengths_left * lengths_right).sqrt_().sum(dim=2)  # (L, U) Σ_k ‖left_k‖‖right_k‖
-    terms = [p.left.shape[2] + p.right.shape[2] + left.shape[2] ** 2 + 16 for p in products]
+    squared, largest, longest = torch.stack([product.measure() for product in products], dim=1)  # (L, U)
+    terms = [p.left.shape[2] + p.right.shape[2] + p.rank**2 + 16 for p in products]
     error = largest.square() * largest.new_tensor(terms).mul_(torch.finfo(torch.float64).eps).unsqueeze(1)
-    norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
+    norms = torch.maximum(error.add_(squared.clamp_(min=0.0)).sqrt_(), largest / LARGEST_CANCELLATION)
     # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
-    moderate = torch.maximum(lengths_left, lengths_right).amax(dim=2) <= LARGEST_NORM**2  # maximum and amax keep NaN
-    norms.masked_fill_(~moderate, torch.nan)
+    norms.masked_fill_(~(longest <= LARGEST_NORM**2), torch.nan)
     for product, own, cancelling in zip(products, norms, largest > FLOAT32_CANCELLATION * norms, strict=True):
         product.found.update(norms=own, cancelling=cancelling)
 
@@ -145,14 +151,14 @@ class VectorGradient:
     vector: Tensor  # (padded units, d)
     shape: torch.Size
     units: int
+    lengths: Tensor | None = None  # (padded units,) float64, where they are known
 
     @cached_property
     def norms(self) -> Tensor:
         """(U,) float64 upper bound, its own rounding added; NaN beyond LARGEST_NORM."""
-        compiled = kernels(self.vector.device, self.vector.dtype)
-        held = self.vector[: self.units]
-        norms: Tensor = torch.linalg.vector_norm(self._held, dim=1) if compiled is None else compiled.row_norms(held)
-        norms *= 1.0 + (held.shape[1] + 8) * torch.finfo(torch.float64).eps
+        known = self.lengths
+        norms = torch.linalg.vector_norm(self._held, dim=1) if known is None else known[: self.units]
+        norms = norms * (1.0 + (self.vector.shape[1] + 8) * torch.finfo(torch.float64).eps)
         return norms.masked_fill_(~(norms <= LARGEST_NORM), torch.nan)
 
     @cached_property
@@ -197,15 +203,15 @@ class OuterProductGradients:
         return [part for part in self.parts if isinstance(part, OuterProduct)]
 
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
-        kept = torch.where(self.contributes.unsqueeze(1), weights, 0.0)
+        kept = torch.where(self.contributes, weights.T, 0.0)  # (M, U)
         bad = self.tensor_norms.isnan()  # (U, M)
         some_cancel = bool(torch.stack([part.cancelling for part in self._products]).any())  # none in ordinary runs
         sums = []
         for m, part in enumerate(self.parts):
             if isinstance(part, VectorGradient):
-                sums.append(part.sum_of(kept[:, m], bad[:, m]))
+                sums.append(part.sum_of(kept[m], bad[:, m]))
             else:
-                sums.append(part.sum_of(kept[:, m], bad[:, m], part.cancelling if some_cancel else None))
+                sums.append(part.sum_of(kept[m], bad[:, m], part.cancelling if some_cancel else None))
         return tuple(sums)
 
 
@@ -240,7 +246,8 @@ def outer_product_gradients(
         else:
             layer.forward(inputs[-1], out=state)
         inputs.append(state)
-    overflow = [h[2].sum(dim=1) for h in inputs[1:]]  # q will take the place of h(x̂), and a slope hides an overflow
+    # q will take the place of h(x̂), and a slope hides an overflow. One in an earlier layer has reached the last.
+    finite = inputs[-1][2].sum(dim=1).isfinite()
 
     # Backward: u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1 at G(z) and x̂, -1 at x. The sign of h is that of a.
     signs = weights[-1].new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1)
@@ -258,15 +265,14 @@ def outer_product_gradients(
     for place, layer in enumerate(layers):
         layer.push(inputs[place][2], inputs[place + 1][2])
 
-    usable = grid.usable(torch.stack(overflow).isfinite().all(dim=0))
+    usable = grid.usable(finite)
     grid.clear_null_rows(inputs, deltas)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     parts: list[OuterProduct | VectorGradient] = []
     for place, delta in enumerate(deltas):
         parts.append(OuterProduct(delta[first:], inputs[place][first:], grid.units, grid.rows_per_unit, space))
         parts.append(grid.add(delta[first:2], biases[place].shape, f"b{place}", space))
-    inputs[-1][1].neg_()
-    parts.append(grid.add(inputs[-1][first:], weights[-1].shape, "last", space))
+    parts.append(grid.add(inputs[-1][first:], weights[-1].shape, "last", space, minus=1 - first))
     return OuterProductGradients(tuple(parts), usable)
 
 
@@ -389,15 +395,19 @@ class UnitGrid:
             for part in (part for parts in factors for part in parts):
                 part.masked_fill_(absent, 0.0)
 
-    def add(self, terms: Tensor, shape: torch.Size, name: str, space: Workspace) -> VectorGradient:
-        """Sum over the terms (kinds, P, d) of every unit."""
+    def add(
+        self, terms: Tensor, shape: torch.Size, name: str, space: Workspace, *, minus: int | None = None
+    ) -> VectorGradient:
+        """Sum over the terms (kinds, P, d) of every unit, one kind perhaps with a minus sign. Overwrites that kind."""
         kinds, _, size = terms.shape
-        by_unit = terms.view(kinds, self.padded_units, self.rows_per_unit, size)
         vector = space.take(name, (self.padded_units, size), like=terms)
-        if by_unit.shape[0] == 2 and self.rows_per_unit == 1:
-            torch.add(terms[0], terms[1], out=vector)
-        else:
-            torch.sum(by_unit, dim=(0, 2), out=vector)
+        compiled = kernels(terms.device, terms.dtype)
+        if compiled is not None and self.rows_per_unit == 1:
+            lengths = compiled.add_kinds(terms, minus=() if minus is None else (minus,), out=vector)
+            return VectorGradient(vector, shape, self.units, lengths)
+        if minus is not None:
+            terms[minus].neg_()
+        torch.sum(terms.view(kinds, self.padded_units, self.rows_per_unit, size), dim=(0, 2), out=vector)
         return VectorGradient(vector, shape, self.units)
 
 
@@ -412,9 +422,9 @@ def _flat(rows: Tensor) -> Tensor:
 
 
 def _by_row(weights: Tensor, rows: int, rows_per_unit: int) -> Tensor:
-    """The weight of every row's unit on the padded grid, (rows, 1); padding has none."""
+    """The weight of every row's unit on the padded grid, (rows,); padding has none."""
     padded = F.pad(weights, (0, rows // rows_per_unit - len(weights)))
-    return (padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)).unsqueeze(1)
+    return padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)
 
 
 def _clear_rows(factors: Sequence[Tensor], bad: Tensor, rows_per_unit: int) -> None:

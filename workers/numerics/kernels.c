@@ -67,9 +67,10 @@ static void pack(const float *restrict rows, long stride, long from, long to, in
 }
 
 /* out (height, width) = Σ_b left_bᵀ diag(weights_b) right_b over blocks b of 64 rows, in float32.
+   rows: of all kinds; weights: (padded,), the same for every kind, padded a multiple of 64.
    space: per thread BLOCK · (height + TALL + width + WIDE) floats, and 8 more. */
-void weighted_block_sum(const float *left, const float *right, const float *weights, long rows, long height, long width,
-                        float *out, float *space, int threads) {
+void weighted_block_sum(const float *left, const float *right, const float *weights, long rows, long padded, long height,
+                        long width, float *out, float *space, int threads) {
     const long strips = (height + TALL - 1) / TALL;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int part = 0; part < threads; part++) {
@@ -79,8 +80,8 @@ void weighted_block_sum(const float *left, const float *right, const float *weig
         float *tall = space + part * BLOCK * (height + TALL + width + WIDE), *wide = tall + BLOCK * (height + TALL);
         memset(out + from * width, 0, sizeof(float) * (to > from ? to - from : 0) * width);
         for (long block = 0; block < rows && from < to; block += BLOCK) {
-            pack(left + block * height, height, from, to, TALL, weights + block, 1, tall);
-            pack(right + block * width, width, 0, width, WIDE, weights + block, 0, wide);
+            pack(left + block * height, height, from, to, TALL, weights + block % padded, 1, tall);
+            pack(right + block * width, width, 0, width, WIDE, weights + block % padded, 0, wide);
             for (long j = 0; j < width; j += WIDE)
                 for (long i = from; i < to; i += TALL)
                     tile(tall + BLOCK * (i - from), wide + BLOCK * j, out + i * width + j, width,
@@ -197,27 +198,45 @@ static void three(const float *restrict a, const float *restrict b, const float 
     }
 }
 
-/* Per unit grams[unit][k][k'] = factor_k · factor_k', k over kinds and rows of a unit.
-   factors (kinds, padded, size): unit u has rows u·per_unit, …. */
-void grams(const float *factors, long kinds, long padded, long size, long units, long per_unit, double *out,
-           int threads) {
+/* Products of the rows of one unit with one another, (rank, rank): kinds and rows of a unit. */
+static void gram(const float *restrict first, long kinds, long padded, long size, long per_unit, double *restrict out) {
+    const long rank = kinds * per_unit;
+    if (kinds == 3 && per_unit == 1) {
+        double six[6];
+        three(first, first + padded * size, first + 2 * padded * size, size, six);
+        const double full[9] = {six[0], six[3], six[4], six[3], six[1], six[5], six[4], six[5], six[2]};
+        memcpy(out, full, sizeof full);
+        return;
+    }
+    for (long k = 0; k < rank; k++)
+        for (long l = 0; l <= k; l++)
+            out[k * rank + l] = out[l * rank + k] = dot(first + ((k / per_unit) * padded + k % per_unit) * size,
+                                                        first + ((l / per_unit) * padded + l % per_unit) * size, size);
+}
+
+enum { LARGEST_RANK = 8 };
+
+/* Per unit, for the matrix Σ_k left_k right_kᵀ: its squared norm by Gram matrices, the sum of its products' norms, and
+   the longest of their factors, squared. Factors (kinds, padded, height or width): unit u has rows u·per_unit, …. */
+void product_norms(const float *left, const float *right, long kinds, long padded, long height, long width, long units,
+                   long per_unit, double *squared, double *products, double *longest, int threads) {
     const long rank = kinds * per_unit;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (long unit = 0; unit < units; unit++) {
-        double *gram = out + unit * rank * rank;
-        const float *first = factors + unit * per_unit * size;
-        if (kinds == 3 && per_unit == 1) {
-            double six[6];
-            three(first, first + padded * size, first + 2 * padded * size, size, six);
-            const double full[9] = {six[0], six[3], six[4], six[3], six[1], six[5], six[4], six[5], six[2]};
-            memcpy(gram, full, sizeof full);
-            continue;
+        double a[LARGEST_RANK * LARGEST_RANK], b[LARGEST_RANK * LARGEST_RANK];
+        gram(left + unit * per_unit * height, kinds, padded, height, per_unit, a);
+        gram(right + unit * per_unit * width, kinds, padded, width, per_unit, b);
+        double square = 0.0, lengths = 0.0, most = 0.0;
+        for (long k = 0; k < rank * rank; k++) square += a[k] * b[k];
+        for (long k = 0; k < rank; k++) {
+            const double x = a[k * (rank + 1)], y = b[k * (rank + 1)];
+            lengths += __builtin_sqrt(x * y);
+            if (most == most && !(x <= most)) most = x; /* keeps NaN */
+            if (most == most && !(y <= most)) most = y;
         }
-        for (long k = 0; k < rank; k++)
-            for (long l = 0; l <= k; l++)
-                gram[k * rank + l] = gram[l * rank + k] =
-                    dot(first + ((k / per_unit) * padded + k % per_unit) * size,
-                        first + ((l / per_unit) * padded + l % per_unit) * size, size);
+        squared[unit] = square;
+        products[unit] = lengths;
+        longest[unit] = most;
     }
 }
 
@@ -232,9 +251,20 @@ void weighted_row_sum(const float *rows, const double *weights, long count, long
     }
 }
 
-/* out[row] = Σ_j rows[row][j]² in float64. */
-void row_squares(const float *rows, long count, long size, double *out) {
-    for (long row = 0; row < count; row++) out[row] = dot(rows + row * size, rows + row * size, size);
+/* out (count, size) = Σ_k ± terms_k over kinds of terms (kinds, padded, size), with - where the bit of `minus` is set;
+   squares (count,) = Σ_j out_j² in float64. */
+void add_kinds(const float *terms, long kinds, long padded, long count, long size, long minus, float *restrict out,
+               double *squares, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (long row = 0; row < count; row++) {
+        float *restrict sum = out + row * size;
+        memset(sum, 0, sizeof(float) * size);
+        for (long k = 0; k < kinds; k++) {
+            const float *term = terms + (k * padded + row) * size, sign = minus >> k & 1 ? -1.0f : 1.0f;
+            for (long j = 0; j < size; j++) sum[j] += sign * term[j];
+        }
+        squares[row] = dot(sum, sum, size);
+    }
 }
 
 /* ---- Normals from a keystream: Box and Muller in float64 ---------------------------------------------------------- */

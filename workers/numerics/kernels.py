@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -59,12 +59,12 @@ class Kernels:
     """The compiled functions, on contiguous tensors of the CPU; factors are float32, what is added up exactly float64."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._weighted_block_sum = _function(library, "weighted_block_sum", "pppiiipp", threads=True)
+        self._weighted_block_sum = _function(library, "weighted_block_sum", "pppiiiipp", threads=True)
         self._pack_matrix = _function(library, "pack_matrix", "piicp")
         self._rows_times = _function(library, "rows_times", "piipippcfp", threads=True)
-        self._grams = _function(library, "grams", "piiiiip", threads=True)
+        self._product_norms = _function(library, "product_norms", "ppiiiiiippp", threads=True)
         self._weighted_row_sum = _function(library, "weighted_row_sum", "ppiip")
-        self._row_squares = _function(library, "row_squares", "piip")
+        self._add_kinds = _function(library, "add_kinds", "piiiiipp", threads=True)
         self._box_muller = _function(library, "box_muller", "ppipp", threads=True)
 
     def pack(self, matrix: Tensor, *, transposed: bool, space: Tensor) -> PackedMatrix:
@@ -111,28 +111,36 @@ class Kernels:
         return out
 
     def weighted_block_sum(self, left: Tensor, right: Tensor, weights: Tensor, workspace: Workspace) -> Tensor:
-        """leftᵀ diag(weights) right (out, in) in float32, as `block_sums.sum_in_blocks` with its bound on rounding.
+        """Σ_k left_kᵀ diag(weights) right_k (out, in) in float32; as `block_sums.sum_in_blocks`, with its bound on rounding.
 
-        A row of weight 0 adds nothing, whatever it holds.
+        left (kinds, P, out), right (kinds, P, in), weights (P,). A row of weight 0 adds nothing, whatever it holds.
         """
-        rows, height, width = len(left), left.shape[1], right.shape[1]
-        if rows % BLOCK_ROWS or len(right) != rows or weights.numel() != rows or weights.dtype != torch.float32:
+        kinds, padded, height = left.shape
+        width = right.shape[2]
+        if padded % BLOCK_ROWS or right.shape[:2] != left.shape[:2] or weights.shape != (padded,):
             raise ValueError("factors and weights of whole blocks of rows")
+        if {left.dtype, right.dtype, weights.dtype} != {torch.float32}:
+            raise ValueError("factors and weights in float32")
         threads = _threads()
         each = BLOCK_ROWS * (height + _TALL + width + _WIDE)
         space = workspace.take("packed rows", (threads * each + 8,), like=left)
         total = left.new_empty(height, width)
         places = (_at(part) for part in (left, right, weights))
-        self._weighted_block_sum(*places, rows, height, width, _at(total), _at(space), threads)
+        self._weighted_block_sum(*places, kinds * padded, padded, height, width, _at(total), _at(space), threads)
         return total
 
-    def grams(self, factors: Tensor, units: int, rows_per_unit: int) -> Tensor:
-        """(U, rank, rank) float64 products of a unit's factors (kinds, P, d) with one another."""
-        kinds, padded, size = factors.shape
-        rank = kinds * rows_per_unit
-        grams = factors.new_empty(units, rank, rank, dtype=torch.float64)
-        self._grams(_at(factors), kinds, padded, size, units, rows_per_unit, _at(grams), _threads())
-        return grams
+    def product_norms(self, left: Tensor, right: Tensor, units: int, rows_per_unit: int) -> Tensor:
+        """(3, U) float64: of Σ_k left_k right_kᵀ the squared norm, Σ_k ‖left_k‖‖right_k‖, and the longest factor, squared.
+
+        left (kinds, P, out), right (kinds, P, in); rank kinds · rows_per_unit, at most LARGEST_RANK.
+        """
+        kinds, padded, height = left.shape
+        if kinds * rows_per_unit > LARGEST_RANK or right.shape[:2] != left.shape[:2] or units * rows_per_unit > padded:
+            raise ValueError("factors of units of moderate rank")
+        found = left.new_empty(3, units, dtype=torch.float64)
+        sizes = (kinds, padded, height, right.shape[2], units, rows_per_unit)
+        self._product_norms(_at(left), _at(right), *sizes, *(_at(part) for part in found), _threads())
+        return found
 
     def weighted_row_sum(self, rows: Tensor, weights: Tensor) -> Tensor:
         """Σ_i weights_i rows_i (d,) in float64; a row of weight 0 adds nothing, whatever it holds."""
@@ -144,11 +152,14 @@ class Kernels:
         self._weighted_row_sum(_at(rows), _at(kept), count, size, _at(total))
         return total
 
-    def row_norms(self, rows: Tensor) -> Tensor:
-        """(count,) float64 Euclidean norms."""
-        count, size = rows.shape
-        squares = rows.new_empty(count, dtype=torch.float64)
-        self._row_squares(_at(rows), count, size, _at(squares))
+    def add_kinds(self, terms: Tensor, *, minus: Sequence[int], out: Tensor) -> Tensor:
+        """Out (P, d) = Σ_k ± terms_k of terms (kinds, P, d), `minus` for some kinds; returns the norms (P,) in float64."""
+        kinds, padded, size = terms.shape
+        if out.shape != terms.shape[1:]:
+            raise ValueError("one sum for every row")
+        squares = terms.new_empty(padded, dtype=torch.float64)
+        signs = sum(1 << kind for kind in minus)
+        self._add_kinds(_at(terms), kinds, padded, padded, size, signs, _at(out), _at(squares), _threads())
         return squares.sqrt_()
 
     def box_muller(self, words: Tensor, cosines: Tensor, sines: Tensor) -> None:
