@@ -16,8 +16,7 @@ typedef double v4d __attribute__((vector_size(32), aligned(8)));
 enum { BLOCK = 64, TALL = 6, WIDE = 16 };
 
 /* out[TALL][WIDE] += Σ_k tall[k][·] wide[k][·]: 64 products an entry from nothing, in any order; then one addition. */
-static void tile(const float *restrict tall, const float *restrict wide, float *restrict out, long stride, long height,
-                 long width) {
+static void tile(const float *restrict tall, const float *restrict wide, float *restrict out) {
     v8f held[TALL][2];
     for (int i = 0; i < TALL; i++) held[i][0] = held[i][1] = (v8f){0};
     for (int k = 0; k < BLOCK; k++) {
@@ -29,16 +28,11 @@ static void tile(const float *restrict tall, const float *restrict wide, float *
             held[i][1] += a * second;
         }
     }
-    if (height == TALL && width == WIDE) {
 #pragma GCC unroll 6
-        for (int i = 0; i < TALL; i++) {
-            *(v8f *)(out + stride * i) += held[i][0];
-            *(v8f *)(out + stride * i + 8) += held[i][1];
-        }
-        return;
+    for (int i = 0; i < TALL; i++) {
+        *(v8f *)(out + WIDE * i) += held[i][0];
+        *(v8f *)(out + WIDE * i + 8) += held[i][1];
     }
-    for (long i = 0; i < height; i++)
-        for (long j = 0; j < width; j++) out[stride * i + j] += ((const float *)held[i])[j];
 }
 
 /* Strips of `strip` columns of 64 rows, each strip row by row, padded with zeros. A row of weight 0 is zeros.
@@ -68,25 +62,32 @@ static void pack(const float *restrict rows, long stride, long from, long to, in
 
 /* out (height, width) = Σ_b left_bᵀ diag(weights_b) right_b over blocks b of 64 rows, in float32.
    rows: of all kinds; weights: (padded,), the same for every kind, padded a multiple of 64.
-   space: per thread BLOCK · (height + TALL + width + WIDE) floats, and 8 more. */
+   space: per thread (height + TALL) · (width + WIDE) + BLOCK · (height + TALL + width + WIDE) floats, and 8 more. */
 void weighted_block_sum(const float *left, const float *right, const float *weights, long rows, long padded, long height,
                         long width, float *out, float *space, int threads) {
-    const long strips = (height + TALL - 1) / TALL;
+    const long strips = (height + TALL - 1) / TALL, across = (width + WIDE - 1) / WIDE;
+    const long each = (height + TALL) * (width + WIDE) + BLOCK * (height + TALL + width + WIDE);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int part = 0; part < threads; part++) {
-        const long from = strips * part / threads * TALL;
-        long to = strips * (part + 1) / threads * TALL;
-        if (to > height) to = height;
-        float *tall = space + part * BLOCK * (height + TALL + width + WIDE), *wide = tall + BLOCK * (height + TALL);
-        memset(out + from * width, 0, sizeof(float) * (to > from ? to - from : 0) * width);
+        const long first = strips * part / threads, last = strips * (part + 1) / threads, from = first * TALL;
+        const long to = last * TALL < height ? last * TALL : height;
+        float *total = space + part * each, *tall = total + (height + TALL) * (width + WIDE);
+        float *wide = tall + BLOCK * (height + TALL);
+        memset(total, 0, sizeof(float) * (last - first) * across * TALL * WIDE);
         for (long block = 0; block < rows && from < to; block += BLOCK) {
             pack(left + block * height, height, from, to, TALL, weights + block % padded, 1, tall);
             pack(right + block * width, width, 0, width, WIDE, weights + block % padded, 0, wide);
-            for (long j = 0; j < width; j += WIDE)
-                for (long i = from; i < to; i += TALL)
-                    tile(tall + BLOCK * (i - from), wide + BLOCK * j, out + i * width + j, width,
-                         to - i < TALL ? to - i : TALL, width - j < WIDE ? width - j : WIDE);
+            float *at = total; /* tile by tile */
+            for (long j = 0; j < across; j++)
+                for (long i = 0; i < last - first; i++, at += TALL * WIDE)
+                    tile(tall + BLOCK * TALL * i, wide + BLOCK * WIDE * j, at);
         }
+        for (long j = 0; j < across; j++)
+            for (long i = from; i < to; i++) {
+                const long columns = width - WIDE * j < WIDE ? width - WIDE * j : WIDE, strip = i / TALL - first;
+                const float *row = total + ((j * (last - first) + strip) * TALL + i % TALL) * WIDE;
+                memcpy(out + i * width + WIDE * j, row, sizeof(float) * columns);
+            }
     }
 }
 

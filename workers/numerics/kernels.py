@@ -122,7 +122,8 @@ class Kernels:
         if {left.dtype, right.dtype, weights.dtype} != {torch.float32}:
             raise ValueError("factors and weights in float32")
         threads = _threads()
-        each = BLOCK_ROWS * (height + _TALL + width + _WIDE)
+        tall, wide = height + _TALL, width + _WIDE
+        each = tall * wide + BLOCK_ROWS * (tall + wide)
         space = workspace.take("packed rows", (threads * each + 8,), like=left)
         total = left.new_empty(height, width)
         places = (_at(part) for part in (left, right, weights))
