@@ -258,9 +258,8 @@ def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) 
         values = clipped.sum.values
         if noise:
             values = release(clipped.sum, noise_multiplier=1.0, randomness=randomness)
-        torch._foreach_div_(values, batch.units)
         for tensor, value in zip(tensors, values, strict=True):
-            tensor.grad = value.to(torch.float32)
+            tensor.grad = (value / batch.units).to(torch.float32)
         adam.step()
 
     return step

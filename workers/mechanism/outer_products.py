@@ -137,7 +137,8 @@ def _find_norms(products: Sequence[OuterProduct]) -> None:
     squared, largest, longest = torch.stack([product.measure() for product in products], dim=1)  # (L, U)
     terms = [p.left.shape[2] + p.right.shape[2] + p.rank**2 + 16 for p in products]
     error = largest.square() * largest.new_tensor(terms).mul_(torch.finfo(torch.float64).eps).unsqueeze(1)
-    norms = torch.maximum(error.add_(squared.clamp_(min=0.0)).sqrt_(), largest / LARGEST_CANCELLATION)
+    squared.clamp_(min=0.0)
+    norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
     # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
     norms.masked_fill_(~(longest <= LARGEST_NORM**2), torch.nan)
     for product, own, cancelling in zip(products, norms, largest > FLOAT32_CANCELLATION * norms, strict=True):

@@ -139,8 +139,7 @@ class Idpgan(ABC):
             randomness=self.randomness,
             allocation=self.order.allocation,
         )
-        torch._foreach_div_(noised, self.expected_units)
-        gradients = [total.to(torch.float32) for total in noised]
+        gradients = [(total / self.expected_units).to(torch.float32) for total in noised]
         if not self.loss.paired:
             # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
             gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
