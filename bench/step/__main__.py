@@ -1,12 +1,13 @@
 """What a private step costs: interleaved runs, medians, and ratios to the same step without privacy; and its memory.
 
-    python -m bench.step [--device cpu|cuda] [--quick] [--threads N]
+    python -m bench.step [--device cpu|cuda] [--quick] [--threads N] [--critic perceptron|convolutions]
 
 Perceptron 120-256-256-1, batches 64, 256, 1024; convolutions 64-128-256 on 28x28, batches 64, 256, 512; noise and Adam
 included. One round runs every variant once, so that whatever else the machine does falls on all of them. Time is the
 clock's; on the CPU the processor's own time is given beside it, which a busy machine moves less. Memory is the peak above
 what the process holds before its first step, each in a process of its own, with the critic and Adam's state inside.
-Opacus is asked for the same step in every mode it has. About five minutes; --quick under one.
+Opacus is asked for the same step in every mode it has. About five minutes; --quick under one. With --critic only that one, and
+without Opacus.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from pathlib import Path
 
 import torch
 
-from bench.step.memory import memory_lines
+from bench.step.memory import SETTINGS, memory_lines
 from bench.step.opacus import opacus_lines
-from bench.step.steps import CONVOLUTIONS, KINDS, PERCEPTRON, VMAP, Setting, Step
+from bench.step.steps import VMAP, Setting, Step
 from workers.mechanism import CriticBatch
+from workers.numerics.kernels import kernels
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -34,13 +36,16 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds, two batches; writes no file")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--critic", choices=sorted(SETTINGS))
     arguments = parser.parse_args()
+    settings = [SETTINGS[arguments.critic]] if arguments.critic else list(SETTINGS.values())
+    compiled = "with" if kernels(torch.device(arguments.device)) is not None else "without"
     torch.set_num_threads(arguments.threads)
     device = torch.device(arguments.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     head = (
         f"`python -m bench.step --device {device.type}`, {dt.datetime.now(dt.UTC):%Y-%m-%d}, {os.cpu_count()} cores, "
-        f"{arguments.threads} threads, {name}, torch {torch.__version__}; load {os.getloadavg()[0]:.1f} at "
+        f"{arguments.threads} threads, {name}, torch {torch.__version__}, {compiled} compiled loops; load {os.getloadavg()[0]:.1f} at "
         f"the start; medians of interleaved rounds, quartiles in brackets."
     )
     lines: list[str] = []
@@ -50,7 +55,7 @@ def main() -> None:
         print("\n".join(more), flush=True)
 
     say("# A private step beside the same step without privacy", "", head, "")
-    for setting in (PERCEPTRON, CONVOLUTIONS):
+    for setting in settings:
         rounds = max(3, setting.rounds // 10) if arguments.quick else setting.rounds
         say(
             f"{setting.name}, {rounds} rounds:",
@@ -61,16 +66,20 @@ def main() -> None:
         for size in setting.batches[1:2] if arguments.quick else setting.batches:
             say(*measure(setting, size, device, quick=arguments.quick))
         say("")
-    say(*memory_lines(device, quick=arguments.quick))
-    say("", *opacus_lines())
+    say(*memory_lines(settings, device, quick=arguments.quick))
+    if not arguments.critic:
+        say("", *opacus_lines())
     if not arguments.quick:
-        (RESULTS / f"step-{device.type}-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text("\n".join(lines) + "\n")
+        only = f"-{arguments.critic}-{arguments.threads}" if arguments.critic else ""
+        (RESULTS / f"step-{device.type}-{dt.datetime.now(dt.UTC):%Y-%m-%d}{only}.md").write_text(
+            "\n".join(lines) + "\n"
+        )
 
 
 def measure(setting: Setting, size: int, device: torch.device, *, quick: bool) -> list[str]:
     """Table lines of one batch size."""
     batch = setting.make_batch(size, device)
-    steps = {kind: setting.make_step(kind, device) for kind in KINDS}
+    steps = {kind: setting.make_step(kind, device) for kind in setting.kinds}
     rounds, warm = (max(3, setting.rounds // 10), 1) if quick else (setting.rounds, 3)
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for round_ in range(rounds + warm):

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
-from bench.step.steps import AUTOGRAD, BY_HAND, CONVOLUTIONS, PERCEPTRON, PRIVATE, VMAP
+from bench.step.steps import AUTOGRAD, BY_HAND, CONVOLUTIONS, PERCEPTRON, PRIVATE, VMAP, Setting
+from workers.mechanism.secure_random import SecureRandom
+from workers.numerics.kernels import kernels
 
 SETTINGS = {setting.name: setting for setting in (PERCEPTRON, CONVOLUTIONS)}
 PEAK_RESET = "5"
 """What sets the kernel's mark of the largest resident size back (proc(5), clear_refs)."""
 
 
-def memory_lines(device: torch.device, *, quick: bool) -> list[str]:
+def memory_lines(settings: Iterable[Setting], device: torch.device, *, quick: bool) -> list[str]:
     """A table of peaks and their ratio to plain autograd."""
     lines = ["| critic | batch | step | peak memory, MiB | / autograd |", "|---|---|---|---|---|"]
-    for setting in SETTINGS.values():
+    for setting in settings:
         for size in setting.batches[1:2] if quick else setting.batches[1:]:
             peaks = {}
             for kind in (AUTOGRAD, BY_HAND, PRIVATE) if quick else (AUTOGRAD, BY_HAND, PRIVATE, VMAP):
@@ -41,6 +44,8 @@ def peak(setting_name: str, kind: str, size: int, device: torch.device) -> int:
     warm = setting.make_step(AUTOGRAD, device)
     warm(setting.make_batch(2, device))  # libraries take what they take
     del warm
+    kernels(device)  # so do a compiler's driver
+    SecureRandom().normals(2)  # and the cipher's
     batch = setting.make_batch(size, device)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()

@@ -25,7 +25,7 @@ from service.releases.sampling import SampleFormat, TableFormat, media_type
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 Sampler = TableSampler | ImageSampler
 
@@ -38,6 +38,7 @@ _ARROW_TYPES = {
     "datetime": pa.timestamp("us"),
 }
 _ROW_GROUP_CELLS = 2**21
+_MOST_SHORT_CODES = 2**15
 _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -68,7 +69,6 @@ def stream_rows(
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None
-    schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
     written = disarmed if format == "csv" and formulas == "escape" else str
     lookups = [
         pa.array([written(v) if isinstance(v, str) else v for v in c.values], _ARROW_TYPES[c.type])
@@ -76,6 +76,9 @@ def stream_rows(
         else None
         for c in sampler.columns
     ]
+    if format in {"parquet", "arrow"}:
+        return _coded(itertools.chain(first, draws), sampler, lookups, format)
+    schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
     batches = (
         pa.RecordBatch.from_arrays(
             [_arrow(*column) for column in zip(sampler.columns, lookups, drawn, strict=True)], schema=schema
@@ -84,11 +87,7 @@ def stream_rows(
     )
     if format == "csv":
         return _csv(batches, sampler, written)
-    if format == "jsonl":
-        return _jsonl(batches)
-    if format == "parquet":
-        return _parquet(batches, schema)
-    return _arrow_stream(batches, schema)
+    return _jsonl(batches)
 
 
 def default_format(sampler: Sampler) -> SampleFormat:
@@ -114,6 +113,40 @@ def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: 
     elif column.type == "datetime":
         numbers = numbers.astype("datetime64[s]").astype("datetime64[us]")
     return pa.array(numbers, mask=np.ma.getmaskarray(drawn))
+
+
+def _coded(
+    draws: Iterable[list[np.ndarray[Any, Any]]],
+    sampler: TableSampler,
+    lookups: Sequence[pa.Array | None],
+    format: str,  # noqa: A002 - as above
+) -> Generator[bytes]:
+    """Parquet or Arrow, in which texts stay what was drawn: codes into a dictionary."""
+    texts = [
+        (lookup.drop_null(), pa.int16() if len(lookup) < _MOST_SHORT_CODES else pa.int32())
+        if lookup is not None and pa.types.is_string(lookup.type)
+        else None
+        for lookup in lookups
+    ]
+    types = [
+        _ARROW_TYPES[column.type] if text is None else pa.dictionary(text[1], pa.string())
+        for column, text in zip(sampler.columns, texts, strict=True)
+    ]
+    fields = zip(sampler.columns, types, strict=True)
+    schema = pa.schema([pa.field(column.name, type_, nullable=column.missing) for column, type_ in fields])
+
+    def arrays(drawn: list[np.ndarray[Any, Any]]) -> Generator[pa.Array]:
+        for column, lookup, text, values in zip(sampler.columns, lookups, texts, drawn, strict=True):
+            if text is None:
+                yield _arrow(column, lookup, values)
+                continue
+            values_of, code = text
+            mask = values == len(values_of) if column.missing else None  # null is the last of a column's values
+            codes = pa.array(values.astype(code.to_pandas_dtype()), mask=mask)
+            yield pa.DictionaryArray.from_arrays(codes, values_of)
+
+    batches = (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws)
+    return (_parquet if format == "parquet" else _arrow_stream)(batches, schema)
 
 
 def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler, written: Callable[[str], str]) -> Generator[bytes]:
@@ -144,7 +177,10 @@ def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Gener
 
 def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[bytes]:
     sink = Drain()
-    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
+    coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    # Without the Arrow schema, whose dictionaries are our business, readers see texts. Numbers seldom repeat.
+    options: dict[str, Any] = {"use_dictionary": coded, "store_schema": False}
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options) as writer:
         yield sink.drain()  # the file's first bytes, so that the caller hears from us before a row group is full
         group: list[pa.RecordBatch] = []
         for batch in batches:

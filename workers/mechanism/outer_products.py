@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
 from workers.numerics.block_sums import BLOCK_ROWS, sum_in_blocks
+from workers.numerics.kernels import LARGEST_RANK, Kernels, PackedMatrix, kernels
 from workers.numerics.workspace import Workspace
 
 GRAM_ROWS = 128
@@ -64,27 +66,47 @@ class OuterProduct:
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ_i weight_i Σ_k left_ik right_ikᵀ."""
-        _clear_rows((self.left, self.right), self.norms.isnan(), self.rows_per_unit)
-        return self.sum_of(weights, self.cancelling)
+        bad = self.norms.isnan()
+        return self.sum_of(weights.masked_fill(bad, 0.0), bad, self.cancelling)
 
-    def sum_of(self, weights: Tensor, cancelling: Tensor | None) -> Tensor:
-        """The same where no row holds NaN; what cancels is added up in float64.
+    def sum_of(self, weights: Tensor, bad: Tensor, cancelling: Tensor | None) -> Tensor:
+        """The same where the bad units (U,) are known and have weight 0; what cancels is added up in float64.
 
         One product a block, over the stacked, rescaled rows.
         """
         apart = None if cancelling is None else cancelling.nonzero().squeeze(1)
         kept = weights if apart is None else weights.index_fill(0, apart, 0.0)
-        scale = _by_row(kept, self.left.shape[1], self.rows_per_unit)
-        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
-        torch.mul(self.left, scale.to(self.left.dtype), out=scaled)
-        total = sum_in_blocks(scaled.flatten(0, 1), self.right.flatten(0, 1), self.workspace)
+        scale = _by_row(kept, self.left.shape[1], self.rows_per_unit).to(self.left.dtype)
+        compiled = kernels(scale.device, scale.dtype)
+        if compiled is not None:
+            total = compiled.weighted_block_sum(self.left, self.right, scale, self.workspace)
+        else:
+            _clear_rows((self.left, self.right), bad, self.rows_per_unit)
+            scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
+            torch.mul(self.left, scale.unsqueeze(1), out=scaled)
+            total = sum_in_blocks(_flat(scaled), _flat(self.right), self.workspace)
         if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
             left *= weights[apart].view(-1, 1, 1)
             total = total.double() + left.flatten(0, 2).T @ right.flatten(0, 2)
         return total
 
-    def gram(self, factors: Tensor) -> Tensor:
+    def measure(self) -> Tensor:
+        """(3, U) float64 from Gram matrices: the squared norm, Σ_k ‖left_k‖‖right_k‖, and the longest factor, squared."""
+        compiled = kernels(self.left.device, self.left.dtype)
+        if compiled is not None and self.rank <= LARGEST_RANK:
+            return compiled.product_norms(self.left, self.right, self.units, self.rows_per_unit)
+        left, right = self._gram(self.left), self._gram(self.right)
+        lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (U, rank), squared
+        products = (lengths_left * lengths_right).sqrt_().sum(dim=1)
+        longest = torch.maximum(lengths_left, lengths_right).amax(dim=1)  # maximum and amax keep NaN
+        return torch.stack(((left * right).sum(dim=(1, 2)), products, longest))
+
+    @property
+    def rank(self) -> int:
+        return len(self.left) * self.rows_per_unit
+
+    def _gram(self, factors: Tensor) -> Tensor:
         """(U, rank, rank) products of a unit's factors with one another, some units at a time for the cache's sake."""
         grid = self._grid(factors).transpose(0, 1)  # (U, kinds, rows_per_unit, d)
         units, kinds, rows, size = grid.shape
@@ -112,17 +134,13 @@ def _find_norms(products: Sequence[OuterProduct]) -> None:
     products = [product for product in products if not product.found]
     if not products:
         return
-    left = torch.stack([product.gram(product.left) for product in products])  # (L, U, rank, rank)
-    right = torch.stack([product.gram(product.right) for product in products])
-    squared = (left * right).sum(dim=(2, 3)).clamp_(min=0.0)  # (L, U)
-    lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (L, U, rank), squared
-    largest = (lengths_left * lengths_right).sqrt_().sum(dim=2)  # (L, U) Σ_k ‖left_k‖‖right_k‖
-    terms = [p.left.shape[2] + p.right.shape[2] + left.shape[2] ** 2 + 16 for p in products]
+    squared, largest, longest = torch.stack([product.measure() for product in products], dim=1)  # (L, U)
+    terms = [p.left.shape[2] + p.right.shape[2] + p.rank**2 + 16 for p in products]
     error = largest.square() * largest.new_tensor(terms).mul_(torch.finfo(torch.float64).eps).unsqueeze(1)
+    squared.clamp_(min=0.0)
     norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
     # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
-    moderate = torch.maximum(lengths_left, lengths_right).amax(dim=2) <= LARGEST_NORM**2  # maximum and amax keep NaN
-    norms.masked_fill_(~moderate, torch.nan)
+    norms.masked_fill_(~(longest <= LARGEST_NORM**2), torch.nan)
     for product, own, cancelling in zip(products, norms, largest > FLOAT32_CANCELLATION * norms, strict=True):
         product.found.update(norms=own, cancelling=cancelling)
 
@@ -134,11 +152,14 @@ class VectorGradient:
     vector: Tensor  # (padded units, d)
     shape: torch.Size
     units: int
+    lengths: Tensor | None = None  # (padded units,) float64, where they are known
 
     @cached_property
     def norms(self) -> Tensor:
-        """(U,) float64, NaN beyond LARGEST_NORM."""
-        norms: Tensor = torch.linalg.vector_norm(self._held, dim=1)
+        """(U,) float64 upper bound, its own rounding added; NaN beyond LARGEST_NORM."""
+        known = self.lengths
+        norms = torch.linalg.vector_norm(self._held, dim=1) if known is None else known[: self.units]
+        norms = norms * (1.0 + (self.vector.shape[1] + 8) * torch.finfo(torch.float64).eps)
         return norms.masked_fill_(~(norms <= LARGEST_NORM), torch.nan)
 
     @cached_property
@@ -148,10 +169,14 @@ class VectorGradient:
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ_i weight_i vector_i in float64."""
-        return self.sum_of(weights, self.norms.isnan())
+        bad = self.norms.isnan()
+        return self.sum_of(weights.masked_fill(bad, 0.0), bad)
 
     def sum_of(self, weights: Tensor, bad: Tensor) -> Tensor:
-        """The same, where the bad units (U,) are known: 0·inf would leave NaN."""
+        """The same, where the bad units (U,) are known and have weight 0: 0·inf would leave NaN."""
+        compiled = kernels(self.vector.device, self.vector.dtype)
+        if compiled is not None:
+            return compiled.weighted_row_sum(self.vector[: self.units], weights).view(self.shape)
         if bad.device.type != "cpu" or bool(bad.any()):
             self._held.masked_fill_(bad.unsqueeze(1), 0.0)
         return torch.mv(self._held.T, weights).view(self.shape)
@@ -179,16 +204,15 @@ class OuterProductGradients:
         return [part for part in self.parts if isinstance(part, OuterProduct)]
 
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
-        kept = torch.where(self.contributes.unsqueeze(1), weights, 0.0)
+        kept = torch.where(self.contributes, weights.T, 0.0)  # (M, U)
         bad = self.tensor_norms.isnan()  # (U, M)
         some_cancel = bool(torch.stack([part.cancelling for part in self._products]).any())  # none in ordinary runs
         sums = []
         for m, part in enumerate(self.parts):
             if isinstance(part, VectorGradient):
-                sums.append(part.sum_of(kept[:, m], bad[:, m]))
+                sums.append(part.sum_of(kept[m], bad[:, m]))
             else:
-                _clear_rows((part.left, part.right), bad[:, m], part.rows_per_unit)
-                sums.append(part.sum_of(kept[:, m], part.cancelling if some_cancel else None))
+                sums.append(part.sum_of(kept[m], bad[:, m], part.cancelling if some_cancel else None))
         return tuple(sums)
 
 
@@ -205,51 +229,110 @@ def outer_product_gradients(
     """
     space = workspace or Workspace()
     weights, biases = critic.weights, critic.biases
+    layers = [
+        Layer(weight, bias, critic.slope, space, place)
+        for place, (weight, bias) in enumerate(zip(weights, biases, strict=False))
+    ]
     grid = UnitGrid.of(batch)
     rows = grid.rows
 
     # Forward. The first layer is affine, so a_1(x̂) = e·a_1(x) + (1 - e)·a_1(Gz) needs no third product.
     inputs = [grid.place(batch, space)]  # G(z), x, and later r (3, P, d_0)
-    for layer, (weight, bias) in enumerate(zip(weights[:-1], biases, strict=True), start=1):
-        state = space.take(f"h{layer}", (3, rows, len(weight)), like=weight)
-        known = 2 if layer == 1 else 3
-        torch.addmm(bias, inputs[-1][:known].flatten(0, 1), weight.T, out=state[:known].flatten(0, 1))
-        if layer == 1:
+    for place, layer in enumerate(layers):
+        state = space.take(f"h{place + 1}", (3, rows, len(layer.weight)), like=layer.weight)
+        if place == 0:
+            layer.affine(inputs[0][:2], out=state[:2])
             torch.lerp(state[0], state[1], grid.mix, out=state[2])
-        inputs.append(F.leaky_relu_(state, critic.slope))
-    overflow = [h[2].sum(dim=1) for h in inputs[1:]]  # q will take the place of h(x̂), and a slope hides an overflow
+            F.leaky_relu_(state, critic.slope)
+        else:
+            layer.forward(inputs[-1], out=state)
+        inputs.append(state)
+    # q will take the place of h(x̂), and a slope hides an overflow. One in an earlier layer has reached the last.
+    finite = inputs[-1][2].sum(dim=1).isfinite()
 
     # Backward: u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1 at G(z) and x̂, -1 at x. The sign of h is that of a.
-    deltas: list[Tensor] = []
     signs = weights[-1].new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1)
-    for layer in range(len(weights) - 1, 0, -1):
-        delta = space.take(f"u{layer}", tuple(inputs[layer].shape), like=weights[0])
-        if deltas:
-            torch.mm(deltas[0].flatten(0, 1), weights[layer], out=delta.flatten(0, 1))
-            deltas.insert(0, _times_slope(delta, inputs[layer], critic.slope))
-        else:
-            deltas = [_times_slope((signs * weights[-1]).expand_as(delta), inputs[layer], critic.slope, into=delta)]
+    last = space.take(f"u{len(layers)}", tuple(inputs[-1].shape), like=weights[-1])
+    deltas = [_times_slope((signs * weights[-1]).expand_as(last), inputs[-1], critic.slope, out=last)]
+    for place in range(len(layers) - 1, 0, -1):
+        delta = space.take(f"u{place}", tuple(inputs[place].shape), like=last)
+        deltas.insert(0, layers[place].back(deltas[0], inputs[place], out=delta))
 
     # Penalty: r, then the tangents q_0 … q_{L-1}, in the place of h(x̂).
-    pull = torch.mm(deltas[0][2], weights[0], out=inputs[0][2])  # g (P, d_0)
+    pull = layers[0].back(deltas[0][2], None, out=inputs[0][2])  # g (P, d_0)
     length = torch.linalg.vector_norm(pull, dim=1, keepdim=True)
     # 2λ(‖g‖ - 1)/‖g‖, and g·0 where g = 0; NaN stays.
     pull.mul_((length - 1.0).div_(length.masked_fill_(length == 0, torch.inf)).mul_(2.0 * loss.gradient_penalty))
-    for layer, weight in enumerate(weights[:-1], start=1):
-        pushed = torch.mm(inputs[layer - 1][2], weight.T, out=space.take("Wq", (rows, len(weight)), like=weight))
-        _times_slope(pushed, inputs[layer][2], critic.slope, into=inputs[layer][2])
+    for place, layer in enumerate(layers):
+        layer.push(inputs[place][2], inputs[place + 1][2])
 
-    usable = grid.usable(torch.stack(overflow).isfinite().all(dim=0))
+    usable = grid.usable(finite)
     grid.clear_null_rows(inputs, deltas)
     first = 0 if loss.paired else 1  # separate: D(G(z)) is outside the private sum
     parts: list[OuterProduct | VectorGradient] = []
-    for layer, delta in enumerate(deltas):
-        parts.append(OuterProduct(delta[first:], inputs[layer][first:], grid.units, grid.rows_per_unit, space))
-        parts.append(grid.add(delta[first:2], biases[layer].shape, f"b{layer}", space))
-    last = inputs[-1]
-    last[1].neg_()
-    parts.append(grid.add(last[first:], weights[-1].shape, "last", space))
+    for place, delta in enumerate(deltas):
+        parts.append(OuterProduct(delta[first:], inputs[place][first:], grid.units, grid.rows_per_unit, space))
+        parts.append(grid.add(delta[first:2], biases[place].shape, f"b{place}", space))
+    parts.append(grid.add(inputs[-1][first:], weights[-1].shape, "last", space, minus=1 - first))
     return OuterProductGradients(tuple(parts), usable)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A hidden layer's products of rows (..., d); its weight is packed at most once a pass and direction."""
+
+    weight: Tensor
+    bias: Tensor
+    slope: float
+    workspace: Workspace
+    place: int
+
+    def affine(self, rows: Tensor, *, out: Tensor) -> None:
+        """W h + b."""
+        if self._kernels is not None:
+            self._kernels.rows_times(rows, self._upward, bias=self.bias, out=out)
+        else:
+            torch.addmm(self.bias, _flat(rows), self.weight.T, out=_flat(out))
+
+    def forward(self, rows: Tensor, *, out: Tensor) -> None:
+        """φ(W h + b)."""
+        if self._kernels is not None:
+            self._kernels.rows_times(rows, self._upward, bias=self.bias, leaky=True, slope=self.slope, out=out)
+        else:
+            self.affine(rows, out=out)
+            F.leaky_relu_(out, self.slope)
+
+    def back(self, deltas: Tensor, state: Tensor | None, *, out: Tensor) -> Tensor:
+        """φ' ⊙ Wᵀ u, with φ' at the layer's inputs h = φ(a); without them just the product."""
+        if self._kernels is not None:
+            return self._kernels.rows_times(deltas, self._downward, state=state, slope=self.slope, out=out)
+        torch.mm(_flat(deltas), self.weight, out=_flat(out))
+        return out if state is None else _times_slope(out, state, self.slope, out=out)
+
+    def push(self, tangents: Tensor, state: Tensor) -> None:
+        """φ' ⊙ W q, in the place of the layer's results h = φ(a)."""
+        if self._kernels is not None:
+            self._kernels.rows_times(tangents, self._upward, state=state, slope=self.slope, out=state)
+        else:
+            pushed = self.workspace.take("Wq", tuple(state.shape), like=state)
+            _times_slope(torch.mm(tangents, self.weight.T, out=pushed), state, self.slope, out=state)
+
+    @cached_property
+    def _kernels(self) -> Kernels | None:
+        return kernels(self.weight.device, self.weight.dtype)
+
+    @cached_property
+    def _upward(self) -> PackedMatrix:
+        return self._packed(transposed=True)
+
+    @cached_property
+    def _downward(self) -> PackedMatrix:
+        return self._packed(transposed=False)
+
+    def _packed(self, *, transposed: bool) -> PackedMatrix:
+        name, size = f"W{self.place}{'ᵀ' * transposed}", PackedMatrix.size(self.weight)
+        space = self.workspace.take(name, (size,), like=self.weight)
+        return cast("Kernels", self._kernels).pack(self.weight, transposed=transposed, space=space)
 
 
 @dataclass(frozen=True)
@@ -313,29 +396,36 @@ class UnitGrid:
             for part in (part for parts in factors for part in parts):
                 part.masked_fill_(absent, 0.0)
 
-    def add(self, terms: Tensor, shape: torch.Size, name: str, space: Workspace) -> VectorGradient:
-        """Sum over the terms (kinds, P, d) of every unit."""
+    def add(
+        self, terms: Tensor, shape: torch.Size, name: str, space: Workspace, *, minus: int | None = None
+    ) -> VectorGradient:
+        """Sum over the terms (kinds, P, d) of every unit, one kind perhaps with a minus sign. Overwrites that kind."""
         kinds, _, size = terms.shape
-        by_unit = terms.view(kinds, self.padded_units, self.rows_per_unit, size)
         vector = space.take(name, (self.padded_units, size), like=terms)
-        if by_unit.shape[0] == 2 and self.rows_per_unit == 1:
-            torch.add(terms[0], terms[1], out=vector)
-        else:
-            torch.sum(by_unit, dim=(0, 2), out=vector)
+        compiled = kernels(terms.device, terms.dtype)
+        if compiled is not None and self.rows_per_unit == 1:
+            lengths = compiled.add_kinds(terms, minus=() if minus is None else (minus,), out=vector)
+            return VectorGradient(vector, shape, self.units, lengths)
+        if minus is not None:
+            terms[minus].neg_()
+        torch.sum(terms.view(kinds, self.padded_units, self.rows_per_unit, size), dim=(0, 2), out=vector)
         return VectorGradient(vector, shape, self.units)
 
 
-def _times_slope(gradient: Tensor, state: Tensor, slope: float, into: Tensor | None = None) -> Tensor:
+def _times_slope(gradient: Tensor, state: Tensor, slope: float, *, out: Tensor) -> Tensor:
     """φ'(a) ⊙ gradient, where φ'(a) is read off the sign of h = φ(a)."""
-    into = gradient if into is None else into
-    torch.ops.aten.leaky_relu_backward.grad_input(gradient, state, slope, True, grad_input=into)
-    return into
+    torch.ops.aten.leaky_relu_backward.grad_input(gradient, state, slope, True, grad_input=out)
+    return out
+
+
+def _flat(rows: Tensor) -> Tensor:
+    return rows.flatten(0, -2)
 
 
 def _by_row(weights: Tensor, rows: int, rows_per_unit: int) -> Tensor:
-    """The weight of every row's unit on the padded grid, (rows, 1); padding has none."""
+    """The weight of every row's unit on the padded grid, (rows,); padding has none."""
     padded = F.pad(weights, (0, rows // rows_per_unit - len(weights)))
-    return (padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)).unsqueeze(1)
+    return padded if rows_per_unit == 1 else padded.repeat_interleave(rows_per_unit)
 
 
 def _clear_rows(factors: Sequence[Tensor], bad: Tensor, rows_per_unit: int) -> None:

@@ -16,11 +16,15 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from torch import Tensor
 
+from workers.numerics.kernels import kernels
 from workers.numerics.workspace import Workspace
 
 _ON_CPU = torch.empty(0)
 
 KEY_BYTES = 32
+PAIRS_AT_ONCE = 8_192
+"""Of normals: keystream and uniforms then stay in a core's cache."""
+
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
 
@@ -54,14 +58,24 @@ class SecureRandom:
     def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
         """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
         count = math.prod(shape)
-        pairs = (count + 1) // 2
-        uniforms = self._uniforms(2 * pairs, dtype)
+        normals = torch.empty(count + count % 2, dtype=dtype)
+        for some in torch.split(normals, 2 * PAIRS_AT_ONCE):
+            self._fill(some)
+        return normals[:count].reshape(shape)
+
+    def _fill(self, normals: Tensor) -> None:
+        """An even number of them."""
+        pairs = len(normals) // 2
+        cosines, sines = normals[:pairs], normals[pairs:]
+        compiled = kernels(normals.device) if normals.dtype == torch.float64 else None
+        if compiled is not None:
+            compiled.box_muller(self._words(2 * pairs, torch.int64), cosines, sines)
+            return
+        uniforms = self._uniforms(2 * pairs, normals.dtype)
         radius = uniforms[:pairs].log_().mul_(-2.0).sqrt_()
         angle = uniforms[pairs:].mul_(2.0 * math.pi)
-        normals = torch.empty(2 * pairs, dtype=dtype)
-        torch.cos(angle, out=normals[:pairs]).mul_(radius)
-        torch.sin(angle, out=normals[pairs:]).mul_(radius)
-        return normals[:count].reshape(shape)
+        torch.cos(angle, out=cosines).mul_(radius)
+        torch.sin(angle, out=sines).mul_(radius)
 
     def _uniforms(self, count: int, dtype: torch.dtype) -> Tensor:
         """In a buffer that the next call overwrites."""

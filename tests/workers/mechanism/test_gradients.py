@@ -1,8 +1,10 @@
-"""The fast engine against vmap, and both against plain autograd."""
+"""The fast engine against vmap in float64, with and without compiled loops, and both against plain autograd."""
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +16,18 @@ from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.outer_products import OuterProduct, Perceptron, outer_product_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
+from workers.numerics.kernels import without_kernels
 from workers.numerics.workspace import Workspace
+
+
+@pytest.fixture(params=["compiled", "torch"], autouse=True)
+def _either_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param == "compiled":
+        yield
+    else:
+        with without_kernels():
+            yield
+
 
 WIDTH = 14
 HIDDEN = (9, 8, 7)
@@ -68,6 +81,12 @@ def both(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> tuple[Per
     return outer_product_gradients(perceptron(critic), batch, loss), vmap_gradients(critic, batch, loss)
 
 
+def oracle_of(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
+    """By vmap in float64, on the same numbers: in float32 it would be as far off as what it judges."""
+    exact = replace(batch, real=batch.real.double(), fake=batch.fake.double(), mix=batch.mix.double())
+    return vmap_gradients(copy.deepcopy(critic).double(), exact, loss)
+
+
 def plain_sum(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> list[Tensor]:
     """Sum of the losses of all rows, differentiated twice by plain autograd."""
     between = (batch.mix * batch.real + (1.0 - batch.mix) * batch.fake).requires_grad_()
@@ -100,11 +119,11 @@ KINDS = ["random", "identical records", "one hot", "null records", "outliers", "
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
 def test_fast_engine_agrees_with_oracle(loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float) -> None:
     critic = make_critic(dtype)
     batch = make_batch(32, dtype, kind)
-    fast, oracle = both(critic, batch, loss)
+    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
     if kind != "not finite":
@@ -183,7 +202,7 @@ def test_rows_of_a_unit_are_summed_before_clipping() -> None:
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("kind", ["random", "null records", "not finite", "outliers"])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 5e-6)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
 @pytest.mark.parametrize("counts", [(5, 1, 0, 2, 8, 4, 1, 3, 7, 1), (1,) * 31 + (0, 1)])
 def test_units_of_several_rows_agree_too(
     loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float, counts: tuple[int, ...]
@@ -192,7 +211,7 @@ def test_units_of_several_rows_agree_too(
     rows = make_batch(32, dtype, kind)
     owner = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
     batch = replace(rows, unit_of_row=owner, units=len(counts))
-    fast, oracle = both(critic, batch, loss)
+    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
 
