@@ -184,7 +184,7 @@ class Attempt:
             noise_dimension=trained.noise_dimension,
             component_labels=trained.component_labels or (0,),
             component_frequencies=trained.component_frequencies or (1.0,),
-            one_a_run=order.mixture_start is not None,
+            one_a_run=order.mixture_first is not None,
             certificate=certificate,
             order=self.release.order_,
         )

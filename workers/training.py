@@ -107,7 +107,7 @@ def train_images(
     """The same for images. The condition is the class; without bought frequencies all are of the only one."""
     if order.image_networks is None:
         raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
-    kind = ImageIdpgan if order.mixture_start is None else StartedImageIdpgan
+    kind = ImageIdpgan if order.mixture_first is None else StartedImageIdpgan
     return _train_by_steps(
         order,
         plan,

@@ -287,9 +287,9 @@ def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:
 def _start_events(order: IdpganOrder, epsilon: float, delta: float) -> Events:
     """What is bought before the first step, tables or a mixture: a fixed part of that precision, like the labels'."""
     precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
-    if order.mixture_start is not None:
-        noise_multiplier = (precision * order.mixture_start.precision_share) ** -0.5
-        return mixture_events(mixture_of(order.mixture_start), noise_multiplier=float(noise_multiplier))
+    if order.mixture_first is not None:
+        noise_multiplier = (precision * order.mixture_first.precision_share) ** -0.5
+        return mixture_events(mixture_of(order.mixture_first), noise_multiplier=float(noise_multiplier))
     if order.tables_order is not None and isinstance(order.warm_start, TablesFirst):
         noise_multiplier = (precision * order.warm_start.precision_share) ** -0.5
         return marginals_events(order.tables_order, noise_multiplier=float(noise_multiplier))
@@ -315,7 +315,7 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
         buys_first = isinstance(order, IdpganOrder) and (
-            order.tables_order or order.mixture_start or order.condition_on
+            order.tables_order or order.mixture_first or order.condition_on
         )
         if not buys_first:
             break

@@ -13,7 +13,7 @@ from service.errors import InvalidOrder
 from service.lazy import lazy
 from service.privacy.filters import Budget, exact
 from service.privacy.image_gan import resolve_image_gan
-from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture, resolve_mixture_start
+from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture, resolve_mixture_first
 from service.privacy.orders import (
     DEFAULT_WARM_STEPS,
     AutoOrder,
@@ -72,7 +72,7 @@ def resolve_order(
     if isinstance(shape, ImageShape):
         if not isinstance(order, IdpganOrder):
             raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
-        order = resolve_mixture_start(resolve_image_gan(order, shape), units=units, shape=shape, budget=budget)
+        order = resolve_mixture_first(resolve_image_gan(order, shape), units=units, shape=shape, budget=budget)
         return _with_sampling_probability(order, units)
     if order.condition_on is None and shape is not None and shape.target is not None:
         order = order.model_copy(update={"condition_on": shape.target})

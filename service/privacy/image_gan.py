@@ -66,7 +66,7 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
             f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
         )
     if isinstance(order.warm_start, TablesFirst):
-        raise InvalidOrder("warm_start: images have no tables to begin from; leave it out", where="warm_start")
+        raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
     named = order.model_fields_set
     networks = order.image_networks or default_networks(shape)
     defaults = PERCEPTRON_DEFAULTS if networks.layers == "perceptrons" else DEFAULTS
@@ -81,7 +81,7 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
                 where=f"image_networks.{name}",
             )
     update["image_networks"] = networks
-    update["warm_start"] = FromNothing()
+    update["warm_start"] = order.warm_start or FromNothing()
     if shape.classes > 1:
         update["condition_on"] = LABEL
     return order.model_copy(update=update)

@@ -18,7 +18,7 @@ from service.privacy.events import (
     GaussianEvent,
 )
 from service.privacy.filters import Budget, exact
-from service.privacy.orders import IdpganOrder, MixtureOrder, MixtureStart
+from service.privacy.orders import IdpganOrder, MixtureFirst, MixtureOrder
 
 if TYPE_CHECKING:
     from dp_accounting import gaussian_mechanism
@@ -61,11 +61,11 @@ def resolve_mixture(
     return order.model_copy(update={"cells": affordable_cells(order, units=units, shape=shape, budget=budget)})
 
 
-def resolve_mixture_start(
+def resolve_mixture_first(
     order: IdpganOrder, *, units: int, shape: ImageShape | None, budget: Budget | None
 ) -> IdpganOrder:
     """The same for a generator that begins with a mixture's samples."""
-    start = order.mixture_start
+    start = order.mixture_first
     if start is None or start.cells is not None:
         return order
     cells = 1
@@ -73,7 +73,7 @@ def resolve_mixture_start(
         priced = mixture_of(start).model_copy(update={"epsilon": order.epsilon, "share": order.share})
         spent = start.precision_share
         cells = affordable_cells(priced, units=units, shape=shape, budget=budget, precision_share=spent)
-    return order.model_copy(update={"mixture_start": start.model_copy(update={"cells": cells})})
+    return order.model_copy(update={"warm_start": start.model_copy(update={"cells": cells})})
 
 
 def affordable_cells(
@@ -93,7 +93,7 @@ def affordable_cells(
     return next((cells for cells in NUMBERS_OF_CELLS if edge(cells) <= MOST_NOISE_PER_CELL), 1)
 
 
-def mixture_of(start: MixtureStart) -> MixtureOrder:
+def mixture_of(start: MixtureFirst) -> MixtureOrder:
     """What is measured before the first step; its ε is that of the whole release and says nothing here."""
     return MixtureOrder(method="mixture", share="rest", cells=start.cells)
 

@@ -104,6 +104,22 @@ class TablesFirst(_Knobs):
     ] = 20.0
 
 
+class MixtureFirst(_Knobs):
+    """Images: a mixture is measured first, as by `mixture`; the generator begins with its samples, for free."""
+
+    kind: Literal["mixture"] = "mixture"
+    precision_share: Annotated[
+        float, Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture.")
+    ] = 0.5
+    cells: Annotated[
+        int | None, Field(ge=1, le=32, description="As of `method: mixture`. Default: by n and by what is spent.")
+    ] = None
+    hidden: Annotated[
+        tuple[Width, ...],
+        Field(min_length=1, max_length=8, description="Widths of the perceptron that learns to correct its samples."),
+    ] = (256,)
+
+
 class FromNothing(_Knobs):
     """Both networks begin at random."""
 
@@ -171,21 +187,6 @@ class AdaptiveCriticSteps(_Knobs):
 
     threshold: Annotated[float, Field(gt=0.0, lt=1.0, description="Least average accuracy on generated records.")] = 0.6
     average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the moving average of the accuracy.")] = 0.99
-
-
-class MixtureStart(_Knobs):
-    """Images: part of the release is spent on `method: mixture`, whose free samples the generator begins with."""
-
-    precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture.")
-    ] = 0.5
-    cells: Annotated[
-        int | None, Field(ge=1, le=32, description="As of `method: mixture`. Default: by n and by what is spent.")
-    ] = None
-    hidden: Annotated[
-        tuple[Width, ...],
-        Field(min_length=1, max_length=8, description="Widths of the perceptron that learns to correct its samples."),
-    ] = (256,)
 
 
 class Optimizer(_Knobs):
@@ -319,10 +320,10 @@ class IdpganOrder(_ChosenOrder):
         Field(description="A rule instead of one number of critic steps per generator step."),
     ] = None
     warm_start: Annotated[
-        Annotated[TablesFirst | FromNothing, Field(discriminator="kind")] | None,
+        Annotated[TablesFirst | MixtureFirst | FromNothing, Field(discriminator="kind")] | None,
         Field(
-            description="Where the networks of a table begin. Default: `tables` where `marginals` could be ordered too, "
-            "else `none`."
+            description="Where the networks begin: of a table near `tables`, of images from a `mixture`. Default: `tables` "
+            "where `marginals` could be ordered too, else `none`."
         ),
     ] = None
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
@@ -353,15 +354,16 @@ class IdpganOrder(_ChosenOrder):
         ImageNetworks | None,
         Field(description="Kind and sizes of both networks; images only. Default: by the declared size."),
     ] = None
-    mixture_start: Annotated[
-        MixtureStart | None,
-        Field(description="Images: begin from the samples of a measured mixture instead of from nothing."),
-    ] = None
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
 
     @property
     def numeric_bins(self) -> int:
         return self.networks.numeric_bins
+
+    @property
+    def mixture_first(self) -> MixtureFirst | None:
+        """The mixture that images begin from; None where there is none."""
+        return self.warm_start if isinstance(self.warm_start, MixtureFirst) else None
 
     @property
     def tables_order(self) -> MarginalsOrder | None:

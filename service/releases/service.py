@@ -211,18 +211,14 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
 def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     if isinstance(schema, ImageSchema):
-        if not isinstance(order, AutoOrder | MixtureOrder | IdpganOrder):
-            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
-        if isinstance(order, IdpganOrder) and "networks" in order.model_fields_set:
-            raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
-        if order.condition_on is not None:
-            raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+        _check_against_images(order)
         return
     if isinstance(order, MixtureOrder):
         raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
-    of_images = [knob for knob in ("image_networks", "mixture_start") if getattr(order, knob, None) is not None]
-    if of_images:
-        raise InvalidOrder(f"{of_images[0]}: the dataset is a table, and this is of images", where=of_images[0])
+    if isinstance(order, IdpganOrder):
+        of_images = {"image_networks": order.image_networks, "warm_start": order.mixture_first}
+        for knob in (knob for knob, ordered in of_images.items() if ordered is not None):
+            raise InvalidOrder(f"{knob}: the dataset is a table, and this is of images", where=knob)
     if order.condition_on is None:
         return
     field = schema.field(order.condition_on)
@@ -232,3 +228,12 @@ def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> No
         raise InvalidOrder(
             "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
         )
+
+
+def _check_against_images(order: Order | AutoOrder) -> None:
+    if not isinstance(order, AutoOrder | MixtureOrder | IdpganOrder):
+        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+    if isinstance(order, IdpganOrder) and "networks" in order.model_fields_set:
+        raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
+    if order.condition_on is not None:
+        raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")

@@ -116,7 +116,7 @@ def test_a_generator_that_begins_with_a_mixture(client, tmp_path):
         "epsilon": 2.0,
         "steps": 12,
         "sampling_probability": 0.1,
-        "mixture_start": {"cells": 2, "hidden": [16]},
+        "warm_start": {"kind": "mixture", "cells": 2, "hidden": [16]},
     }
     release = client.create_release(dataset["id"], order)
     ended = client.wait(release["id"], timeout=START_SECONDS)

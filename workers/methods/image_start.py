@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
 
-START = "mixture_start."
+START = "mixture_first."
 """What tensors of the mixture are called in a checkpoint begins so."""
 
 
@@ -42,10 +42,10 @@ class StartedImageIdpgan(ImageIdpgan):
         randomness: SecureRandom,
         device: torch.device,
     ) -> None:
-        if order.mixture_start is None:
-            raise InvalidOrder("this order begins with no mixture", where="mixture_start")
-        self.hidden = order.mixture_start.hidden
-        self.start = ImageMixture(mixture_of(order.mixture_start), plan, images, randomness)
+        if order.mixture_first is None:
+            raise InvalidOrder("this order begins with no mixture", where="warm_start")
+        self.hidden = order.mixture_first.hidden
+        self.start = ImageMixture(mixture_of(order.mixture_first), plan, images, randomness)
         super().__init__(order, plan, images, randomness, device)
 
     def make_generator(self) -> nn.Module:

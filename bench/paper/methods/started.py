@@ -15,4 +15,4 @@ class Run(StartedImageIdpgan):
 
 def knobs(order: dict[str, Any]) -> IdpganOrder:
     """The order of a run."""
-    return IdpganOrder.model_validate({**NONE, "mixture_start": {}, **order})
+    return IdpganOrder.model_validate({**NONE, "warm_start": {"kind": "mixture"}, **order})

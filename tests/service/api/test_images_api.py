@@ -120,5 +120,5 @@ def test_a_table_has_no_mixture_of_images(api, dataset_id):
     assert (reply.status_code, reply.json()["where"]) == (422, "method")
     reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "image_networks": {}})
     assert (reply.status_code, reply.json()["where"]) == (422, "image_networks")
-    reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "mixture_start": {}})
-    assert (reply.status_code, reply.json()["where"]) == (422, "mixture_start")
+    reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "warm_start": {"kind": "mixture"}})
+    assert (reply.status_code, reply.json()["where"]) == (422, "warm_start")

@@ -37,7 +37,13 @@ def make_set(classes: int = 3) -> EncodedImages:
 
 
 def make_order(classes: int = 3, **knobs: Any) -> IdpganOrder:
-    ordered = {"method": "idpgan", "epsilon": 4.0, "sampling_probability": 0.1, "steps": 6, "mixture_start": {}}
+    ordered = {
+        "method": "idpgan",
+        "epsilon": 4.0,
+        "sampling_probability": 0.1,
+        "steps": 6,
+        "warm_start": {"kind": "mixture"},
+    }
     shape = ImageShape(*SHAPE, max(1, classes))
     order = resolve_order(parse_order({**ordered, **knobs}), units=COUNT, shape=shape, budget=BUDGET)
     assert isinstance(order, IdpganOrder)
@@ -51,34 +57,36 @@ def make_method(order: IdpganOrder, images: EncodedImages, *, seed: int = 1) -> 
 
 
 def test_the_price_has_the_measurement_first_and_steps_from_what_is_left() -> None:
-    order = make_order(mixture_start={"precision_share": 0.5, "cells": 8})
+    order = make_order(warm_start={"kind": "mixture", "precision_share": 0.5, "cells": 8})
     price = price_order(order, units=COUNT, budget=BUDGET)
     *measured, steps = price.events
     assert [event.purpose for event in measured if isinstance(event, GaussianEvent)][:1] == [CLASS_MEANS]
     assert measured[-1].purpose == CELL_MOMENTS
     assert isinstance(steps, SampledStepEvent)
     assert 0.99 * 4.0 <= price.pld_epsilon <= 4.0
-    without = price_order(order.model_copy(update={"mixture_start": None}), units=COUNT, budget=BUDGET)
+    without = price_order(order.model_copy(update={"warm_start": None}), units=COUNT, budget=BUDGET)
     assert steps.gradient_noise_multiplier > without.events[-1].gradient_noise_multiplier
-    more = price_order(make_order(mixture_start={"precision_share": 0.9, "cells": 8}), units=COUNT, budget=BUDGET)
+    more = price_order(
+        make_order(warm_start={"kind": "mixture", "precision_share": 0.9, "cells": 8}), units=COUNT, budget=BUDGET
+    )
     assert more.events[-1].gradient_noise_multiplier > steps.gradient_noise_multiplier
     assert more.events[0].noise_multiplier < measured[0].noise_multiplier
     assert 0.0 < largest_epsilon(order, units=COUNT, budget=BUDGET, simple_left=10**8, renyi_left=10**8) <= 8.0
 
 
 def test_resolving_fills_in_the_cells_and_changes_nothing_again() -> None:
-    order = parse_order({"method": "idpgan", "epsilon": 8.0, "mixture_start": {}})
+    order = parse_order({"method": "idpgan", "epsilon": 8.0, "warm_start": {"kind": "mixture"}})
     digits = ImageShape(28, 28, 1, 10)
     resolved = resolve_order(order, units=600_000, shape=digits, budget=BUDGET)
-    assert resolved.mixture_start.cells == 24
+    assert resolved.mixture_first.cells == 24
     assert resolve_order(resolved, units=600_000, shape=digits, budget=BUDGET) == resolved
     few = resolve_order(order, units=600, shape=digits, budget=BUDGET)
-    assert few.mixture_start.cells == 1
+    assert few.mixture_first.cells == 1
 
 
 @pytest.mark.parametrize("classes", [3, 0])
 def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> None:
-    method = make_method(make_order(classes, mixture_start={"cells": 2}), make_set(classes))
+    method = make_method(make_order(classes, warm_start={"kind": "mixture", "cells": 2}), make_set(classes))
     method.buy_label_frequencies()
     assert len(method.component_labels) == 2 * max(1, classes)
     mixture = method.start.build()
@@ -96,7 +104,7 @@ def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> 
 
 
 def test_fakes_are_of_their_own_class_and_all_that_it_has() -> None:
-    method = make_method(make_order(mixture_start={"cells": 2}), make_set())
+    method = make_method(make_order(warm_start={"kind": "mixture", "cells": 2}), make_set())
     method.buy_label_frequencies()
     seen = []
     method.generator.drawn = lambda _noise, components: seen.append(components) or torch.zeros(len(components), 30)
@@ -137,7 +145,7 @@ def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
 
 
 def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
-    order, images = make_order(mixture_start={"cells": 2}), make_set()
+    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set()
     method, other = make_method(order, images), make_method(order, images, seed=2)
     method.buy_label_frequencies()
     for _ in range(3):
@@ -153,7 +161,7 @@ def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
 
 
 def test_what_is_trained_says_which_components_it_has() -> None:
-    order, images = make_order(mixture_start={"cells": 2}), make_set()
+    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set()
     plan = Plan(price_order(order, units=COUNT, budget=BUDGET).events)
     made = train_images(order, plan, images, SecureRandom.from_test_seed(1))
     assert made.component_labels == (0, 0, 1, 1, 2, 2)
@@ -167,7 +175,7 @@ def test_a_method_without_a_start_is_refused() -> None:
     plan = Plan(price_order(order, units=COUNT, budget=BUDGET).events)
     with pytest.raises(InvalidOrder):
         StartedImageIdpgan(
-            order.model_copy(update={"mixture_start": None}),
+            order.model_copy(update={"warm_start": None}),
             plan,
             make_set(),
             SecureRandom.from_test_seed(1),
