@@ -42,6 +42,8 @@ T_TABLES = "tests/workers/mechanism/test_marginals.py"
 T_MARGINALS = "tests/workers/methods/test_marginals_method.py"
 T_CHOICES = "tests/service/privacy/test_choices.py"
 T_IDPGAN = "tests/workers/methods/test_idpgan.py"
+T_WARM_START = "tests/workers/methods/test_warm_start.py"
+T_IMAGE_START = "tests/workers/methods/test_image_start.py"
 T_PLAN = "tests/workers/test_plan.py"
 T_TABLE = "tests/workers/encoding/test_table.py"
 T_CALIBRATION = "tests/service/privacy/test_calibration.py"
@@ -351,12 +353,20 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 CALIBRATION,
-                "    if order.condition_on is not None:\n        events.append",
+                "    if order.condition_on is not None and not start:\n        events.append",
                 "    if False:\n        events.append",
             ),
             (IDPGAN, "noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)", "noise_multiplier = 10.0"),
         ),
         (f"{T_CALIBRATION}::test_label_counts_are_charged_only_when_bought",),
+    ),
+    Bug(
+        "what networks begin with not charged",
+        (
+            (CALIBRATION, "events: list[Event] = list(start)", "events: list[Event] = []"),
+            (CALIBRATION, "order.condition_on is not None and not start:", "False:"),
+        ),
+        (T_WARM_START, T_IMAGE_START),
     ),
     Bug(
         "label counts of a unit with more rows than its maximum",
