@@ -9,10 +9,11 @@ import torch
 from service.datasets.table_schema import TableSchema
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.orders import IdpganOrder
+from tests.recorded_runs import Kept, Killed, RecordedPlan
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
-from workers.plan import Plan, StepNoise
+from workers.plan import Plan
 from workers.training import train
 
 SCHEMA = TableSchema.model_validate(
@@ -44,46 +45,6 @@ ORDER = IdpganOrder.model_validate(
 )
 
 
-class Killed(BaseException):
-    """Nothing in the code can catch it, as with a real SIGKILL."""
-
-
-class RecordedPlan(Plan):
-    """Writes down every event that is run, by its place on the list; dies where it is told to."""
-
-    def __init__(self, run: list[tuple[int, float]], die_before: int | None) -> None:
-        super().__init__(EVENTS)
-        self.run, self.die_before = run, die_before
-
-    def _note(self, noise: float) -> None:
-        if len(self.run) == self.die_before:
-            raise Killed
-        self.run.append((self.position, noise))
-
-    def take_gaussian(self, purpose: str) -> float:
-        noise = super().take_gaussian(purpose)
-        self._note(noise)
-        return noise
-
-    def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
-        noise = super().take_sampled_step(sampling_probability=sampling_probability, histogram=histogram)
-        self._note(noise.gradient_noise_multiplier)
-        return noise
-
-
-class Kept:
-    """The checkpoint of a run, and all that there ever were."""
-
-    def __init__(self) -> None:
-        self.all: list[bytes] = []
-
-    def put(self, checkpoint: bytes) -> None:
-        self.all.append(checkpoint)
-
-    def get(self) -> bytes | None:
-        return self.all[-1] if self.all else None
-
-
 LIST = [(1, 2.0)] + [(place, 1.0) for place in range(2, 6)] + [(place, 0.5) for place in range(6, 11)]
 
 
@@ -93,33 +54,31 @@ def run(plan: Plan, store: Kept) -> None:
 
 @pytest.mark.parametrize("die_before", range(EVENTS_IN_ALL))
 def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_before: int) -> None:
-    store, first, second = Kept(), list[tuple[int, float]](), list[tuple[int, float]]()
+    store, first, second = Kept(), RecordedPlan(EVENTS, die_before), RecordedPlan(EVENTS)
     with pytest.raises(Killed):
-        run(RecordedPlan(first, die_before), store)
-    assert first == LIST[:die_before]
-    saved = store.get()
-    position = 0 if saved is None else Checkpoint.from_bytes(saved).values["position"]
+        run(first, store)
+    assert first.run == LIST[:die_before]
+    position = store.position
     assert position <= die_before
-    plan = RecordedPlan(second, None)
-    run(plan, store)
-    assert second == LIST[position:]
-    assert (plan.position, plan.steps_done) == (EVENTS_IN_ALL, STEPS)
+    run(second, store)
+    assert second.run == LIST[position:]
+    assert (second.position, second.steps_done) == (EVENTS_IN_ALL, STEPS)
     # What counts is what the checkpoint kept of the first run and all of the second: the list, each event once.
-    assert first[:position] + second == LIST
+    assert first.run[:position] + second.run == LIST
 
 
 def test_steps_that_run_again_draw_fresh_noise() -> None:
     """Two runs from one checkpoint part ways, so nothing of a lost step is in the step that replaces it."""
     store = Kept()
     with pytest.raises(Killed):
-        run(RecordedPlan([], 5), store)
+        run(RecordedPlan(EVENTS, 5), store)
     (saved,) = store.all
     assert Checkpoint.from_bytes(saved).values["position"] == 4
     later = []
     for _ in range(2):
         again = Kept()
         again.put(saved)
-        run(RecordedPlan([], None), again)
+        run(RecordedPlan(EVENTS), again)
         assert len(again.all) == 2
         later.append(Checkpoint.from_bytes(again.all[-1]))
     assert later[0].values["position"] == later[1].values["position"] == 7

@@ -16,6 +16,7 @@ from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Event
 from service.privacy.filters import open_budget
 from service.privacy.orders import IdpganOrder
 from tests.exact_changes import squared_change
+from tests.recorded_runs import Kept, Killed, RecordedPlan
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PrivateSum
@@ -26,7 +27,7 @@ from workers.methods.table_idpgan import TableIdpgan
 from workers.methods.warm_start import FINE, HeldTables, fit_generator
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
-from workers.plan import Plan, StepNoise
+from workers.plan import Plan
 from workers.training import TrainedGenerator, TrainingStopped, train
 
 SCHEMA = TableSchema.model_validate(
@@ -191,51 +192,6 @@ def test_zeroing_out_a_unit_moves_every_release_by_at_most_its_sensitivity(
 # -- killed and gone on with ------------------------------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """Nothing in the code can catch it."""
-
-
-class RecordedPlan(Plan):
-    """Writes down every event that is run; dies before the one it is told to."""
-
-    def __init__(self, events: Events, die_before: int | None) -> None:
-        super().__init__(events)
-        self.run, self.die_before = list[float](), die_before
-
-    def _note(self, noise: float) -> None:
-        if len(self.run) == self.die_before:
-            raise Killed
-        self.run.append(noise)
-
-    def take_gaussian(self, purpose: str) -> float:
-        noise = super().take_gaussian(purpose)
-        self._note(noise)
-        return noise
-
-    def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
-        noise = super().take_sampled_step(sampling_probability=sampling_probability, histogram=histogram)
-        self._note(noise.gradient_noise_multiplier)
-        return noise
-
-
-class Kept:
-    """All checkpoints of a run."""
-
-    def __init__(self) -> None:
-        self.all: list[bytes] = []
-
-    def put(self, checkpoint: bytes) -> None:
-        self.all.append(checkpoint)
-
-    def get(self) -> bytes | None:
-        return self.all[-1] if self.all else None
-
-    @property
-    def position(self) -> int:
-        saved = self.get()
-        return 0 if saved is None else int(Checkpoint.from_bytes(saved).values["position"])
-
-
 CHOSEN: Events = (
     GaussianEvent(ONE_WAY_TABLES, 3.0),
     GaussianEvent(PAIR_SCORES, 4.0),
@@ -247,7 +203,7 @@ CHOSEN: Events = (
 @pytest.mark.parametrize("die_before", range(9))
 def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_before: int) -> None:
     order, store = make_order(6, pairs="chosen"), Kept()
-    wanted = [3.0, 4.0, 2.0, *[1.0] * 6]
+    wanted = list(enumerate([3.0, 4.0, 2.0, *[1.0] * 6], start=1))
 
     def go(plan: Plan) -> TrainedGenerator:
         return train(order, plan, make_table(), DOMAIN, SecureRandom(), checkpoints=store, checkpoint_every_steps=2)
@@ -258,7 +214,7 @@ def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_
     position = store.position
     assert position in {0, 3, 5, 7}
     assert position <= die_before
-    second = RecordedPlan(CHOSEN, None)
+    second = RecordedPlan(CHOSEN)
     trained = go(second)
     assert first.run[:position] + second.run == wanted
     assert (second.position, second.steps_done) == (9, 6)
@@ -268,7 +224,7 @@ def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_
 
 def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -> None:
     order, store, seen = make_order(), Kept(), list[int]()
-    plan = RecordedPlan(events_of(order), None)
+    plan = RecordedPlan(events_of(order))
     with pytest.raises(TrainingStopped) as stop:
         train(
             order,
@@ -283,9 +239,9 @@ def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -
     assert stop.value.values == {"steps_done": 0}
     assert set(seen) == {0}
     assert (len(plan.run), store.position) == (1, 1)
-    again = RecordedPlan(events_of(order), None)
+    again = RecordedPlan(events_of(order))
     train(order, again, make_table(), DOMAIN, SecureRandom(), checkpoints=store)
-    assert again.run == [1.0] * 9
+    assert [noise for _, noise in again.run] == [1.0] * 9
 
 
 def test_a_checkpoint_restores_what_is_held() -> None:
