@@ -37,6 +37,9 @@ MOST_LOGITS = 32_000_000
 MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 """A few hundred units say too little for more: on breast_cancer 2,048 were no better, and ten times as slow."""
 
+ONE_WAY_WEIGHT_BESIDE_CHOSEN = 20.0
+"""Pairs are chosen where noise is large, and classifiers and most pairs live on the single columns (docs/log.md)."""
+
 ROUNDING_VARIANCE = 1.0 / 12.0
 
 
@@ -71,7 +74,7 @@ class Marginals:
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
         singles: list[Columns] = [(column,) for column in self.layout.free]
-        pairs: list[Columns] = list(combinations(self.layout.free, 2))
+        pairs: list[Columns] = [] if self.order.pairs == "none" else list(combinations(self.layout.free, 2))
         first: tuple[Measured, ...] = ()
         if self.order.pairs == "chosen":
             first = self._release_tables(ONE_WAY_TABLES, singles)
@@ -137,7 +140,8 @@ class Marginals:
     ) -> tuple[float, ...]:
         """More precision to larger tables; one-way tables count as if they were larger by the order's weight."""
         exponent = self.order.precision_exponent
-        weight = self.order.one_way_weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
+        weight = self.order.one_way_weight or (ONE_WAY_WEIGHT_BESIDE_CHOSEN if self.order.pairs == "chosen" else 1.0)
+        weight = weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
         sizes = [self.layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
         return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
 
@@ -173,7 +177,12 @@ class Marginals:
 
     @property
     def components(self) -> int:
-        """The order's, halved until all logits together fit in memory, and while there are more of them than units."""
+        """The order's, halved until all logits together fit in memory, and while there are more of them than units.
+
+        One where no two-way table says which cells go together: several that differ would make relations up.
+        """
+        if not any(len(m.columns) == 2 for m in self.measured):
+            return 1
         components = self.order.components
         while components > 2 and components * self.layout.slices * self.domain.total_width > MOST_LOGITS:
             components //= 2
@@ -197,7 +206,10 @@ class Marginals:
             device=self.device,
         )
         fitted.run(on_step)
-        return MixtureGenerator(self._with_condition(fitted.logits())).eval()
+        logits = fitted.logits()
+        if self.components == 1:
+            logits = logits.repeat(1, 2, 1)  # the generator's noise picks one of at least two
+        return MixtureGenerator(self._with_condition(logits)).eval()
 
     def _noised_tables(self, measured: tuple[Measured, ...]) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
