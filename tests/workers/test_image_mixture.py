@@ -247,6 +247,8 @@ def test_drawn_images_are_shifted_and_turned_as_ordered():
     torch.testing.assert_close(turned[5], still[0, :, 5, 0], atol=1e-5, rtol=0)
     torch.testing.assert_close(same, still[0, ..., 0])
     torch.testing.assert_close(moving.mixed(noise, torch.zeros(3, dtype=torch.int64)), moving(noise, here))
+    white = GaussianMixture(torch.ones(1, 11 * 11), *parts[1:], movement=moving.movement)
+    assert float(white(noise, here).min()) > 0.999  # no black corners
 
 
 def test_the_bundle_of_moved_images_draws_what_the_generator_does():

@@ -112,7 +112,8 @@ class GaussianMixture(torch.nn.Module):
             down = down.expand_as(across)
         places = torch.stack((across / self.halves[0], down / self.halves[1]), dim=3)
         images = numbers[:, : self.pixels].reshape(-1, *self.shape).permute(0, 3, 1, 2)
-        return F.grid_sample(images, places, align_corners=True).permute(0, 2, 3, 1).flatten(1)
+        moved = F.grid_sample(images, places, padding_mode="border", align_corners=True)
+        return moved.permute(0, 2, 3, 1).flatten(1)
 
     def _toned(self, numbers: Tensor) -> Tensor:
         places, values = self.tones
