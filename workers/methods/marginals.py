@@ -40,6 +40,9 @@ MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 ONE_WAY_WEIGHT_BESIDE_CHOSEN = 20.0
 """Pairs are chosen where noise is large, and classifiers and most pairs live on the single columns (docs/log.md)."""
 
+SMALLEST_SHARE = 1e-6
+"""Of a cell whose noised count is not positive, where nothing is fitted."""
+
 ROUNDING_VARIANCE = 1.0 / 12.0
 
 
@@ -177,12 +180,7 @@ class Marginals:
 
     @property
     def components(self) -> int:
-        """The order's, halved until all logits together fit in memory, and while there are more of them than units.
-
-        One where no two-way table says which cells go together: several that differ would make relations up.
-        """
-        if not any(len(m.columns) == 2 for m in self.measured):
-            return 1
+        """The order's, halved until all logits together fit in memory, and while there are more of them than units."""
         components = self.order.components
         while components > 2 and components * self.layout.slices * self.domain.total_width > MOST_LOGITS:
             components //= 2
@@ -191,14 +189,17 @@ class Marginals:
         return components
 
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
-        """A mixture fitted to what was measured."""
+        """A mixture fitted to what was measured; nothing has to be fitted where that is single columns alone."""
+        if all(len(m.columns) == 1 for m in self.measured):
+            on_step(self.order.steps)
+            return MixtureGenerator(self._with_condition(self._logits_of_single_columns())).eval()
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
         spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
         risk = EstimatedRisk(self.measured, twin, spans, self.device)
         fitted = MixtureFit(
             self._noised_tables(self.measured),
-            (self._noised_tables(twin), risk) if risk.known else None,
+            (self._noised_tables(twin), risk),
             components=self.components,
             steps=self.order.steps,
             learning_rate=self.order.learning_rate,
@@ -206,10 +207,15 @@ class Marginals:
             device=self.device,
         )
         fitted.run(on_step)
-        logits = fitted.logits()
-        if self.components == 1:
-            logits = logits.repeat(1, 2, 1)  # the generator's noise picks one of at least two
-        return MixtureGenerator(self._with_condition(logits)).eval()
+        return MixtureGenerator(self._with_condition(fitted.logits())).eval()
+
+    def _logits_of_single_columns(self) -> Tensor:
+        """(slices, 2, width of all free columns): two components alike, the fewest there can be."""
+        totals = self._totals(self.measured)
+        fine, _, _ = self._one_way_estimates(self.measured, totals)
+        shares = np.concatenate([fine[column] / totals[:, None] for column in self.layout.free], axis=1)
+        logits = np.log(np.maximum(shares, SMALLEST_SHARE)).astype(np.float32)
+        return torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1)
 
     def _noised_tables(self, measured: tuple[Measured, ...]) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
