@@ -40,8 +40,8 @@ MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 ONE_WAY_WEIGHT_BESIDE_CHOSEN = 20.0
 """Pairs are chosen where noise is large, and classifiers and most pairs live on the single columns (docs/log.md)."""
 
-SMALLEST_SHARE = 1e-6
-"""Of a cell whose noised count is not positive, where nothing is fitted."""
+SMALLEST_SHARE = 1e-4
+"""Of a cell whose noised count is next to nothing, where nothing is fitted."""
 
 ROUNDING_VARIANCE = 1.0 / 12.0
 
