@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
-from workers.mechanism.outer_products import OuterProduct, Perceptron, outer_product_gradients
+from workers.mechanism.outer_products import OuterProduct
+from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.kernels import without_kernels
 from workers.numerics.workspace import Workspace
@@ -78,7 +79,7 @@ def make_batch(rows: int, dtype: torch.dtype, kind: str = "random") -> CriticBat
 
 
 def both(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> tuple[PerUnitGradients, PerUnitGradients]:
-    return outer_product_gradients(perceptron(critic), batch, loss), vmap_gradients(critic, batch, loss)
+    return perceptron_gradients(perceptron(critic), batch, loss), vmap_gradients(critic, batch, loss)
 
 
 def oracle_of(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
@@ -123,7 +124,7 @@ KINDS = ["random", "identical records", "one hot", "null records", "outliers", "
 def test_fast_engine_agrees_with_oracle(loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float) -> None:
     critic = make_critic(dtype)
     batch = make_batch(32, dtype, kind)
-    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
+    fast, oracle = perceptron_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
     if kind != "not finite":
@@ -211,7 +212,7 @@ def test_units_of_several_rows_agree_too(
     rows = make_batch(32, dtype, kind)
     owner = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
     batch = replace(rows, unit_of_row=owner, units=len(counts))
-    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
+    fast, oracle = perceptron_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
 
