@@ -14,6 +14,7 @@ TABLES = "workers/mechanism/marginals.py"
 MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
+LOOPS = "workers/numerics/perceptron.c"
 CONVOLUTIONS = "workers/mechanism/convolutions.py"
 IDPGAN = "workers/methods/idpgan.py"
 TABLE_IDPGAN = "workers/methods/table_idpgan.py"
@@ -36,6 +37,7 @@ T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_GRADIENTS = "tests/workers/mechanism/test_gradients.py"
 T_CONVOLUTIONS = "tests/privacy/test_contracts_convolutions.py"
+T_KERNELS = "tests/workers/numerics/test_kernels.py"
 T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
 T_LABELS = "tests/workers/mechanism/test_label_counts.py"
 T_TABLES = "tests/workers/mechanism/test_marginals.py"
@@ -267,6 +269,29 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_CONTRACTS}::test_other_units_rounding_is_inside_the_sensitivity", T_CONTRACTS),
+    ),
+    Bug(
+        "Gram norms of the compiled loops without regard to cancellation",
+        (
+            (LOOPS, "(squared > 0.0 ? squared : 0.0) + error", "squared > 0.0 ? squared : 0.0"),
+            (LOOPS, "by_grams > by_products ? by_grams : by_products", "by_grams"),
+        ),
+        (f"{T_GRADIENTS}::test_cancelling_products_never_pass_too_much",),
+    ),
+    Bug(
+        "products that cancel added up in float32 by the compiled loops",
+        ((LOOPS, "*cancels = lengths > limits->float32_cancellation * norm;", "*cancels = 0;"),),
+        (f"{T_GRADIENTS}::test_cancelling_products_never_pass_too_much",),
+    ),
+    Bug(
+        "the compiled loops clip every tensor of a group for itself",
+        ((LOOPS, "const double norm = __builtin_sqrt(squared), allowed", "const double norm = norms[group], allowed"),),
+        (f"{T_KERNELS}::test_clipping_on_the_way_is_clipping_by_weights", T_CONTRACTS, T_CLIPPING),
+    ),
+    Bug(
+        "the compiled loops let the factors of who does not count into a product",
+        ((LOOPS, "            memset(right, 0, sizeof(float) * width);\n", ""),),
+        (f"{T_KERNELS}::test_who_does_not_count_leaves_not_a_bit_behind",),
     ),
     Bug(
         "Gram norms of an image critic without regard to cancellation, in float32",
