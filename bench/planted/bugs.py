@@ -93,7 +93,7 @@ BUGS: tuple[Bug, ...] = (
                     "        noised = release(\n            mean,"
                 ),
             ),
-            (IDPGAN, "(total / self.expected_units).to", "total.to"),
+            (IDPGAN, "total.to(torch.float32) / self.expected_units for", "total.to(torch.float32) for"),
         ),
         (f"{T_DISTRIBUTIONS}::test_noise_of_every_group_of_the_real_step",),
     ),
@@ -116,7 +116,7 @@ BUGS: tuple[Bug, ...] = (
     # -- normaliser and draw
     Bug(
         "normaliser is the drawn batch size",
-        ((IDPGAN, "(total / self.expected_units)", "(total / max(1, len(drawn)))"),),
+        ((IDPGAN, "(torch.float32) / self.expected_units", "(torch.float32) / max(1, len(drawn))"),),
         (f"{T_DISTRIBUTIONS}::test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw",),
     ),
     Bug(

@@ -248,7 +248,7 @@ def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) 
         if noise:
             values = release(clipped.sum, noise_multiplier=1.0, randomness=randomness)
         for tensor, value in zip(tensors, values, strict=True):
-            tensor.grad = (value / batch.units).to(torch.float32)
+            tensor.grad = value.to(torch.float32) / batch.units
         adam.step()
 
     return step

@@ -140,7 +140,7 @@ class Idpgan(ABC):
             randomness=self.randomness,
             allocation=self.order.allocation,
         )
-        gradients = [(total / self.expected_units).to(torch.float32) for total in noised]
+        gradients = [total.to(torch.float32) / self.expected_units for total in noised]
         if not self.loss.paired:
             # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
             gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
