@@ -158,9 +158,9 @@ class Idpgan(ABC):
 
     def generator_step(self) -> None:
         """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""
-        records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
+        records, distance = self._batch_to_follow()
         scores = self.critic(records)
-        wanted = -scores.mean() + self._distance_from_what_is_held()
+        wanted = distance - scores.mean()
         gradients = torch.autograd.grad(wanted, list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
             # A critic that overflowed must not end the run: whether it did would be told by the error.
@@ -189,9 +189,9 @@ class Idpgan(ABC):
         """Make use of it; reads no row. `on_step` is called often, and may raise to stop."""
         on_step()
 
-    def _distance_from_what_is_held(self) -> Tensor | float:
-        """Added to the generator's loss; from what was released before."""
-        return 0.0
+    def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
+        """Records of the generator, and what its loss has beside the critic's scores of them; from what was released before."""
+        return self._fakes(self.generator, self._drawn_conditions(self.generator_batch)), 0.0
 
     def generator_is_due(self) -> bool:
         """Whether as many critic steps have been taken since the last generator step as the order says."""

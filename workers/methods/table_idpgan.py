@@ -16,9 +16,10 @@ from service.privacy.orders import TablesFirst
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT
 from workers.mechanism.label_counts import label_counts
+from workers.methods.held_tables import HeldTables
 from workers.methods.idpgan import Idpgan
 from workers.methods.marginals import Marginals
-from workers.methods.warm_start import HeldTables, fit_critic, fit_generator
+from workers.methods.warm_start import fit_critic, fit_generator
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import PairProducts, TableCritic, TableGenerator, one_hot_records, sample_records
 
@@ -124,10 +125,13 @@ class TableIdpgan(Idpgan):
         drawn = sample_records(logits, self.domain.widths, torch.rand_like(logits).clamp_min_(1e-9), 1.0)
         return self.products(drawn), self._fakes(self.generator, conditions)
 
-    def _distance_from_what_is_held(self) -> Tensor | float:
+    def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
+        """One batch for both: what the critic scores, and how far its tables are from those held."""
         if self.held is None or self.warm_start is None or self.warm_start.hold == 0.0:
-            return 0.0
-        return self.warm_start.hold * self.held.distance(self.generator, self.order.networks.noise_dimension)
+            return super()._batch_to_follow()
+        parts = self.held.parts(self.generator_batch, self.randomness.uniforms(1).item())
+        logits = self._logits(self.generator, self.held.conditions(parts), self.generator_batch)
+        return self._drawn(logits), self.warm_start.hold * self.held.distance(logits, parts)
 
     def checkpoint(self) -> Checkpoint:
         """Before the networks are warm: the tables alone, as of `marginals`. Later: everything, and what is held."""
@@ -188,12 +192,18 @@ class TableIdpgan(Idpgan):
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width + products)."""
-        count = len(conditions) if conditions is not None else rows or self.generator_batch
+        return self._drawn(self._logits(generator, conditions, rows or self.generator_batch))
+
+    def _logits(self, generator: nn.Module, conditions: Tensor | None, rows: int) -> Tensor:
+        """(rows, total_width) logits of as many conditions, or of `rows` where there are none."""
+        count = rows if conditions is None else len(conditions)
         noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
-        uniforms = self.randomness.uniforms(count, self.domain.total_width, dtype=torch.float32)
-        logits = generator(noise.to(self.device), conditions)
-        drawn = sample_records(
-            logits, self.domain.widths, uniforms.to(self.device), self.order.networks.softmax_temperature
-        )
+        logits: Tensor = generator(noise.to(self.device), conditions)
+        return logits
+
+    def _drawn(self, logits: Tensor) -> Tensor:
+        """Records drawn from logits, with a gradient."""
+        uniforms = self.randomness.uniforms(*logits.shape, dtype=torch.float32).to(self.device)
+        drawn = sample_records(logits, self.domain.widths, uniforms, self.order.networks.softmax_temperature)
         records: Tensor = self.products(drawn)
         return records

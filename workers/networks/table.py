@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -118,18 +118,29 @@ def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temp
     Source: Jang et al. 2017. logits and uniforms (B, total_width), uniforms in (0, 1); returns (B, total_width).
     """
     perturbed = logits - torch.log(-torch.log(uniforms))
-    if len(widths) * max(widths) > MOST_PADDING * sum(widths):
-        parts = [
-            _sample_columns(part, (part.shape[1],), temperature) for part in torch.split(perturbed, list(widths), dim=1)
-        ]
-        return torch.cat(parts, dim=1)
-    return _sample_columns(perturbed, tuple(widths), temperature)
+
+    def draw(columns: Tensor, widths: tuple[int, ...]) -> Tensor:
+        return _Draw.apply(columns, widths, temperature)  # type: ignore[no-any-return, no-untyped-call]
+
+    return _together(draw, perturbed, widths)
 
 
-def _sample_columns(perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
-    """All columns at once, cell by cell and padded to the widest with cells that are never drawn."""
-    drawn: Tensor = _Draw.apply(perturbed, widths, temperature)  # type: ignore[no-untyped-call]
-    return drawn
+def softmax_of_columns(logits: Tensor, widths: Sequence[int]) -> Tensor:
+    """(B, total_width) logits -> the probabilities of every column's cells, side by side."""
+
+    def softmax(columns: Tensor, widths: tuple[int, ...]) -> Tensor:
+        places, _, real = _padded_places(widths, columns.device)
+        return F.softmax(_padded(columns, places, -torch.inf, widths), dim=1).flatten(1).index_select(1, real)
+
+    return _together(softmax, logits, widths)
+
+
+def _together(of_columns: Callable[[Tensor, tuple[int, ...]], Tensor], values: Tensor, widths: Sequence[int]) -> Tensor:
+    """All columns at once, cell by cell and padded to the widest; one by one where that would be mostly padding."""
+    if len(widths) * max(widths) <= MOST_PADDING * sum(widths):
+        return of_columns(values, tuple(widths))
+    parts = torch.split(values, list(widths), dim=1)
+    return torch.cat([of_columns(part, (part.shape[1],)) for part in parts], dim=1)
 
 
 class _Draw(torch.autograd.Function):
