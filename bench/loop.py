@@ -33,10 +33,10 @@ from service.datasets.canonical_file import RowUnits
 from service.privacy.events import SampledStepEvent
 from service.privacy.orders import IdpganOrder
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
+from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
-from workers.training import CHECKPOINT_EVERY_STEPS
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = (10_000, 1_000_000, 10_000_000)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +49,7 @@ CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
 class Idpgan(ABC):
-    """The state of one run and its three moves: buy label frequencies, critic step, generator step."""
+    """The state of one run and its three moves: measure, critic step, generator step."""
 
     def __init__(
         self,
@@ -108,8 +108,11 @@ class Idpgan(ABC):
                 smallest=self.adaptive.smallest, largest=self.adaptive.largest, bins=self.adaptive.bins
             )
 
-    def buy_label_frequencies(self) -> None:
-        """Noised label counts -> the frequencies that fakes are drawn with. A label is part of its record."""
+    def measure(self) -> None:
+        """All private releases before the first step: noised label counts, which say how frequent the labels of fakes are.
+
+        A label is part of its record.
+        """
         if self.order.condition_on is None:
             return
         noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)
@@ -179,15 +182,6 @@ class Idpgan(ABC):
     def rows_per_unit(self) -> float | None:
         """Mean rows of a unit, where that was bought."""
         return None
-
-    @property
-    def must_warm_up(self) -> bool:
-        """Whether something bought is still to be made use of before the first step."""
-        return False
-
-    def warm_up(self, on_step: Callable[[], None]) -> None:
-        """Make use of it; reads no row. `on_step` is called often, and may raise to stop."""
-        on_step()
 
     def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
         """Records of the generator, and what its loss has beside the critic's scores of them; from what was released before."""

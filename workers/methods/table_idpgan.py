@@ -68,13 +68,13 @@ class TableIdpgan(Idpgan):
         tables = order.tables_order
         self.tables = None if tables is None else Marginals(tables, plan, table, domain, randomness, device)
         self.held: HeldTables | None = None
-        self._warm = self.tables is None
+        """What the tables say, once the networks are near them."""
         self._rows_per_unit: float | None = None
 
-    def buy_label_frequencies(self) -> None:
-        """With a warm start they come with its tables, which are bought instead."""
+    def measure(self) -> None:
+        """With a warm start label frequencies come with its tables, which are measured instead."""
         if self.tables is None:
-            super().buy_label_frequencies()
+            super().measure()
             return
         self.tables.measure()
         self._take_from_tables(self.tables)
@@ -86,20 +86,19 @@ class TableIdpgan(Idpgan):
     def rows_per_unit(self) -> float | None:
         return self._rows_per_unit
 
-    @property
-    def must_warm_up(self) -> bool:
-        return not self._warm
-
     def warm_up(self, on_step: Callable[[], None]) -> None:
-        """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest. No row is read."""
+        """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest, unless that was done.
+
+        No row is read. `on_step` is called often, and may raise to stop.
+        """
         start, tables = self.warm_start, self.tables
-        if start is None or tables is None:
+        if start is None or tables is None or self.held is not None:
             return
         mixture = tables.fit(lambda _step: on_step()).to(self.device)
-        self.held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
+        held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
         fit_generator(
             self.generator,
-            self.held,
+            held,
             noise_dimension=self.order.networks.noise_dimension,
             steps=start.generator_steps,
             learning_rate=start.generator_learning_rate,
@@ -115,7 +114,7 @@ class TableIdpgan(Idpgan):
             steps=start.critic_steps,
             on_step=on_step,
         )
-        self._warm = True
+        self.held = held
 
     def _pair_of_batches(self, mixture: MixtureGenerator) -> tuple[Tensor, Tensor]:
         """Records drawn from a mixture, and as many of the generator with the same conditions."""
@@ -135,11 +134,11 @@ class TableIdpgan(Idpgan):
 
     def checkpoint(self) -> Checkpoint:
         """Before the networks are warm: the tables alone, as of `marginals`. Later: everything, and what is held."""
-        if self.tables is not None and not self._warm:
+        if self.tables is None:
+            return super().checkpoint()
+        if self.held is None:
             return self.tables.checkpoint()
         saved = super().checkpoint()
-        if self.held is None:
-            return saved
         values = {**saved.values, "rows_per_unit": self._rows_per_unit}
         return Checkpoint({**saved.tensors, **self.held.tensors()}, values)
 
@@ -153,7 +152,7 @@ class TableIdpgan(Idpgan):
         super().restore(checkpoint)
         if self.tables is not None:
             self.held = HeldTables.from_tensors(checkpoint.tensors, self.tables.layout, self.device)
-            self._rows_per_unit, self._warm = checkpoint.values["rows_per_unit"], True
+            self._rows_per_unit = checkpoint.values["rows_per_unit"]
 
     def _label_counts(self) -> PrivateSum:
         place = self.condition_index

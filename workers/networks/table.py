@@ -129,8 +129,7 @@ def softmax_of_columns(logits: Tensor, widths: Sequence[int]) -> Tensor:
     """(B, total_width) logits -> the probabilities of every column's cells, side by side."""
 
     def softmax(columns: Tensor, widths: tuple[int, ...]) -> Tensor:
-        places, _, real = _padded_places(widths, columns.device)
-        return F.softmax(_padded(columns, places, -torch.inf, widths), dim=1).flatten(1).index_select(1, real)
+        return _Softmax.apply(columns, widths)  # type: ignore[no-any-return, no-untyped-call]
 
     return _together(softmax, logits, widths)
 
@@ -143,12 +142,29 @@ def _together(of_columns: Callable[[Tensor, tuple[int, ...]], Tensor], values: T
     return torch.cat([of_columns(part, (part.shape[1],)) for part in parts], dim=1)
 
 
-class _Draw(torch.autograd.Function):
-    """The largest cell of every column as a one-hot; backward as if it were the column's softmax.
+class _Softmax(torch.autograd.Function):
+    """The softmax of every column's cells.
 
     Columns lie side by side in the last dimension, where a softmax over cells is ten times faster than over a short
     last dimension of cells.
     """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, widths: tuple[int, ...]) -> Tensor:
+        places, _, real = _padded_places(widths, logits.device)
+        soft = F.softmax(_padded(logits, places, -torch.inf, widths), dim=1)
+        ctx.widths = widths
+        ctx.save_for_backward(soft)
+        return soft.flatten(1).index_select(1, real)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (soft,) = gradients, ctx.saved_tensors
+        return _through_softmax(gradient, soft, ctx.widths), None
+
+
+class _Draw(torch.autograd.Function):
+    """The largest cell of every column as a one-hot; backward as if it were the column's softmax."""
 
     @staticmethod
     def forward(ctx: Any, perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
@@ -163,10 +179,15 @@ class _Draw(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (gradient,), (soft,) = gradients, ctx.saved_tensors
-        places, _, real = _padded_places(ctx.widths, gradient.device)
-        weighted = _padded(gradient, places, 0.0, ctx.widths).mul_(soft)
-        pulled = weighted.addcmul_(soft, weighted.sum(dim=1, keepdim=True), value=-1.0).div_(ctx.temperature)
-        return pulled.flatten(1).index_select(1, real), None, None
+        return _through_softmax(gradient, soft, ctx.widths).div_(ctx.temperature), None, None
+
+
+def _through_softmax(gradient: Tensor, soft: Tensor, widths: tuple[int, ...]) -> Tensor:
+    """The gradient by logits (B, total_width) of one by probabilities, which are padded."""
+    places, _, real = _padded_places(widths, gradient.device)
+    weighted = _padded(gradient, places, 0.0, widths).mul_(soft)
+    pulled = weighted.addcmul_(soft, weighted.sum(dim=1, keepdim=True), value=-1.0)
+    return pulled.flatten(1).index_select(1, real)
 
 
 def _padded(values: Tensor, places: Tensor, filler: float, widths: tuple[int, ...]) -> Tensor:
