@@ -308,7 +308,7 @@ def test_no_visible_quantity_depends_on_the_size_of_the_draw(
 
 
 def test_the_generator_batch_is_public() -> None:
-    for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 500), (10**6, 0.9, 4_096)):
+    for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 250), (10**6, 0.9, 4_096)):
         table = null_table(8)
         table = type(table)(table.codes, units, None, 1)
         method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, TableIdpgan)

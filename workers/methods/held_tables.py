@@ -18,6 +18,9 @@ from workers.networks.table import softmax_of_columns
 MOST_SLICES_AT_ONCE = 4
 """Slices that a batch looks at, drawn anew each time; bounds its time."""
 
+LEAST_ROWS_OF_A_SLICE = 128
+"""Where there are more slices than that, a batch looks at as many as have so many rows of it, or at one."""
+
 FINE = 1e-3
 """Floor of the distance: what was measured of rarer cells is noise."""
 
@@ -72,9 +75,10 @@ class HeldTables:
         """How a batch of at most `rows` rows is shared by the slices; place: uniform between 0 and 1.
 
         Systematic sampling: any row is of a slice with the probability of its share, and of few slices each has its share of the rows to
-        within one. Of many, a few have equally many rows, so that none has too few to be compared.
+        within one. Of many, a few have equally many rows.
         """
-        strata = rows if self.layout.slices <= MOST_SLICES_AT_ONCE else min(rows, MOST_SLICES_AT_ONCE)
+        few = min(MOST_SLICES_AT_ONCE, max(1, rows // LEAST_ROWS_OF_A_SLICE))
+        strata = rows if self.layout.slices <= MOST_SLICES_AT_ONCE else few
         points = (torch.arange(strata, dtype=torch.float64) + place) / strata
         ends = self.shares.cpu().double().cumsum(0)
         slices = torch.searchsorted(ends, points * ends[-1]).clamp_(max=len(ends) - 1)
@@ -144,8 +148,8 @@ class _ErrorsOfPairs(torch.autograd.Function):
 def _probabilities(logits: Tensor, layout: TableLayout) -> Tensor:
     """(R, total_width) logits -> (R, W) probabilities of the free columns' cells."""
     if layout.label is not None:
-        parts = torch.split(logits, list(layout.widths), dim=1)
-        logits = torch.cat([parts[column] for column in layout.free], dim=1)
+        before = sum(layout.widths[: layout.label])
+        logits = torch.cat((logits[:, :before], logits[:, before + layout.widths[layout.label] :]), dim=1)
     return softmax_of_columns(logits, tuple(layout.widths[column] for column in layout.free))
 
 

@@ -15,7 +15,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LABEL_COUNTS = "label_counts"
 GENERATOR_BATCH = (64, 4_096)
-"""Smallest and largest generator batch; in between it is the expected draw, which is public."""
+"""Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 
 SMALLEST_SQUARED_SLOPE = 1e-12
 """Keeps the gradient of ‖∇D‖ finite where ∇D is zero."""
@@ -50,6 +50,9 @@ CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
 class Idpgan(ABC):
     """The state of one run and its three moves: measure, critic step, generator step."""
+
+    generator_batch_share: ClassVar[float] = 1.0
+    """How large a generator batch is, as a part of the expected draw."""
 
     def __init__(
         self,
@@ -71,7 +74,9 @@ class Idpgan(ABC):
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * units
-        self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
+        self.generator_batch = int(
+            np.clip(math.ceil(self.generator_batch_share * self.expected_units), *GENERATOR_BATCH)
+        )
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
         # Separate loss: a penalty at generated records touches no row either, and is added with D(G(z)).

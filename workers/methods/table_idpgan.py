@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 class TableIdpgan(Idpgan):
     """A run on the rows of a table."""
 
+    generator_batch_share = 0.5
+    """Half as large a batch costs half as much, and is as good (docs/results.md)."""
+
     def __init__(
         self,
         order: IdpganOrder,

@@ -101,6 +101,7 @@ def test_of_many_slices_a_few_are_looked_at_by_their_shares() -> None:
         assert len(parts) <= MOST_SLICES_AT_ONCE
         assert sum(part.rows for part in parts) == ROWS
         seen.update({part.slice: part.rows for part in parts})
+        assert [len(held.parts(rows, place)) for rows in (1, 255)] == [1, 1]
     assert [seen[which] / (1_000 * ROWS) for which in range(7)] == pytest.approx(shares, abs=0.002)
     own = distances(held, mixture, mixture.noise_dimension)
     assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
