@@ -26,10 +26,11 @@ FINE = 1e-3
 
 
 class Part(NamedTuple):
-    """Consecutive rows of a batch that are of one slice."""
+    """Consecutive rows of a batch that are of one slice, and how much they count."""
 
     slice: int
     rows: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,14 @@ class HeldTables:
         one_way, two_way, shares = (tensors[f"held.{name}"].to(device) for name in ("one_way", "two_way", "shares"))
         return cls(one_way, two_way, shares, layout)
 
+    def even_parts(self, rows: int, place: float) -> list[Part]:
+        """As many rows of every slice, for a batch of its own: rare ones are fitted as precisely. Of many slices, a few as in `parts`."""
+        if self.layout.slices > MOST_SLICES_AT_ONCE:
+            return self.parts(rows * MOST_SLICES_AT_ONCE, place)
+        return [Part(which, rows, share) for which, share in enumerate(self.shares.tolist())]
+
     def parts(self, rows: int, place: float) -> list[Part]:
-        """How a batch of at most `rows` rows is shared by the slices; place: uniform between 0 and 1.
+        """How a batch of at most `rows` rows that are drawn like the table's is shared by the slices; place: uniform between 0 and 1.
 
         Systematic sampling: any row is of a slice with the probability of its share, and of few slices each has its share of the rows to
         within one. Of many, a few have equally many rows.
@@ -84,14 +91,18 @@ class HeldTables:
         slices = torch.searchsorted(ends, points * ends[-1]).clamp_(max=len(ends) - 1)
         found, counts = torch.unique_consecutive(slices, return_counts=True)
         return [
-            Part(which, count * (rows // strata)) for which, count in zip(found.tolist(), counts.tolist(), strict=True)
+            Part(which, count * (rows // strata), count / strata)
+            for which, count in zip(found.tolist(), counts.tolist(), strict=True)
         ]
 
     def conditions(self, parts: Sequence[Part]) -> Tensor | None:
         """(R,) the label of every row of such a batch; None where there is no label."""
         if self.layout.label is None:
             return None
-        slices, rows = (torch.tensor(values, device=self.shares.device) for values in zip(*parts, strict=True))
+        slices, rows = (
+            torch.tensor(values, device=self.shares.device)
+            for values in zip(*(part[:2] for part in parts), strict=True)
+        )
         return slices.repeat_interleave(rows)
 
     def distance(self, logits: Tensor, parts: Sequence[Part], *, floor: float = FINE) -> Tensor:
@@ -111,9 +122,9 @@ class HeldTables:
                 alone, again = (
                     rows.mean(dim=0) - singles for rows in torch.split(fine[start : start + 2 * half], half)
                 )
-                total = total + part.rows * (between + (alone * again / (singles + floor)).sum())
+                total = total + part.weight * (between + (alone * again / (singles + floor)).sum())
             start += part.rows
-        return total / (start * len(self.layout.free) ** 2)
+        return total / len(self.layout.free) ** 2
 
     @cached_property
     def _between_columns(self) -> Tensor:

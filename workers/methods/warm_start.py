@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from service.privacy.orders import Optimizer
-from workers.methods.held_tables import FINE, MOST_SLICES_AT_ONCE, HeldTables
+from workers.methods.held_tables import FINE, HeldTables
 from workers.methods.idpgan import SMALLEST_SQUARED_SLOPE
 
 ROWS_OF_A_SLICE = 1_024
@@ -36,13 +36,12 @@ def fit_generator(
 ) -> None:
     """Bring a generator's tables near those held, the floor sinking for the first half; `on_step` may raise to stop."""
     adam = torch.optim.Adam(generator.parameters(), lr=learning_rate, betas=BETAS, fused=True)
-    rows = ROWS_OF_A_SLICE * min(held.layout.slices, MOST_SLICES_AT_ONCE)
     for step in range(steps):
         for group in adam.param_groups:
             group["lr"] = learning_rate * (1.0 - step / steps)
         adam.zero_grad()
         floor = COARSE * (FINE / COARSE) ** min(1.0, 2.0 * step / steps)
-        parts = held.parts(rows, torch.rand(()).item())
+        parts = held.even_parts(ROWS_OF_A_SLICE, torch.rand(()).item())
         noise = torch.randn(sum(part.rows for part in parts), noise_dimension, device=held.shares.device)
         held.distance(generator(noise, held.conditions(parts)), parts, floor=floor).backward()  # type: ignore[no-untyped-call]
         adam.step()

@@ -29,11 +29,13 @@ def held_of(slices: int, shares: tuple[float, ...] | None) -> tuple[HeldTables, 
 
 
 @torch.no_grad()
-def distances(held: HeldTables, generator: nn.Module, noise_dimension: int, batches: int = 200) -> Tensor:
+def distances(
+    held: HeldTables, generator: nn.Module, noise_dimension: int, batches: int = 200, *, even: bool = False
+) -> Tensor:
     """Of as many batches of public noise."""
     found = []
     for _ in range(batches):
-        parts = held.parts(ROWS, torch.rand(()).item())
+        parts = (held.even_parts if even else held.parts)(ROWS, torch.rand(()).item())
         noise = torch.randn(sum(part.rows for part in parts), noise_dimension)
         found.append(held.distance(generator(noise, held.conditions(parts)), parts))
     return torch.stack(found)
@@ -41,14 +43,15 @@ def distances(held: HeldTables, generator: nn.Module, noise_dimension: int, batc
 
 @pytest.mark.parametrize("label", [None, 2])
 @pytest.mark.parametrize("pair_widths", [(3, 6, 2), (3, 4, 2)])
-def test_the_distance_of_tables_is_unbiased(label: int | None, pair_widths: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("even", [False, True])
+def test_the_distance_of_tables_is_unbiased(label: int | None, pair_widths: tuple[int, ...], even: bool) -> None:
     """Zero on average of the very mixture that the tables are of, and of another one what the tables say."""
     torch.manual_seed(0)
     slices = 1 if label is None else 2
     one, other = (MixtureGenerator(2.0 * torch.randn(slices, 8, 11)) for _ in range(2))
     shares = None if label is None else (0.25, 0.75)
     held, theirs = (HeldTables.of_mixture(mixture, layout(label, pair_widths), shares) for mixture in (one, other))
-    own, far = (distances(held, mixture, one.noise_dimension) for mixture in (one, other))
+    own, far = (distances(held, mixture, one.noise_dimension, even=even) for mixture in (one, other))
     assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
     wanted = (
         sum(
