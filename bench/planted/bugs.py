@@ -20,7 +20,7 @@ IDPGAN = "workers/methods/idpgan.py"
 TABLE_IDPGAN = "workers/methods/table_idpgan.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
-TRAINING = "workers/training.py"
+HOOKS = "workers/hooks.py"
 ENCODING = "workers/encoding/table.py"
 EVENTS = "service/privacy/events.py"
 CALIBRATION = "service/privacy/calibration.py"
@@ -47,6 +47,7 @@ T_IDPGAN = "tests/workers/methods/test_idpgan.py"
 T_WARM_START = "tests/workers/methods/test_warm_start.py"
 T_IMAGE_START = "tests/workers/methods/test_image_start.py"
 T_PLAN = "tests/workers/test_plan.py"
+T_RESUME = "tests/workers/test_resume.py"
 T_TABLE = "tests/workers/encoding/test_table.py"
 T_CALIBRATION = "tests/service/privacy/test_calibration.py"
 T_ORACLES = "tests/privacy/test_oracles.py"
@@ -409,13 +410,13 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IDPGAN,
-                "records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))\n        scores =",
+                "return self._fakes(self.generator, self._drawn_conditions(self.generator_batch)), 0.0",
                 (
                     "conditions = self._drawn_conditions(self.generator_batch)\n"
                     "        if conditions is not None:\n"
                     "            labels = self.table.codes[: len(conditions), self.condition_index].astype(np.int64)\n"
                     "            conditions = torch.from_numpy(np.resize(labels, len(conditions)))\n"
-                    "        records = self._fakes(self.generator, conditions)\n        scores ="
+                    "        return self._fakes(self.generator, conditions), 0.0"
                 ),
             ),
         ),
@@ -463,14 +464,13 @@ BUGS: tuple[Bug, ...] = (
         "a resumed run buys its labels again",
         (
             (
-                TRAINING,
-                "        method.restore(Checkpoint.from_bytes(saved))\n        logger",
+                HOOKS,
+                "            method.restore(Checkpoint.from_bytes(saved))\n",
                 (
-                    "        method.restore(Checkpoint.from_bytes(saved))\n"
-                    "        method.plan, resumed = Plan(plan._events), plan\n"
-                    "        method.buy_label_frequencies()\n"
-                    "        method.plan = resumed\n"
-                    "        logger"
+                    "            method.restore(Checkpoint.from_bytes(saved))\n"
+                    "            method.plan, resumed = Plan(method.plan._events), method.plan\n"
+                    "            method.measure()\n"
+                    "            method.plan = resumed\n"
                 ),
             ),
         ),
@@ -566,8 +566,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 RUN,
-                "            domain,\n            SecureRandom(),\n",
-                "            domain,\n            SecureRandom.from_test_seed(0),\n",
+                "domain, SecureRandom(), ",
+                "domain, SecureRandom.from_test_seed(0), ",
             ),
             (RUN, "        if not made.is_private:\n", "        if False:\n"),
         ),
@@ -651,12 +651,12 @@ BUGS: tuple[Bug, ...] = (
         "a crash after the measurement measures again",
         (
             (
-                TRAINING,
-                "            checkpoints.put(method.checkpoint().to_bytes())\n    else:",
-                "            pass\n    else:",
+                HOOKS,
+                "        if method.plan.position:\n            self.keep(method)\n",
+                "",
             ),
         ),
-        (T_MARGINALS,),
+        (f"{T_RESUME}::test_killed_right_after_a_purchase_nothing_is_bought_again",),
     ),
     # -- images
     Bug(

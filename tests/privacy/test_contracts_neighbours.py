@@ -292,7 +292,7 @@ def recorded(table: EncodedTable, damage: float | None, **knobs: Any) -> list[Pr
         with torch.no_grad():
             method.tensors[0][0, :] = damage
     with listening() as heard:
-        method.buy_label_frequencies()
+        method.measure()
         method.condition_frequencies = (0.5, 0.5)
         method.critic_step()
     return heard.sums
