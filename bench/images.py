@@ -202,9 +202,11 @@ def result_path(arguments: argparse.Namespace, kind: str, what: str = "") -> Pat
 
 def report(arguments: argparse.Namespace, rows: list[Row]) -> str:
     count = arguments.count or 60_000
+    options = [*(["--quick"] if arguments.quick else []), "--names", *arguments.names]
+    options += ["--knobs", *arguments.knobs] if arguments.knobs else []
     head = (
         f"# Images\n\n{dt.datetime.now(dt.UTC).date().isoformat()}, {platform.machine()}, 2 cores, 24 GiB; "
-        f"`python -m bench.images{' --quick' if arguments.quick else ''} --names {' '.join(arguments.names)}`; "
+        f"`python -m bench.images {' '.join(options)}`; "
         f"δ = {DELTA:g}, {arguments.seeds} seed(s): accuracy in %,\n"
         f"on the 10,000 real test images, of a small convolutional network trained for {arguments.epochs} epochs on {count:,} images;\n"
         "mean (standard deviation). FID, precision and recall between 10,000 (5,000) images and as many real test images, in the 64\n"

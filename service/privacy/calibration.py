@@ -175,7 +175,7 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")
-    if order.pairs == "all":
+    if order.pairs != "chosen":
         return (GaussianEvent(MARGINALS, noise_multiplier),)
     selection = order.selection_precision_share
     shares = {ONE_WAY_TABLES: selection / 2, PAIR_SCORES: selection / 2, MARGINALS: 1.0 - selection}

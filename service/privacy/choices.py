@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from service.errors import InvalidOrder
 from service.lazy import lazy
@@ -37,8 +37,14 @@ MAX_SLICES = 64
 MAX_PAIR_WIDTH = 2_048
 """Cells of all columns side by side, as two-way tables see them: bounds memory and the time of a fitting step."""
 
-MOST_NOISE_PER_PAIR = 2.0
-"""All pairs are measured while the noise alone moves a two-way table by at most this much in total variation."""
+MOST_NOISE_PER_PAIR = 0.8
+"""Pairs are measured while the noise alone moves a two-way table by at most this much in total variation."""
+
+FEWEST_CHOSEN_PAIRS = 3
+"""For each column: a choice among all pairs is worth its price where at least so many can be measured.
+
+Both chosen on held-out training rows of Adult and of tables that scikit-learn ships (docs/log.md).
+"""
 
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
@@ -81,8 +87,7 @@ def resolve_order(
     _check_slices(order, shape)
     if order.pairs != "auto":
         return order
-    choose = shape is not None and budget is not None and _too_noisy(order, units, shape, budget)
-    return order.model_copy(update={"pairs": "chosen" if choose else "all"})
+    return order.model_copy(update={"pairs": _pairs_to_measure(order, units, shape, budget)})
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
@@ -106,10 +111,8 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order
-    choose = (
-        shape is not None and budget is not None and _too_noisy(tables, units, shape, budget, start.precision_share)
-    )
-    return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": "chosen" if choose else "all"})})
+    pairs = _pairs_to_measure(tables, units, shape, budget, start.precision_share)
+    return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
 
 
 def _allows_tables(label: str | None, shape: TableShape) -> bool:
@@ -150,7 +153,7 @@ def pairs_worth_measuring(
     """How many pairs of average size can share a measurement, and how many there are.
 
     noise_std is that of the whole measurement with one table; K tables of `cells` cells have noise_std·√K each, which
-    moves one by 0.4·cells·noise_std·√K/units in total variation. At least as many pairs as columns are measured.
+    moves one by 0.4·cells·noise_std·√K/units in total variation.
     """
     sizes = [slices * a * b for a, b in combinations(widths, 2)]
     if not sizes:
@@ -159,7 +162,7 @@ def pairs_worth_measuring(
     noise = sum(size * noise_std * math.sqrt(total / size**exponent) for size in sizes) / len(sizes)
     moved = math.sqrt(1.0 / (2.0 * math.pi)) * noise / max(1, units)
     affordable = math.floor(len(sizes) * (MOST_NOISE_PER_PAIR / moved) ** 2) if moved > 0.0 else len(sizes)
-    return min(len(sizes), max(len(widths), affordable)), len(sizes)
+    return min(len(sizes), affordable), len(sizes)
 
 
 def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
@@ -171,23 +174,32 @@ def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
         )
 
 
-def _too_noisy(
-    order: MarginalsOrder, units: int, shape: TableShape, budget: Budget, precision_share: float = 1.0
-) -> bool:
+def _pairs_to_measure(
+    order: MarginalsOrder,
+    units: int,
+    shape: TableShape | None,
+    budget: Budget | None,
+    precision_share: float = 1.0,
+) -> Literal["all", "chosen", "none"]:
+    """What `pairs: auto` becomes: as many as the noise allows; the better ones where these are still many."""
+    if shape is None or budget is None:
+        return "all"
     share = (
         exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
     )
     noise = _gaussian_noise_std(float(share) * budget.epsilon, float(share) * budget.delta / 2)
     free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
-    wanted, all_pairs = pairs_worth_measuring(
+    affordable, all_pairs = pairs_worth_measuring(
         pair_widths(free, order.pair_cells),
         slices=slices,
         noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
         units=units,
         exponent=order.precision_exponent,
     )
-    return wanted < all_pairs
+    if affordable == all_pairs:
+        return "all"
+    return "chosen" if affordable >= FEWEST_CHOSEN_PAIRS * len(free) else "none"
 
 
 @lru_cache(4_096)

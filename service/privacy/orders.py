@@ -83,7 +83,7 @@ class TablesFirst(_Knobs):
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
     ] = 0.8
     pairs: Annotated[
-        Literal["auto", "all", "chosen"],
+        Literal["auto", "all", "chosen", "none"],
         Field(description="Which pairs of columns are measured, as in `marginals`."),
     ] = "auto"
     generator_steps: Annotated[
@@ -260,10 +260,10 @@ class MarginalsOrder(_ChosenOrder):
         ),
     ] = 64
     pairs: Annotated[
-        Literal["auto", "all", "chosen"],
+        Literal["auto", "all", "chosen", "none"],
         Field(
-            description="Which pairs of columns are measured: all, or those whose noised scores say that they depend on "
-            "each other; auto: chosen where n is too small for all."
+            description="Which pairs of columns are measured: all, those whose noised scores say that they depend on each "
+            "other, or none, only columns within each value of the condition; auto: by the noise at this n."
         ),
     ] = "auto"
     selection_precision_share: Annotated[
@@ -273,8 +273,14 @@ class MarginalsOrder(_ChosenOrder):
         ),
     ] = 0.15
     one_way_weight: Annotated[
-        float, Field(gt=0.0, le=1e3, description="Precision of one-way tables relative to two-way ones of their size.")
-    ] = 1.0
+        float | None,
+        Field(
+            gt=0.0,
+            le=1e3,
+            description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
+            "chosen, else 1.",
+        ),
+    ] = None
     precision_exponent: Annotated[
         float, Field(ge=0.0, le=2.0, description="The precision of a table grows with its cells to this power.")
     ] = 2 / 3

@@ -220,6 +220,18 @@ def test_what_leant_leans_again_when_it_is_drawn():
     assert float(torch.corrcoef(torch.stack((places[:, 10] - places[:, 1], lean)))[0, 1]) > 0.6
 
 
+def test_moved_images_are_as_black_and_white_as_real_ones():
+    """They are moved first: interpolation between pixels makes grey, which the curve takes out again."""
+    pixels, _ = leaning(6_000)
+    images = EncodedImages(pixels, np.zeros(6_000, dtype=np.int64), (12, 14, 1), 0)
+    moved = {"upright": True, "jitter_shift": 0.05, "jitter_degrees": 5.0}
+    generator = measured(images, noise=0.05, centred_norm=0.5, **moved).build()
+    with torch.no_grad():
+        drawn = generator(torch.randn(3_000, generator.noise_dimension), torch.tensor([0])).numpy()
+    for part, real in ((drawn < 0.05, pixels < 13), (drawn > 0.95, pixels > 242)):
+        assert part.mean() == pytest.approx(real.mean(), abs=0.02)
+
+
 def test_drawn_images_are_shifted_and_turned_as_ordered():
     bar = torch.zeros(1, 11 * 11)
     bar.view(11, 11)[2:9, 5] = 1.0
@@ -235,6 +247,8 @@ def test_drawn_images_are_shifted_and_turned_as_ordered():
     torch.testing.assert_close(turned[5], still[0, :, 5, 0], atol=1e-5, rtol=0)
     torch.testing.assert_close(same, still[0, ..., 0])
     torch.testing.assert_close(moving.mixed(noise, torch.zeros(3, dtype=torch.int64)), moving(noise, here))
+    white = GaussianMixture(torch.ones(1, 11 * 11), *parts[1:], movement=moving.movement)
+    assert float(white(noise, here).min()) > 0.999  # no black corners
 
 
 def test_the_bundle_of_moved_images_draws_what_the_generator_does():

@@ -20,6 +20,7 @@ ORDERS = [
     {"method": "idpgan", "steps": 3, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}},
     {"method": "marginals", "pairs": "chosen"},
     {"method": "marginals", "pairs": "all"},
+    {"method": "marginals", "pairs": "none"},
     {"method": "mixture"},
 ]
 

@@ -1,8 +1,9 @@
 """Images stood upright: how much each leans is found from its own pixels, taken out, and kept beside them.
 
 Handwriting leans, and a lean moves every pixel at once along a curve, which no Gaussian follows. An image is sheared along
-its rows about its middle until its brightness no longer leans, and what was taken out becomes one more number of it, repeated
-`SLANT_PIXELS` times so that it counts for as much as a leading direction of the pixels. All this is a function of one record.
+its rows about its middle until its brightness no longer leans; where nothing was, its border goes on. What was taken out becomes
+one more number of it, repeated `SLANT_PIXELS` times so that it counts for as much as a leading direction of the pixels.
+All this is a function of one record.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _stood_up(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
     from_column = across + slants[:, None, None] * (down - (height - 1) / 2.0)  # (n, height, width)
     left = np.floor(from_column).astype(np.int64)
     part = (from_column - left)[..., None]
-    padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (0, 0)))
+    padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (0, 0)), mode="edge")
     first, second = (np.take_along_axis(padded, np.clip(left + 1 + k, 0, width + 1)[..., None], axis=2) for k in (0, 1))
     moved = np.rint((1.0 - part) * first + part * second).astype(np.uint8).reshape(len(pixels), -1)
     return np.concatenate((moved, np.repeat(codes[:, None], SLANT_PIXELS, axis=1)), axis=1)

@@ -123,9 +123,7 @@ class ImageMixture:
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        (self.tones,) = self._release(
-            TONES, tone_counts(pixels[:, : self.images.pixels.shape[1]], labels, bins=TONE_BINS), (1.0,)
-        )
+        (self.tones,) = self._release(TONES, tone_counts(self.images.pixels, labels, bins=TONE_BINS), (1.0,))
         radius = self._whole(self.centred_norm)
         (products,) = self._release(
             SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
@@ -250,13 +248,13 @@ class ImageMixture:
             shift=order.jitter_shift * min(shape[:2]),
             degrees=order.jitter_degrees,
         )
-        plain = GaussianMixture(means, factors, basis, shape).eval()
+        plain = GaussianMixture(means, factors, basis, shape, movement=movement).eval()
         drawn = []
         random = torch.Generator().manual_seed(0)
         for component, share in enumerate(self.component_frequencies):
             count = math.ceil(share * _DRAWN_FOR_TONES)
             noise = torch.randn(count, plain.noise_dimension, generator=random)
-            drawn.append(plain.numbers(noise, torch.tensor([component]))[:, : math.prod(shape)].flatten())
+            drawn.append(plain.moved(plain.numbers(noise, torch.tensor([component])), noise).flatten())
         tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
         return GaussianMixture(means, factors, basis, shape, tones, movement).eval()
 

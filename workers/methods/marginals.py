@@ -37,6 +37,12 @@ MOST_LOGITS = 32_000_000
 MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 """A few hundred units say too little for more: on breast_cancer 2,048 were no better, and ten times as slow."""
 
+ONE_WAY_WEIGHT_BESIDE_CHOSEN = 20.0
+"""Pairs are chosen where noise is large, and classifiers and most pairs live on the single columns (docs/log.md)."""
+
+SMALLEST_SHARE = 1e-6
+"""Of a cell whose noised count is not positive, where nothing is fitted."""
+
 ROUNDING_VARIANCE = 1.0 / 12.0
 
 
@@ -71,7 +77,7 @@ class Marginals:
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
         singles: list[Columns] = [(column,) for column in self.layout.free]
-        pairs: list[Columns] = list(combinations(self.layout.free, 2))
+        pairs: list[Columns] = [] if self.order.pairs == "none" else list(combinations(self.layout.free, 2))
         first: tuple[Measured, ...] = ()
         if self.order.pairs == "chosen":
             first = self._release_tables(ONE_WAY_TABLES, singles)
@@ -137,7 +143,8 @@ class Marginals:
     ) -> tuple[float, ...]:
         """More precision to larger tables; one-way tables count as if they were larger by the order's weight."""
         exponent = self.order.precision_exponent
-        weight = self.order.one_way_weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
+        weight = self.order.one_way_weight or (ONE_WAY_WEIGHT_BESIDE_CHOSEN if self.order.pairs == "chosen" else 1.0)
+        weight = weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
         sizes = [self.layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
         return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
 
@@ -182,14 +189,17 @@ class Marginals:
         return components
 
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
-        """A mixture fitted to what was measured."""
+        """A mixture fitted to what was measured; nothing has to be fitted where that is single columns alone."""
+        if all(len(m.columns) == 1 for m in self.measured):
+            on_step(self.order.steps)
+            return MixtureGenerator(self._with_condition(self._logits_of_single_columns())).eval()
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
         spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
         risk = EstimatedRisk(self.measured, twin, spans, self.device)
         fitted = MixtureFit(
             self._noised_tables(self.measured),
-            (self._noised_tables(twin), risk) if risk.known else None,
+            (self._noised_tables(twin), risk),
             components=self.components,
             steps=self.order.steps,
             learning_rate=self.order.learning_rate,
@@ -198,6 +208,14 @@ class Marginals:
         )
         fitted.run(on_step)
         return MixtureGenerator(self._with_condition(fitted.logits())).eval()
+
+    def _logits_of_single_columns(self) -> Tensor:
+        """(slices, 2, width of all free columns): two components alike, the fewest there can be."""
+        totals = self._totals(self.measured)
+        fine, _, _ = self._one_way_estimates(self.measured, totals)
+        shares = np.concatenate([fine[column] / totals[:, None] for column in self.layout.free], axis=1)
+        logits = np.log(np.maximum(shares, SMALLEST_SHARE)).astype(np.float32)
+        return torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1)
 
     def _noised_tables(self, measured: tuple[Measured, ...]) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""

@@ -56,11 +56,6 @@ class EstimatedRisk:
         self._pairs = [(m, t) for m, t in zip(measured, twin, strict=True) if len(m.columns) == 2]
         self._spans, self._device = spans, device
 
-    @property
-    def known(self) -> bool:
-        """Whether any two-way table was measured."""
-        return bool(self._pairs)
-
     def __call__(self, place: int, fitted: Tensor, twin: Tensor) -> float:
         """Per cell, in units of the noise. fitted, twin: (V, V) expected counts of both fits of slice `place`."""
         total, cells = 0.0, 0

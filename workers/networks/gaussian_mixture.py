@@ -1,4 +1,4 @@
-"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, toned, then moved."""
+"""Images from a mixture of Gaussians: a component's mean plus its factor times noise, in a public basis, moved, then toned."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class GaussianMixture(torch.nn.Module):
         return int(self.factors.shape[1]) + self.movement.numbers
 
     def numbers(self, noise: Tensor, condition: Tensor) -> Tensor:
-        """(n, pixels) before they are toned; after them the slant, where there is one."""
+        """(n, pixels) before they are moved and toned; after them the slant, where there is one."""
         mean = self.means.index_select(0, condition)  # (1, d)
         factor = self.factors.index_select(0, condition).squeeze(0)  # (r, d)
         return (mean + noise[:, : self.factors.shape[1]] @ factor) @ self.basis
@@ -85,14 +85,17 @@ class GaussianMixture(torch.nn.Module):
     def mixed(self, noise: Tensor, components: Tensor) -> Tensor:
         """Images (n, height, width, channels) of a component each, (n,): more memory, for one pass over them all."""
         wide = noise[:, : self.factors.shape[1]].unsqueeze(1)
-        moved = torch.bmm(wide, self.factors[components]).squeeze(1)  # (n, d)
-        return self._images((self.means[components] + moved) @ self.basis, noise)
+        varied = torch.bmm(wide, self.factors[components]).squeeze(1)  # (n, d)
+        return self._images((self.means[components] + varied) @ self.basis, noise)
 
     def _images(self, numbers: Tensor, noise: Tensor) -> Tensor:
-        images = self._toned(numbers[:, : self.pixels]).reshape(-1, *self.shape)
+        return self._toned(self.moved(numbers, noise)).reshape(-1, *self.shape)
+
+    def moved(self, numbers: Tensor, noise: Tensor) -> Tensor:
+        """What `numbers` gives -> (n, pixels), to be toned: a pixel between two others loses contrast, and the curve gives it back."""
         move = self.movement
         if move.most_slant is None and not move.numbers:
-            return images
+            return numbers
         # Where each pixel comes from, in pixels from the middle: first the turn and the shift, then the slant.
         across, down = self.across.unsqueeze(0), self.down.unsqueeze(0)  # (1, height, width)
         if move.numbers:
@@ -108,8 +111,9 @@ class GaussianMixture(torch.nn.Module):
             across = across - slant[:, None, None] * down
             down = down.expand_as(across)
         places = torch.stack((across / self.halves[0], down / self.halves[1]), dim=3)
-        moved = F.grid_sample(images.permute(0, 3, 1, 2), places, align_corners=True)
-        return moved.clamp(0.0, 1.0).permute(0, 2, 3, 1)
+        images = numbers[:, : self.pixels].reshape(-1, *self.shape).permute(0, 3, 1, 2)
+        moved = F.grid_sample(images, places, padding_mode="border", align_corners=True)
+        return moved.permute(0, 2, 3, 1).flatten(1)
 
     def _toned(self, numbers: Tensor) -> Tensor:
         places, values = self.tones

@@ -121,6 +121,31 @@ def test_the_sampled_rows_have_the_measured_relations(events: Events) -> None:
     assert_rows_look_like_the_table(rows_of(trained))
 
 
+def test_without_pairs_every_column_follows_the_label_and_no_other() -> None:
+    rows = rows_of(run(make_table(), make_order(pairs="none", steps=300)))
+    size, label, price = np.array(rows["size"]), np.array(rows["label"]), np.array(rows["price"])
+    colour = np.array([{"r": 0, "g": 1, "b": 2, None: 3}[value] for value in rows["colour"]])
+    assert label.mean() == pytest.approx(0.2, abs=0.02)
+    assert ((price < 5.0) == label).mean() > 0.95
+    assert (colour == size // 3).mean() == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize(("pairs", "weight"), [("all", 1.0), ("chosen", 20.0)])
+def test_single_columns_are_more_precise_beside_chosen_pairs(pairs: str, weight: float) -> None:
+    method = Marginals(
+        make_order(pairs=pairs, precision_exponent=1.0),
+        Plan(CHOSEN if pairs == "chosen" else ALMOST_NONE),
+        make_table(),
+        DOMAIN,
+        SecureRandom.from_test_seed(1),
+        torch.device("cpu"),
+    )
+    method.measure()
+    rounding = marginals.ROUNDING_VARIANCE
+    tables = {m.columns: m.counts.size * (m.variance - rounding) for m in method.measured}  # the later of two
+    assert tables[0, 1] == pytest.approx(weight * tables[0,], rel=1e-3)
+
+
 def test_without_a_condition_the_label_is_a_column_like_others() -> None:
     trained = run(make_table(), make_order(condition_on=None, steps=300))
     assert trained.condition_index is None
@@ -145,7 +170,7 @@ def test_every_event_is_taken_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 5])
-@pytest.mark.parametrize("pairs", ["all", "chosen"])
+@pytest.mark.parametrize("pairs", ["all", "chosen", "none"])
 def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
     monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str
 ) -> None:
