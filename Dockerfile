@@ -18,7 +18,7 @@ USER imprimatur
 # `docker build --build-arg PIP_EXTRA_INDEX_URL=…`.
 FROM base AS worker
 ARG PIP_EXTRA_INDEX_URL
-# For the loops of workers/numerics/kernels.c; without a compiler private steps take longer.
+# For the loops of workers/numerics; without a compiler private steps take longer.
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 RUN pip install -c constraints.txt '.[worker]'
 USER imprimatur

@@ -4,7 +4,7 @@
     python -m bench.ablation --data FILE.csv --schema FILE.json
 
 A fifth of the *training* rows is held out to test on, so that what is seen here may choose defaults. Every variant goes the way of a real
-order and costs the same (ε, δ). One process, one thread. Writes bench/results/ablation-NAME-DATE.{json,md} after every run; --resume
+order and costs the same (ε, δ). One process, one thread. Writes bench/results/ablation-NAME-EPSILON-ROWSxSTEPS-DATE.{json,md} after every run; --resume
 keeps what today's file has already.
 """
 
@@ -31,6 +31,7 @@ from bench.tables.sources import Source, source
 from bench.tables.tables import Table, codes_of, read_table
 
 COLD: dict[str, Any] = {"warm_start": {"kind": "none"}}
+EVERY = "critic_steps_per_generator_step"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("the default: tables first", {}),
     "default off": ("tables first; no decay, thresholds, groups", STRATEGIES_OFF),
@@ -43,6 +44,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "cold no groups": ("from nothing; one group", COLD | {"clusters": {"kind": "none"}}),
     "cold pairs": ("from nothing; the critic sees 256 pair products", COLD | {"networks": {"pair_products": 256}}),
     "cold adaptive steps": ("from nothing; adaptive critic steps", COLD | {"adaptive_critic_steps": {}}),
+    **{
+        f"{name} {steps}": (f"{words}; {steps} critic steps per generator step", knobs | {EVERY: steps})
+        for name, words, knobs in (("tables", "tables first", {}), ("cold", "from nothing", COLD))
+        for steps in (2, 5)
+    },
 }
 SHOWN = ("LR AUROC", "GB AUROC", "TV2", "TV1")
 
@@ -61,7 +67,7 @@ def main() -> None:
 
 def _run_all(asked: argparse.Namespace, table: Table) -> None:
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    stem = FOLDER / f"ablation-{asked.table}-{asked.epsilon:g}-{today}"
+    stem = FOLDER / f"ablation-{asked.table}-{asked.epsilon:g}-{len(table.train)}x{asked.steps}-{today}"
     earlier = stem.with_suffix(".json")
     runs = json.loads(earlier.read_text())["runs"] if asked.resume and earlier.exists() else []
     done = {(run["variant"], run["seed"]) for run in runs}

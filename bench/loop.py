@@ -3,10 +3,12 @@
     python -m bench.loop [--quick] [--threads N]
 
 Tables of 20 columns with 10 cells each are stored as an upload leaves them (canonical Parquet, encrypted), read and
-encoded as the worker does it, and trained on (512 units a step expected). Per table: milliseconds of a critic step by the
-clock and of the processor, the share of generator steps, averages and checkpoints, seconds of reading, and the peak of
+encoded as the worker does it, and trained on (512 units a step expected, conditional on the first column), once from nothing and
+once near tables that are measured first, as by default: then generator steps hold on to these. Per table: milliseconds of a
+critic step by the clock and of the processor; of generator steps with their averages, and of checkpoints, by the processor, all
+threads of the process together; their part of the critic steps' time by the order's defaults; seconds of reading; and the peak of
 anonymous memory above what the libraries take (mapped codes are the kernel's to drop), seen every few milliseconds.
-Test seeds: nothing made here may be published. About three minutes; --quick leaves the largest table out.
+Test seeds: nothing made here may be published. About two minutes; --quick leaves the largest table out.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,40 +33,49 @@ import torch
 
 from service.crypto import encrypt, open_decrypted, read_pieces
 from service.datasets.canonical_file import RowUnits
-from service.privacy.events import SampledStepEvent
+from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
 from service.privacy.orders import IdpganOrder
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
+from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import LABEL_COUNTS
 from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
-from workers.training import CHECKPOINT_EVERY_STEPS
 
 RESULTS = Path(__file__).parent / "results"
 ROWS = (10_000, 1_000_000, 10_000_000)
 COLUMNS, CELLS = 20, 10
 DRAW = 512
+GENERATOR_EVERY = 2
+"""Critic steps between two timed generator steps; what these cost in a run follows from the order's own number."""
+STARTS: dict[str, dict[str, Any]] = {
+    "from nothing": {"kind": "none"},
+    "near tables": {"kind": "tables", "pairs": "all", "generator_steps": 1, "critic_steps": 1},
+}
 KEY = bytes(32)
 VALUES = tuple(str(cell) for cell in range(CELLS))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--quick", action="store_true", help="a fifth of the steps, no ten million rows; writes no file"
-    )
+    parser.add_argument("--quick", action="store_true", help="fewer steps, no ten million rows; writes no file")
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--store", nargs=2, metavar=("FILE", "ROWS"), help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) - 1))
     arguments = parser.parse_args()
     if arguments.store:
         store(Path(arguments.store[0]), int(arguments.store[1]))
         return
-    torch.set_num_threads(arguments.threads)
+    if arguments.rows:
+        torch.set_num_threads(arguments.threads)
+        print("\n".join(measure(arguments.rows, 40 if arguments.quick else 100)))
+        return
     head = (
         f"`python -m bench.loop --threads {arguments.threads}`, {dt.datetime.now(dt.UTC):%Y-%m-%d}, {os.cpu_count()} cores, "
         f"load {os.getloadavg()[0]:.1f} at the start; medians, {COLUMNS} columns, {DRAW} units a step expected."
     )
     columns = (
-        "| rows | critic step, ms | of the processor | generator step, processor ms | checkpoint, processor ms | "
+        "| rows | begins | critic step, ms | of the processor | generator step, processor ms | checkpoint, processor ms | "
         "everything but critic steps / critic steps | reading, s | peak memory above libraries, MB |"
     )
     lines = [
@@ -72,16 +84,19 @@ def main() -> None:
         head,
         "",
         columns,
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    lines += [measure(rows, 40 if arguments.quick else 200) for rows in (ROWS[:2] if arguments.quick else ROWS)]
+    for rows in ROWS[:2] if arguments.quick else ROWS:
+        # In a process of its own: memory that a smaller table left behind would not grow again.
+        again = [sys.executable, "-m", "bench.loop", *sys.argv[1:], "--rows", str(rows)]
+        lines.append(subprocess.run(again, check=True, capture_output=True, text=True).stdout.rstrip())
     print("\n".join(lines))
     if not arguments.quick:
         (RESULTS / f"loop-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text("\n".join(lines) + "\n")
 
 
-def measure(rows: int, steps: int) -> str:
-    """One line of the table."""
+def measure(rows: int, steps: int) -> list[str]:
+    """Two lines of the table."""
     columns = (ColumnDomain(f"c{i}", "string", "categories", CELLS, VALUES, None, False) for i in range(COLUMNS))
     domain = TableDomain(tuple(columns))
     with tempfile.TemporaryDirectory(prefix="imprimatur-loop-") as folder:
@@ -93,29 +108,44 @@ def measure(rows: int, steps: int) -> str:
             started = time.monotonic()
             table = read(stored, rows, domain)
             reading = time.monotonic() - started
-            line = train(table, domain, rows, steps)
-    return f"{line} {reading:.1f} | {grown[0] / 2**20:.0f} |"
+            lines = [train(table, domain, rows, steps, start) for start in STARTS]
+    return [f"{line} {reading:.1f} | {grown[0] / 2**20:.0f} |" for line in lines]
 
 
-def train(table: EncodedTable, domain: TableDomain, rows: int, steps: int) -> str:
+def train(table: EncodedTable, domain: TableDomain, rows: int, steps: int, start: str) -> str:
     """The first cells of the line."""
     q = min(0.25, DRAW / rows)
-    order = IdpganOrder.model_validate({"method": "idpgan", "epsilon": 1.0, "sampling_probability": q, "steps": steps})
-    plan = Plan((SampledStepEvent(q, 1.0, 8.0, steps + 3),))
+    order = IdpganOrder.model_validate(
+        {
+            "method": "idpgan",
+            "epsilon": 1.0,
+            "sampling_probability": q,
+            "steps": steps,
+            "condition_on": domain.columns[0].name,
+            "warm_start": STARTS[start],
+        }
+    )
+    measurement = GaussianEvent(LABEL_COUNTS if start == "from nothing" else MARGINALS, 1.0)
+    plan = Plan((measurement, SampledStepEvent(q, 1.0, 8.0, steps + 3)))
     method = TableIdpgan(order, plan, table, domain, SecureRandom.from_test_seed(1), torch.device("cpu"))
+    method.measure()
+    if method.tables is not None:
+        # How near the networks begin changes no time, so the mixture is not fitted to its end.
+        method.tables.order = method.tables.order.model_copy(update={"steps": 1})
+    method.warm_up(lambda: None)
     for _ in range(3):
         method.critic_step()
         method.generator_step()
     critic, generator = [], []
     for step in range(steps):
         critic.append(timed(method.critic_step))
-        if step % order.critic_steps_per_generator_step == 0:
+        if step % GENERATOR_EVERY == 0:
             generator.append(timed(method.generator_step))
     saved = timed(lambda: method.checkpoint().to_bytes())
     clock, processor = (statistics.median(times[kind] for times in critic) for kind in range(2))
     follows = statistics.median(times[1] for times in generator)
     share = (follows / order.critic_steps_per_generator_step + saved[1] / CHECKPOINT_EVERY_STEPS) / processor
-    return f"| {rows:,} | {clock:.2f} | {processor:.2f} | {follows:.2f} | {saved[1]:.2f} | {share:.0%} |"
+    return f"| {rows:,} | {start} | {clock:.2f} | {processor:.2f} | {follows:.2f} | {saved[1]:.2f} | {share:.0%} |"
 
 
 def store(path: Path, rows: int) -> None:

@@ -55,7 +55,7 @@ def run_of(module, knobs):
     plan = runs._plan(order, None, 100)
     torch.manual_seed(1)
     run = module.Run(order, plan, images, runs.SecureRandom.from_test_seed(1), torch.device("cpu"))
-    run.buy_label_frequencies()
+    run.measure()
     return run
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 
-from workers.checkpoints import Checkpoint, CheckpointStore
+from workers.hooks import UNATTENDED, Hooks
 from workers.methods.image_mixture import ImageMixture
-from workers.training import TrainingStopped, training_threads
+from workers.training import training_threads
 
 if TYPE_CHECKING:
     from service.privacy.orders import MixtureOrder
@@ -37,25 +36,15 @@ def measure_images(
     plan: Plan,
     images: EncodedImages,
     randomness: SecureRandom,
-    *,
-    on_progress: Callable[[int], None] = lambda _step: None,
-    checkpoints: CheckpointStore | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    hooks: Hooks = UNATTENDED,
 ) -> MeasuredImages:
     """Measure by the events of `plan`, or take what an earlier attempt measured; then build, which reads no record.
 
     Every measurement is charged from the beginning, so that stopping in between would save nothing: it is asked before.
     """
-    if should_stop():
-        raise TrainingStopped("the release was stopped before anything was measured", steps_done=plan.steps_done)
+    hooks.stop_if_asked(plan.steps_done)
     torch.set_num_threads(training_threads())
     method = ImageMixture(order, plan, images, randomness)
-    saved = checkpoints.get() if checkpoints is not None else None
-    if saved is None:
-        method.measure()
-        if checkpoints is not None:
-            checkpoints.put(method.checkpoint().to_bytes())
-    else:
-        method.restore(Checkpoint.from_bytes(saved))
-    on_progress(order.steps)
+    hooks.measure_or_restore(method)
+    hooks.on_progress(order.steps)
     return MeasuredImages(method.build(), method.component_labels, method.component_frequencies, method.is_private)

@@ -40,12 +40,13 @@ from workers.certificate import certify
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.hooks import Hooks, TrainingStopped
 from workers.image_bundle import build_image_bundle
 from workers.image_measuring import MeasuredImages, measure_images
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import TrainedGenerator, TrainingStopped, train, train_images
+from workers.training import TrainedGenerator, train, train_images
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,11 @@ class Attempt:
         self._cancelled = False
         self.release, self.dataset = self.patiently(self._load)
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
+        self.hooks = Hooks(
+            on_progress=lambda step: self.report(step, "training"),
+            should_stop=lambda: self._cancelled or self.handed_over,
+            checkpoints=self.checkpoints,
+        )
 
     def run(self) -> None:
         """Charge, read, train, publish."""
@@ -122,16 +128,7 @@ class Attempt:
         schema = self.dataset.table_schema
         domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins)
         table = self.patiently(lambda: self.read_rows(domain))
-        trained = train(
-            order,
-            plan,
-            table,
-            domain,
-            SecureRandom(),
-            on_progress=lambda step: self.report(step, "training"),
-            checkpoints=self.checkpoints,
-            should_stop=lambda: self._cancelled or self.handed_over,
-        )
+        trained = train(order, plan, table, domain, SecureRandom(), self.hooks)
         return trained, lambda certificate: build_bundle(
             trained.generator,
             domain,
@@ -146,15 +143,7 @@ class Attempt:
     def measure_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
         """A mixture of images, and its bundle once there is a certificate."""
         schema, images = self.read_images()
-        measured = measure_images(
-            order,
-            plan,
-            images,
-            SecureRandom(),
-            on_progress=lambda step: self.report(step, "training"),
-            checkpoints=self.checkpoints,
-            should_stop=lambda: self._cancelled or self.handed_over,
-        )
+        measured = measure_images(order, plan, images, SecureRandom(), self.hooks)
         return measured, lambda certificate: build_image_bundle(
             measured.generator,
             schema,
@@ -169,15 +158,7 @@ class Attempt:
     def train_images(self, order: IdpganOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
         """A trained generator of images, and its bundle once there is a certificate."""
         schema, images = self.read_images()
-        trained = train_images(
-            order,
-            plan,
-            images,
-            SecureRandom(),
-            on_progress=lambda step: self.report(step, "training"),
-            checkpoints=self.checkpoints,
-            should_stop=lambda: self._cancelled or self.handed_over,
-        )
+        trained = train_images(order, plan, images, SecureRandom(), self.hooks)
         return trained, lambda certificate: build_image_bundle(
             trained.generator,
             schema,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from service.errors import ImprimaturError, InvalidOrder
+from service.errors import InvalidOrder
 from service.privacy.orders import IdpganOrder, MarginalsOrder, TableOrder
-from workers.checkpoints import Checkpoint, CheckpointStore
+from workers.hooks import UNATTENDED, Hooks
 from workers.methods.image_idpgan import ImageIdpgan
 from workers.methods.image_start import StartedImageIdpgan
 from workers.methods.marginals import Marginals
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
     from workers.encoding.images import EncodedImages
     from workers.encoding.table import EncodedTable, TableDomain
     from workers.mechanism.secure_random import SecureRandom
-
-CHECKPOINT_EVERY_STEPS = 100
-
-logger = logging.getLogger(__name__)
-
-
-class TrainingStopped(ImprimaturError):
-    """The caller asked the run to end before its last step. Values: steps_done, all of them charged."""
-
-    code: ClassVar[str] = "training_stopped"
 
 
 @dataclass(frozen=True)
@@ -63,93 +52,37 @@ def train(
     table: EncodedTable,
     domain: TableDomain,
     randomness: SecureRandom,
-    *,
-    on_progress: Callable[[int], None] = lambda _step: None,
-    checkpoints: CheckpointStore | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,
+    hooks: Hooks = UNATTENDED,
 ) -> TrainedGenerator:
     """Make a generator by the events of `plan`, from a checkpoint if there is one."""
     if isinstance(order, MarginalsOrder):
-        return _measure_and_fit(
-            order,
-            plan,
-            table,
-            domain,
-            randomness,
-            on_progress=on_progress,
-            checkpoints=checkpoints,
-            should_stop=should_stop,
-        )
+        return _measure_and_fit(order, plan, table, domain, randomness, hooks)
     return _train_by_steps(
-        order,
-        plan,
-        lambda device: TableIdpgan(order, plan, table, domain, randomness, device),
-        randomness,
-        on_progress=on_progress,
-        checkpoints=checkpoints,
-        should_stop=should_stop,
-        checkpoint_every_steps=checkpoint_every_steps,
+        order, plan, lambda device: TableIdpgan(order, plan, table, domain, randomness, device), randomness, hooks
     )
 
 
 def train_images(
-    order: IdpganOrder,
-    plan: Plan,
-    images: EncodedImages,
-    randomness: SecureRandom,
-    *,
-    on_progress: Callable[[int], None] = lambda _step: None,
-    checkpoints: CheckpointStore | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS,
+    order: IdpganOrder, plan: Plan, images: EncodedImages, randomness: SecureRandom, hooks: Hooks = UNATTENDED
 ) -> TrainedGenerator:
     """The same for images. The condition is the class; without bought frequencies all are of the only one."""
     if order.image_networks is None:
         raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
     kind = ImageIdpgan if order.mixture_first is None else StartedImageIdpgan
-    return _train_by_steps(
-        order,
-        plan,
-        lambda device: kind(order, plan, images, randomness, device),
-        randomness,
-        on_progress=on_progress,
-        checkpoints=checkpoints,
-        should_stop=should_stop,
-        checkpoint_every_steps=checkpoint_every_steps,
-    )
+    return _train_by_steps(order, plan, lambda device: kind(order, plan, images, randomness, device), randomness, hooks)
 
 
 def _measure_and_fit(
-    order: MarginalsOrder,
-    plan: Plan,
-    table: EncodedTable,
-    domain: TableDomain,
-    randomness: SecureRandom,
-    *,
-    on_progress: Callable[[int], None],
-    checkpoints: CheckpointStore | None,
-    should_stop: Callable[[], bool],
+    order: MarginalsOrder, plan: Plan, table: EncodedTable, domain: TableDomain, randomness: SecureRandom, hooks: Hooks
 ) -> TrainedGenerator:
-    """Measure once and keep it before anything is shown; then fit, which reads no row."""
+    """Measure once; then fit, which reads no row."""
     started = time.monotonic()
     device = choose_device(order.device)
     torch.set_num_threads(training_threads())
     method = Marginals(order, plan, table, domain, randomness, device)
-    saved = checkpoints.get() if checkpoints is not None else None
-    if saved is None:
-        method.measure()
-        if checkpoints is not None:
-            checkpoints.put(method.checkpoint().to_bytes())
-    else:
-        method.restore(Checkpoint.from_bytes(saved))
+    hooks.measure_or_restore(method)
 
-    def on_step(step: int) -> None:
-        if should_stop():
-            raise TrainingStopped("the fit was stopped before its last step", steps_done=step)
-        on_progress(step)
-
-    generator = method.fit(on_step)
+    generator = method.fit(hooks.go_on)
     return TrainedGenerator(
         generator=generator,
         noise_dimension=generator.noise_dimension,
@@ -168,11 +101,7 @@ def _train_by_steps(
     plan: Plan,
     begin: Callable[[torch.device], TableIdpgan | ImageIdpgan],
     randomness: SecureRandom,
-    *,
-    on_progress: Callable[[int], None],
-    checkpoints: CheckpointStore | None,
-    should_stop: Callable[[], bool],
-    checkpoint_every_steps: int,
+    hooks: Hooks,
 ) -> TrainedGenerator:
     """Train a generator by the events of `plan`, from a checkpoint if there is one. begin: the run before its first step."""
     started = time.monotonic()
@@ -182,19 +111,18 @@ def _train_by_steps(
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = begin(device)
 
-    _begin_or_go_on(method, checkpoints, on_progress=on_progress, should_stop=should_stop)
+    hooks.measure_or_restore(method)
+    if isinstance(method, TableIdpgan):
+        method.warm_up(lambda: hooks.go_on(plan.steps_done))
     while plan.steps_done < plan.steps:
-        if should_stop():
-            if checkpoints is not None:
-                checkpoints.put(method.checkpoint().to_bytes())  # whoever goes on loses nothing
-            raise TrainingStopped("the training was stopped before its last step", steps_done=plan.steps_done)
+        hooks.stop_if_asked(plan.steps_done, keep=method)  # whoever goes on loses nothing
         method.critic_step()
         step = plan.steps_done
         if method.generator_is_due():
             method.generator_step()
-        if checkpoints is not None and step % checkpoint_every_steps == 0 and step < plan.steps:
-            checkpoints.put(method.checkpoint().to_bytes())
-        on_progress(step)
+        if step % hooks.checkpoint_every_steps == 0 and step < plan.steps:
+            hooks.keep(method)
+        hooks.on_progress(step)
 
     return TrainedGenerator(
         generator=method.averaged_generator.cpu(),
@@ -209,32 +137,6 @@ def _train_by_steps(
         component_labels=method.component_labels if isinstance(method, ImageIdpgan) else None,
         component_frequencies=method.component_frequencies if isinstance(method, ImageIdpgan) else None,
     )
-
-
-def _begin_or_go_on(
-    method: TableIdpgan | ImageIdpgan,
-    checkpoints: CheckpointStore | None,
-    *,
-    on_progress: Callable[[int], None],
-    should_stop: Callable[[], bool],
-) -> None:
-    """What comes before the first step, or an earlier run's checkpoint."""
-    saved = checkpoints.get() if checkpoints is not None else None
-    if saved is None:
-        method.buy_label_frequencies()
-        if method.must_warm_up and checkpoints is not None:
-            checkpoints.put(method.checkpoint().to_bytes())  # no crash makes a run measure twice
-    else:
-        method.restore(Checkpoint.from_bytes(saved))
-        logger.info("goes on after step %d", method.plan.steps_done)
-
-    def on_free_step() -> None:
-        if should_stop():
-            raise TrainingStopped("the training was stopped before its first step", steps_done=0)
-        on_progress(0)
-
-    if method.must_warm_up:
-        method.warm_up(on_free_step)
 
 
 def choose_device(wanted: str) -> torch.device:

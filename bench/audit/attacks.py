@@ -162,7 +162,7 @@ def label_counts(trials: int, rows_per_unit: int, seed: int = 5) -> Finding:
         for world, table in enumerate(tables):
             method.restart(events, table)
             with listening() as heard:
-                method.buy_label_frequencies()
+                method.measure()
             scores[world, trial] = heard.noised[0][0][1].item()
     name = f"label counts, {rows_per_unit} row{'s' if rows_per_unit > 1 else ''} a unit"
     return judge(name, (scores[0], scores[1]), events[:1])
@@ -183,7 +183,7 @@ def short_run(trials: int, seed: int = 6) -> Finding:
         for world, table in enumerate(tables):
             method.restart(events, table)
             with listening() as heard:
-                method.buy_label_frequencies()
+                method.measure()
                 noise_std = heard.noise_stds[0][0]
                 label = heard.noised[0][0][1].item() / noise_std
                 del heard.sums[:], heard.noised[:], heard.noise_stds[:]

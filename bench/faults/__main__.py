@@ -112,7 +112,7 @@ def table(points: list[Point], outcomes: dict[str, Outcome], runs: int, minutes:
         f"# SIGKILL at every transition, {today}",
         "",
         f"`python -m bench.faults`: {len(points)} points × {runs} runs in {minutes:.0f} min; 2 cores, 24 GiB. Leases of {lease_seconds:.0f} s",
-        f"(60 s by default), a release of {ORDER['steps']} steps with two checkpoints. Seconds are from the kill to the end of the release:",
+        f"(60 s by default), a release of {ORDER['steps']} steps with three checkpoints. Seconds are from the kill to the end of the release:",
         "a fresh training process alone takes about four of them (imports), and a lease must lapse first where the worker died too.",
         "",
         (

@@ -84,7 +84,7 @@ def run(
         drawn, labels = draw(measured, sizes.count, seed)
     else:
         trained = _begin(METHODS[method], epsilon, data, sizes, seed, more)
-        trained.buy_label_frequencies()
+        trained.measure()
         distances = _train(trained, sizes.steps)
         drawn, labels = _draw(trained, sizes.count, seed)
     processor, seconds = time.process_time() - processor, time.monotonic() - began

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
+from workers.mechanism.compiled_products import LIMITS
 from workers.mechanism.convolutions import UNITS_AT_ONCE, image_passes
 from workers.mechanism.noise import release
-from workers.mechanism.outer_products import Layer
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.engines import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
-from workers.numerics.kernels import kernels
+from workers.numerics.kernels import Rows, compile_kernels
 from workers.numerics.workspace import Workspace
 
 WIDTHS = (8,) * 15  # 120 one-hot places
@@ -73,7 +73,7 @@ class Setting:
         if kind == AUTOGRAD:
             return autograd_step(critic)
         if kind == WITH_LOOPS and isinstance(critic, TableCritic):
-            return manual_step_with_loops(critic)
+            return step_with_loops(critic)
         if kind == BY_HAND:
             return manual_step(critic) if isinstance(critic, TableCritic) else manual_image_step(critic)
         return private_step(critic, vmap=kind == VMAP, noise=kind != NO_NOISE)
@@ -147,47 +147,36 @@ def manual_step(critic: TableCritic) -> Step:
     return step
 
 
-def manual_step_with_loops(critic: TableCritic) -> Step:
-    """The floor once more, with what the private engine has compiled for itself; as by hand where there is no compiler."""
-    compiled = kernels(critic.output.weight.device)
+def step_with_loops(critic: TableCritic) -> Step:
+    """The floor once more: what the private engine has compiled for itself, compiled without norms; every row counts 1/B.
+
+    As by hand where there is no compiler.
+    """
+    compiled = compile_kernels("-DWITHOUT_NORMS")
     if compiled is None:
         return manual_step(critic)
-    adam, space = make_adam(critic), Workspace()
-    (first, second), last = critic.layers, critic.output
-    signs = last.weight.new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1).detach()
+    adam, space, tensors = make_adam(critic), Workspace(), list(critic.parameters())
+    weights, biases = ([tensor.detach() for tensor in tensors[start::2]] for start in (0, 1))
+    sizes = [tensor.numel() for tensor in tensors]
 
     @torch.no_grad()
     def step(batch: CriticBatch) -> None:
-        rows = len(batch.real)
-
-        def take(name: str, *shape: int) -> Tensor:
-            return space.take(name, shape, like=batch.real)
-
-        lower, upper = (
-            Layer(layer.weight.detach(), layer.bias.detach(), LEAKY_SLOPE, space, place)
-            for place, layer in enumerate((first, second))
+        sums = torch.zeros(sum(sizes), dtype=torch.float64)
+        share = torch.full((batch.units, len(tensors)), 1.0 / batch.units, dtype=torch.float64)
+        compiled.perceptron_gradients(
+            weights,
+            biases,
+            Rows(batch.fake, batch.real, batch.mix.view(-1), batch.present, batch.units, 1),
+            slope=LEAKY_SLOPE,
+            paired=LOSS.paired,
+            gradient_penalty=LOSS.gradient_penalty,
+            limits=LIMITS,
+            workspace=space,
+            weighting=share,
+            sums=sums,
         )
-        x, h1, h2 = take("x", 3, rows, sum(WIDTHS)), take("h1", 3, rows, HIDDEN[0]), take("h2", 3, rows, HIDDEN[1])
-        u1, u2 = take("u1", *h1.shape), take("u2", *h2.shape)
-        x[0], x[1] = batch.fake, batch.real
-        lower.affine(x[:2], out=h1[:2])
-        torch.lerp(h1[0], h1[1], batch.mix, out=h1[2])
-        F.leaky_relu_(h1, LEAKY_SLOPE)
-        upper.forward(h1, out=h2)
-        outward = (signs * last.weight).expand_as(h2)
-        torch.ops.aten.leaky_relu_backward.grad_input(outward, h2, LEAKY_SLOPE, True, grad_input=u2)
-        upper.back(u2, h1, out=u1)
-        pull = lower.back(u1[2], None, out=x[2])
-        length = torch.linalg.vector_norm(pull, dim=1, keepdim=True)
-        pull.mul_(2.0 * LOSS.gradient_penalty * (length - 1.0) / length.clamp(min=1e-12))
-        lower.push(x[2], h1[2])
-        upper.push(h1[2], h2[2])
-        share = batch.mix.new_full((rows,), 1.0 / rows)
-        for layer, delta, right in ((first, u1, x), (second, u2, h1)):
-            layer.weight.grad = compiled.weighted_block_sum(delta, right, share, space)
-            layer.bias.grad = torch.sum(delta[:2], (0, 1)).div_(rows)
-        sums = h2.sum(dim=1)
-        last.weight.grad = ((sums[0] - sums[1] + sums[2]) / rows).unsqueeze(0)
+        for tensor, part in zip(tensors, torch.split(sums, sizes), strict=True):
+            tensor.grad = part.view(tensor.shape).to(torch.float32)
         adam.step()
 
     return step
@@ -259,7 +248,7 @@ def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) 
         if noise:
             values = release(clipped.sum, noise_multiplier=1.0, randomness=randomness)
         for tensor, value in zip(tensors, values, strict=True):
-            tensor.grad = (value / batch.units).to(torch.float32)
+            tensor.grad = value.to(torch.float32) / batch.units
         adam.step()
 
     return step

@@ -85,6 +85,7 @@ def resolve_order(
     if isinstance(order, IdpganOrder):
         return _with_warm_start(_with_sampling_probability(order, units), units, shape, budget)
     _check_slices(order, shape)
+    _check_choice(order.pairs, order.condition_on, shape, where="pairs")
     if order.pairs != "auto":
         return order
     return order.model_copy(update={"pairs": _pairs_to_measure(order, units, shape, budget)})
@@ -106,6 +107,7 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
             f"warm_start: tables need two columns, and a condition of at most {MAX_SLICES} categories",
             where="warm_start",
         )
+    _check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")
     steps = order.steps if "steps" in order.model_fields_set else DEFAULT_WARM_STEPS
     order = order.model_copy(update={"warm_start": start, "steps": steps})
     tables = order.tables_order
@@ -172,6 +174,12 @@ def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
         raise InvalidOrder(
             f"condition_on: marginals needs a field of at most {MAX_SLICES} categories", where="condition_on"
         )
+
+
+def _check_choice(pairs: str, label: str | None, shape: TableShape | None, *, where: str) -> None:
+    """Pairs cannot be chosen where there is none."""
+    if shape is not None and pairs == "chosen" and len(shape.cells) - (label in shape.cells) < 2:
+        raise InvalidOrder("pairs: chosen needs two columns besides the condition", where=where)
 
 
 def _pairs_to_measure(

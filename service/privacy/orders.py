@@ -319,8 +319,13 @@ class IdpganOrder(_ChosenOrder):
         Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
     ] = None
     critic_steps_per_generator_step: Annotated[
-        int, Field(ge=1, le=1_000, description="Generator steps read no row and cost nothing.")
-    ] = 2
+        int,
+        Field(
+            ge=1,
+            le=1_000,
+            description="Generator steps read no row and cost nothing. Perceptrons of images: 2 if not ordered.",
+        ),
+    ] = 5
     adaptive_critic_steps: Annotated[
         AdaptiveCriticSteps | None,
         Field(description="A rule instead of one number of critic steps per generator step."),

@@ -24,12 +24,13 @@ from bench.audit.worlds import DOMAIN, listening, make_canaries, null_table, ord
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from tests.exact_changes import squared_change
 from workers.encoding.table import ABSENT, EncodedTable
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients, PrivateSum
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum, sum_rounding
 from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
 from workers.mechanism.label_counts import label_counts
-from workers.mechanism.outer_products import OuterProduct, OuterProductGradients, Perceptron, outer_product_gradients
+from workers.mechanism.outer_products import OuterProduct, OuterProductGradients
 from workers.mechanism.thresholds import geometric_grid, norm_histogram
+from workers.methods.engines import perceptron_gradients
 from workers.methods.table_idpgan import TableIdpgan
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding, sum_in_blocks
@@ -69,7 +70,7 @@ def gradients_of(engine: str, batch: CriticBatch, loss: CriticLoss) -> PerUnitGr
         return vmap_gradients(critic, batch, loss)
     weights = [layer.weight.detach() for layer in (*critic.layers, critic.output)]
     biases = [layer.bias.detach() for layer in critic.layers]
-    return outer_product_gradients(Perceptron(weights, biases, LEAKY_SLOPE), batch, loss)
+    return perceptron_gradients(Perceptron(weights, biases, LEAKY_SLOPE), batch, loss)
 
 
 def sums_of(gradients: PerUnitGradients) -> tuple[PrivateSum, PrivateSum]:
@@ -291,7 +292,7 @@ def recorded(table: EncodedTable, damage: float | None, **knobs: Any) -> list[Pr
         with torch.no_grad():
             method.tensors[0][0, :] = damage
     with listening() as heard:
-        method.buy_label_frequencies()
+        method.measure()
         method.condition_frequencies = (0.5, 0.5)
         method.critic_step()
     return heard.sums

@@ -25,6 +25,7 @@ from bench.audit.worlds import DOMAIN, SCHEMA, listening, make_canaries, null_ta
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from workers import run as workers_run
 from workers.checkpoints import Checkpoint
+from workers.hooks import Hooks, TrainingStopped
 from workers.lease import Lease
 from workers.mechanism.clusters import ClipGroups
 from workers.mechanism.noise import allocate
@@ -34,7 +35,7 @@ from workers.methods import idpgan
 from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
-from workers.training import TrainingStopped, train
+from workers.training import train
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +110,7 @@ def test_histogram_and_label_noise() -> None:
     for _ in range(20):
         method.plan = Plan(events)
         with listening() as heard:
-            method.buy_label_frequencies()
+            method.measure()
             method.critic_step()
         labels.append(heard.noised[0][0].numpy())
         histograms.append(heard.noised[2][0].numpy().flatten())
@@ -127,7 +128,7 @@ def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
     with listening() as heard:
         for _ in range(1_500):
             method.plan = Plan(events)
-            method.buy_label_frequencies()
+            method.measure()
         noise = [released[0].numpy() for released in heard.noised]
     assert np.std(noise) == pytest.approx(35.0, rel=0.03)
 
@@ -153,10 +154,12 @@ def test_what_is_released_is_the_list_and_nothing_else() -> None:
                 null_table(8, np.arange(4)),
                 DOMAIN,
                 SecureRandom.from_test_seed(1),
-                on_progress=seen.append,
-                checkpoints=store,
-                should_stop=lambda: len(seen) == stop_after,
-                checkpoint_every_steps=2,
+                Hooks(
+                    on_progress=seen.append,
+                    checkpoints=store,
+                    should_stop=lambda: len(seen) == stop_after,
+                    checkpoint_every_steps=2,
+                ),
             )
         released = zip(heard.sums, heard.noise_stds, strict=True)
         return [
@@ -278,9 +281,7 @@ def everything_visible(
             null_table(400),
             DOMAIN,
             ByShape(),
-            on_progress=progress.append,
-            checkpoints=store,
-            checkpoint_every_steps=2,
+            Hooks(on_progress=progress.append, checkpoints=store, checkpoint_every_steps=2),
         )
     assert sizes == [drawn] * 6
     weights = [parameter.numpy().tobytes() for parameter in trained.generator.state_dict().values()]
@@ -300,14 +301,14 @@ def test_no_visible_quantity_depends_on_the_size_of_the_draw(
 ) -> None:
     """Null records contribute nothing; with the same noise, runs that drew 0, 3, 20 and 131 of them are the same."""
     first = everything_visible(0, monkeypatch, caplog, critic_loss=critic_loss)
-    assert len(first[1]) == 2  # checkpoints
+    assert len(first[1]) == 3  # checkpoints: when the counts were bought, and two of steps
     for drawn in (3, 20, 131):
         other = everything_visible(drawn, monkeypatch, caplog, critic_loss=critic_loss)
         assert other == first
 
 
 def test_the_generator_batch_is_public() -> None:
-    for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 500), (10**6, 0.9, 4_096)):
+    for units, q, wanted in ((400, 0.05, 64), (10_000, 0.05, 250), (10**6, 0.9, 4_096)):
         table = null_table(8)
         table = type(table)(table.codes, units, None, 1)
         method = make_canaries(order_for(q, 1), (SampledStepEvent(q, 1.0, None, 1),), table, 1, TableIdpgan)
@@ -403,7 +404,7 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
 
     streams: list[SecureRandom] = []
 
-    def stop_here(_order: Any, _plan: Any, _table: Any, _domain: Any, randomness: SecureRandom, **_: Any) -> None:
+    def stop_here(_order: Any, _plan: Any, _table: Any, _domain: Any, randomness: SecureRandom, _hooks: Any) -> None:
         streams.append(randomness)
         raise Reached
 
@@ -415,9 +416,9 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
                 order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),), cancel_requested=False, step=0
             )
             self.checkpoints = None
+            self.hooks = None
             self.context = None
             self.handed_over = False
-            self._cancelled = False
 
         def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
             pass

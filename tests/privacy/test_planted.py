@@ -51,7 +51,8 @@ def test_every_bug_still_fits_the_source_and_its_tests_exist(bug: Bug) -> None:
         assert old != new
         texts[file] = planted(texts[file], old, new, file)
     for file, text in texts.items():
-        ast.parse(text, file)
+        if file.endswith(".py"):
+            ast.parse(text, file)
     for test in bug.tests:
         file, _, name = test.partition("::")
         assert re.search(rf"^def {name}\(" if name else "^def test_", (ROOT / file).read_text("utf-8"), re.MULTILINE)

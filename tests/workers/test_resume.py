@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
+from service.datasets.grids import shape_of
 from service.datasets.table_schema import TableSchema
+from service.privacy.calibration import price_order
+from service.privacy.choices import resolve_order
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
-from service.privacy.orders import IdpganOrder
+from service.privacy.filters import open_budget
+from service.privacy.mixture import ImageShape
+from service.privacy.orders import IdpganOrder, MarginalsOrder, MixtureOrder, parse_order
 from tests.recorded_runs import Kept, Killed, RecordedPlan
+from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
+from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
+from workers.hooks import Hooks
+from workers.image_measuring import MeasuredImages, measure_images
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import train
+from workers.training import TrainedGenerator, train, train_images
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -49,7 +61,7 @@ LIST = [(1, 2.0)] + [(place, 1.0) for place in range(2, 6)] + [(place, 0.5) for 
 
 
 def run(plan: Plan, store: Kept) -> None:
-    train(ORDER, plan, TABLE, DOMAIN, SecureRandom(), checkpoints=store, checkpoint_every_steps=EVERY)
+    train(ORDER, plan, TABLE, DOMAIN, SecureRandom(), Hooks(checkpoints=store, checkpoint_every_steps=EVERY))
 
 
 @pytest.mark.parametrize("die_before", range(EVENTS_IN_ALL))
@@ -72,8 +84,8 @@ def test_steps_that_run_again_draw_fresh_noise() -> None:
     store = Kept()
     with pytest.raises(Killed):
         run(RecordedPlan(EVENTS, 5), store)
-    (saved,) = store.all
-    assert Checkpoint.from_bytes(saved).values["position"] == 4
+    bought, saved = store.all
+    assert [Checkpoint.from_bytes(kept).values["position"] for kept in (bought, saved)] == [1, 4]
     later = []
     for _ in range(2):
         again = Kept()
@@ -85,3 +97,88 @@ def test_steps_that_run_again_draw_fresh_noise() -> None:
     critic = [name for name in later[0].tensors if name.startswith("critic.")]
     assert critic
     assert all(not torch.equal(later[0].tensors[name], later[1].tensors[name]) for name in critic)
+
+
+# -- killed right after something was bought ---------------------------------------------------------------------------
+
+
+class KilledOnceKept(Kept):
+    """Dies with the first checkpoint that it keeps."""
+
+    def put(self, checkpoint: bytes) -> None:
+        super().put(checkpoint)
+        raise Killed
+
+
+BUDGET = open_budget(8.0, 1e-5)
+SMALL: dict[str, Any] = {"epsilon": 4.0, "device": "cpu"}
+TABLE_RUN = SMALL | {"method": "idpgan", "steps": 4, "condition_on": "kind", "networks": ORDER.networks.model_dump()}
+IMAGE_RUN = SMALL | {"method": "idpgan", "steps": 4, "sampling_probability": 0.2}
+TABLES = {"kind": "tables", "generator_steps": 2, "critic_steps": 2}
+BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
+    "label counts": (TABLE_RUN | {"warm_start": {"kind": "none"}}, 1),
+    "tables of all pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "all"}}, 1),
+    "tables of chosen pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "chosen"}, "condition_on": None}, 3),
+    "marginals": (SMALL | {"method": "marginals", "condition_on": "kind", "components": 4, "steps": 3}, 1),
+    "class counts": (IMAGE_RUN, 1),
+    "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
+    "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 6),
+}
+
+
+def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[[Plan, Kept], TrainedGenerator | MeasuredImages]]:
+    """Price list of an order, and what runs it: on a table of units with up to two rows, or on images."""
+    pixels, labels = make_images(60, (6, 5, 1), 3, seed=3)
+    images = EncodedImages(pixels.reshape(60, -1), labels.astype(np.int64), (6, 5, 1), 3)
+    table = EncodedTable(TABLE.codes, 30, np.arange(0, 61, 2), 2)
+    of_table = "condition_on" in ordered  # a class is no column
+    shape = shape_of(SCHEMA, numeric_bins=8) if of_table else ImageShape(6, 5, 1, 3)
+    units = table.units if of_table else 60
+    order = resolve_order(parse_order(ordered), units=units, shape=shape, budget=BUDGET)
+
+    def go(plan: Plan, store: Kept) -> TrainedGenerator | MeasuredImages:
+        hooks = Hooks(checkpoints=store)
+        if isinstance(order, MixtureOrder):
+            return measure_images(order, plan, images, SecureRandom(), hooks)
+        if of_table:
+            assert isinstance(order, IdpganOrder | MarginalsOrder)
+            return train(order, plan, table, DOMAIN, SecureRandom(), hooks)
+        assert isinstance(order, IdpganOrder)
+        return train_images(order, plan, images, SecureRandom(), hooks)
+
+    return price_order(order, units=units, budget=BUDGET).events, go
+
+
+def bought_by(made: TrainedGenerator | MeasuredImages) -> list[Any]:
+    """What it tells of purchases, all of it noised: frequencies, and the rows of a unit that its certificate names."""
+    names = ("condition_frequencies", "component_labels", "component_frequencies", "rows_per_unit")
+    return [getattr(made, name, None) for name in names]
+
+
+@pytest.mark.parametrize("kind", BOUGHT)
+def test_killed_right_after_a_purchase_nothing_is_bought_again(kind: str) -> None:
+    ordered, purchases = BOUGHT[kind]
+    events, go = make_run(ordered)
+    store, first = KilledOnceKept(), RecordedPlan(events)
+    with pytest.raises(Killed):
+        go(first, store)
+    assert len(first.run) == store.position == purchases
+    told = []
+    for _ in range(2):
+        again, second = Kept(), RecordedPlan(events)
+        again.put(store.all[0])
+        made = go(second, again)
+        assert [place for place, _ in second.run] == list(range(purchases + 1, sum(e.count for e in events) + 1))
+        assert made.is_private
+        told.append(bought_by(made))
+    # Two purchases would have two noises.
+    assert told[0] == told[1]
+    assert any(value is not None for value in told[0])
+
+
+def test_where_nothing_is_bought_nothing_is_kept_before_the_first_step() -> None:
+    store, unconditional = KilledOnceKept(), ORDER.model_copy(update={"condition_on": None})
+    plan = RecordedPlan(EVENTS[1:])
+    with pytest.raises(Killed):
+        train(unconditional, plan, TABLE, DOMAIN, SecureRandom(), Hooks(checkpoints=store, checkpoint_every_steps=2))
+    assert store.position == len(plan.run) == 2

@@ -15,9 +15,10 @@ from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.orders import IdpganOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
+from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import TrainedGenerator, TrainingStopped, choose_device, train
+from workers.training import TrainedGenerator, choose_device, train
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -91,7 +92,7 @@ def total_variation(a: np.ndarray, b: np.ndarray) -> float:
 @pytest.mark.parametrize("condition_on", [None, "kind"])
 def test_with_hardly_any_noise_the_joint_distribution_is_learned(condition_on: str | None) -> None:
     quick = {"critic_learning_rate": 5e-3, "generator_learning_rate": 3e-3, "moving_average_decay": 0.98}
-    order = make_order(400, condition_on=condition_on, optimizer=quick)
+    order = make_order(400, condition_on=condition_on, optimizer=quick, critic_steps_per_generator_step=2)
     trained = train(order, Plan(events_of(order, 1e-3)), make_table(), DOMAIN, SecureRandom.from_test_seed(1))
     independent = np.outer(JOINT.sum(axis=1), JOINT.sum(axis=0))
     learned = total_variation(sampled_joint(trained), JOINT)
@@ -108,7 +109,7 @@ def test_with_hardly_any_noise_the_joint_distribution_is_learned(condition_on: s
 def test_progress_counts_every_step_and_only_real_randomness_is_private() -> None:
     order = make_order(5)
     seen: list[int] = []
-    trained = train(order, Plan(events_of(order)), make_table(), DOMAIN, SecureRandom(), on_progress=seen.append)
+    trained = train(order, Plan(events_of(order)), make_table(), DOMAIN, SecureRandom(), Hooks(on_progress=seen.append))
     assert seen == [1, 2, 3, 4, 5]
     assert trained.is_private
     assert trained.seconds > 0.0
@@ -127,14 +128,15 @@ def test_a_stopped_run_resumes_where_its_checkpoint_was() -> None:
             make_table(),
             DOMAIN,
             SecureRandom(),
-            on_progress=seen.append,
-            checkpoints=store,
-            should_stop=lambda: len(seen) == 8,
-            checkpoint_every_steps=3,
+            Hooks(
+                on_progress=seen.append, checkpoints=store, should_stop=lambda: len(seen) == 8, checkpoint_every_steps=3
+            ),
         )
     assert stop.value.values == {"steps_done": 8}
     plan = Plan(events_of(order))
-    trained = train(order, plan, make_table(), DOMAIN, SecureRandom(), on_progress=seen.append, checkpoints=store)
+    trained = train(
+        order, plan, make_table(), DOMAIN, SecureRandom(), Hooks(on_progress=seen.append, checkpoints=store)
+    )
     assert seen == list(range(1, 13))
     assert (plan.position, plan.steps_done) == (13, 12)
     assert trained.is_private
@@ -158,18 +160,16 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint() -> None:
             make_table(),
             DOMAIN,
             SecureRandom(),
-            on_progress=die_at_eight,
-            checkpoints=store,
-            checkpoint_every_steps=3,
+            Hooks(on_progress=die_at_eight, checkpoints=store, checkpoint_every_steps=3),
         )
     plan = Plan(events_of(order))
-    train(order, plan, make_table(), DOMAIN, SecureRandom(), on_progress=seen.append, checkpoints=store)
+    train(order, plan, make_table(), DOMAIN, SecureRandom(), Hooks(on_progress=seen.append, checkpoints=store))
     assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 7, 8, 9, 10, 11, 12]
     assert (plan.position, plan.steps_done) == (13, 12)
 
 
 def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:
-    order = make_order(4, condition_on="kind")
+    order = make_order(4, condition_on="kind", critic_steps_per_generator_step=1)
     store = Memory()
     train(
         order,
@@ -177,10 +177,9 @@ def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:
         make_table(),
         DOMAIN,
         SecureRandom(),
-        checkpoints=store,
-        checkpoint_every_steps=3,
+        Hooks(checkpoints=store, checkpoint_every_steps=3),
     )
-    assert store.puts == 1
+    assert store.puts == 2
     assert store.saved is not None
     checkpoint = Checkpoint.from_bytes(store.saved)
     assert set(checkpoint.values) == {

@@ -7,8 +7,9 @@ Adjacency everywhere: zero-out one unit (PRIVACY.md §1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -72,6 +73,15 @@ class CriticLoss:
     gradient_penalty: float
 
 
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """A critic's tensors: weights W_1..W_L (W_L has one row), biases b_1..b_{L-1}, and LeakyReLU's slope."""
+
+    weights: Sequence[Tensor]
+    biases: Sequence[Tensor]
+    slope: float
+
+
 class PerUnitGradients(Protocol):
     """Gradients of a block of units with respect to M critic tensors, however they are held.
 
@@ -93,4 +103,18 @@ class PerUnitGradients(Protocol):
         """Σ_i weights[i, m]·g_i,m for each tensor m, with weights (U, M); a unit that does not contribute adds 0.
 
         At most `DrawBounds.terms_per_row` products for every row in an entry; its rounding is `clipping.sum_rounding`.
+        """
+
+
+@runtime_checkable
+class SelfClipping(Protocol):
+    """What gradients may offer besides: to go over the rows once for norms and sum together."""
+
+    def add_clipped(
+        self, together: Tensor, *, group_of: Sequence[int], clip_norms: Sequence[float], smallest_factor: float
+    ) -> None:
+        """Add the `weighted_sum` whose weights are `clipping.clip_weights` to `together`, all tensors one after the other.
+
+        Without the slack that `clip_weights` leaves for the float64 rounding of norm and factor: it is the caller's.
+        Afterwards `tensor_norms` and `contributes` are known.
         """

@@ -11,7 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, DrawBounds, PerUnitGradients, PrivateSum
+from workers.mechanism import (
+    FLOAT32_CANCELLATION,
+    LARGEST_CANCELLATION,
+    DrawBounds,
+    PerUnitGradients,
+    PrivateSum,
+    SelfClipping,
+)
 from workers.numerics.block_sums import block_sum_rounding
 
 SHRINK = 1.0 - 1e-6
@@ -58,12 +65,17 @@ def clip_and_sum(
     norms = [torch.zeros(0, len(shapes), dtype=torch.float64, device=device)]
     units = 0
     for block in blocks:
+        if isinstance(block, SelfClipping):
+            group_of = _group_of(groups, len(shapes))
+            allowed = [clip_norm * SHRINK for clip_norm in shorter]
+            block.add_clipped(together, group_of=group_of, clip_norms=allowed, smallest_factor=SMALLEST_FACTOR)
+        else:
+            weights = clip_weights(block.tensor_norms, block.contributes, groups=groups, clip_norms=shorter)
+            for total, part in zip(totals, block.weighted_sum(weights), strict=True):
+                total.add_(part)
         units += len(block.contributes)
         if len(block.contributes) > bounds.units_per_block or units > bounds.most_units:
             raise ValueError("more units than the bound on rounding was computed for")
-        weights = clip_weights(block.tensor_norms, block.contributes, groups=groups, clip_norms=shorter)
-        for total, part in zip(totals, block.weighted_sum(weights), strict=True):
-            total.add_(part)
         norms.append(block.tensor_norms[block.contributes])
     sensitivities = tuple(max(clip_norm, SMALLEST_SENSITIVITY) for clip_norm in clip_norms)
     private = PrivateSum(tuple(totals), tuple(tuple(group) for group in groups), sensitivities)
@@ -121,9 +133,13 @@ def clip_weights(
 @lru_cache(maxsize=64)
 def _membership(groups: tuple[tuple[int, ...], ...], tensors: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Which tensor is in which group: (M, K) float64 of zeros and ones, and (M,) the group of each."""
+    numbers = torch.tensor(_group_of(groups, tensors), device=device)
+    return F.one_hot(numbers, len(groups)).double(), numbers
+
+
+def _group_of(groups: Sequence[Sequence[int]], tensors: int) -> list[int]:
     group_of = [0] * tensors
     for place, group in enumerate(groups):
         for tensor in group:
             group_of[tensor] = place
-    numbers = torch.tensor(group_of, device=device)
-    return F.one_hot(numbers, len(groups)).double(), numbers
+    return group_of

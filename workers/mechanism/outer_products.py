@@ -16,28 +16,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workers.mechanism import FLOAT32_CANCELLATION, LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
+from workers.mechanism import (
+    FLOAT32_CANCELLATION,
+    LARGEST_CANCELLATION,
+    LARGEST_NORM,
+    CriticBatch,
+    CriticLoss,
+    Perceptron,
+)
 from workers.numerics.block_sums import BLOCK_ROWS, sum_in_blocks
-from workers.numerics.kernels import LARGEST_RANK, Kernels, PackedMatrix, kernels
 from workers.numerics.workspace import Workspace
 
 GRAM_ROWS = 128
 """Rows whose factors are held in float64 at once; more would fall out of a core's cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class Perceptron:
-    """A critic's tensors: weights W_1..W_L (W_L has one row), biases b_1..b_{L-1}, and LeakyReLU's slope."""
-
-    weights: Sequence[Tensor]
-    biases: Sequence[Tensor]
-    slope: float
 
 
 @dataclass(frozen=True)
@@ -77,14 +73,10 @@ class OuterProduct:
         apart = None if cancelling is None else cancelling.nonzero().squeeze(1)
         kept = weights if apart is None else weights.index_fill(0, apart, 0.0)
         scale = _by_row(kept, self.left.shape[1], self.rows_per_unit).to(self.left.dtype)
-        compiled = kernels(scale.device, scale.dtype)
-        if compiled is not None:
-            total = compiled.weighted_block_sum(self.left, self.right, scale, self.workspace)
-        else:
-            _clear_rows((self.left, self.right), bad, self.rows_per_unit)
-            scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
-            torch.mul(self.left, scale.unsqueeze(1), out=scaled)
-            total = sum_in_blocks(_flat(scaled), _flat(self.right), self.workspace)
+        _clear_rows((self.left, self.right), bad, self.rows_per_unit)
+        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
+        torch.mul(self.left, scale.unsqueeze(1), out=scaled)
+        total = sum_in_blocks(_flat(scaled), _flat(self.right), self.workspace)
         if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
             left *= weights[apart].view(-1, 1, 1)
@@ -93,9 +85,6 @@ class OuterProduct:
 
     def measure(self) -> Tensor:
         """(3, U) float64 from Gram matrices: the squared norm, Σ_k ‖left_k‖‖right_k‖, and the longest factor, squared."""
-        compiled = kernels(self.left.device, self.left.dtype)
-        if compiled is not None and self.rank <= LARGEST_RANK:
-            return compiled.product_norms(self.left, self.right, self.units, self.rows_per_unit)
         left, right = self._gram(self.left), self._gram(self.right)
         lengths_left, lengths_right = _diagonal(left), _diagonal(right)  # (U, rank), squared
         products = (lengths_left * lengths_right).sqrt_().sum(dim=1)
@@ -152,13 +141,11 @@ class VectorGradient:
     vector: Tensor  # (padded units, d)
     shape: torch.Size
     units: int
-    lengths: Tensor | None = None  # (padded units,) float64, where they are known
 
     @cached_property
     def norms(self) -> Tensor:
         """(U,) float64 upper bound, its own rounding added; NaN beyond LARGEST_NORM."""
-        known = self.lengths
-        norms = torch.linalg.vector_norm(self._held, dim=1) if known is None else known[: self.units]
+        norms: Tensor = torch.linalg.vector_norm(self._held, dim=1)
         norms = norms * (1.0 + (self.vector.shape[1] + 8) * torch.finfo(torch.float64).eps)
         return norms.masked_fill_(~(norms <= LARGEST_NORM), torch.nan)
 
@@ -174,9 +161,6 @@ class VectorGradient:
 
     def sum_of(self, weights: Tensor, bad: Tensor) -> Tensor:
         """The same, where the bad units (U,) are known and have weight 0: 0·inf would leave NaN."""
-        compiled = kernels(self.vector.device, self.vector.dtype)
-        if compiled is not None:
-            return compiled.weighted_row_sum(self.vector[: self.units], weights).view(self.shape)
         if bad.device.type != "cpu" or bool(bad.any()):
             self._held.masked_fill_(bad.unsqueeze(1), 0.0)
         return torch.mv(self._held.T, weights).view(self.shape)
@@ -229,10 +213,7 @@ def outer_product_gradients(
     """
     space = workspace or Workspace()
     weights, biases = critic.weights, critic.biases
-    layers = [
-        Layer(weight, bias, critic.slope, space, place)
-        for place, (weight, bias) in enumerate(zip(weights, biases, strict=False))
-    ]
+    layers = [Layer(weight, bias, critic.slope, space) for weight, bias in zip(weights, biases, strict=False)]
     grid = UnitGrid.of(batch)
     rows = grid.rows
 
@@ -279,60 +260,31 @@ def outer_product_gradients(
 
 @dataclass(frozen=True)
 class Layer:
-    """A hidden layer's products of rows (..., d); its weight is packed at most once a pass and direction."""
+    """A hidden layer's products of rows (..., d)."""
 
     weight: Tensor
     bias: Tensor
     slope: float
     workspace: Workspace
-    place: int
 
     def affine(self, rows: Tensor, *, out: Tensor) -> None:
         """W h + b."""
-        if self._kernels is not None:
-            self._kernels.rows_times(rows, self._upward, bias=self.bias, out=out)
-        else:
-            torch.addmm(self.bias, _flat(rows), self.weight.T, out=_flat(out))
+        torch.addmm(self.bias, _flat(rows), self.weight.T, out=_flat(out))
 
     def forward(self, rows: Tensor, *, out: Tensor) -> None:
         """φ(W h + b)."""
-        if self._kernels is not None:
-            self._kernels.rows_times(rows, self._upward, bias=self.bias, leaky=True, slope=self.slope, out=out)
-        else:
-            self.affine(rows, out=out)
-            F.leaky_relu_(out, self.slope)
+        self.affine(rows, out=out)
+        F.leaky_relu_(out, self.slope)
 
     def back(self, deltas: Tensor, state: Tensor | None, *, out: Tensor) -> Tensor:
         """φ' ⊙ Wᵀ u, with φ' at the layer's inputs h = φ(a); without them just the product."""
-        if self._kernels is not None:
-            return self._kernels.rows_times(deltas, self._downward, state=state, slope=self.slope, out=out)
         torch.mm(_flat(deltas), self.weight, out=_flat(out))
         return out if state is None else _times_slope(out, state, self.slope, out=out)
 
     def push(self, tangents: Tensor, state: Tensor) -> None:
         """φ' ⊙ W q, in the place of the layer's results h = φ(a)."""
-        if self._kernels is not None:
-            self._kernels.rows_times(tangents, self._upward, state=state, slope=self.slope, out=state)
-        else:
-            pushed = self.workspace.take("Wq", tuple(state.shape), like=state)
-            _times_slope(torch.mm(tangents, self.weight.T, out=pushed), state, self.slope, out=state)
-
-    @cached_property
-    def _kernels(self) -> Kernels | None:
-        return kernels(self.weight.device, self.weight.dtype)
-
-    @cached_property
-    def _upward(self) -> PackedMatrix:
-        return self._packed(transposed=True)
-
-    @cached_property
-    def _downward(self) -> PackedMatrix:
-        return self._packed(transposed=False)
-
-    def _packed(self, *, transposed: bool) -> PackedMatrix:
-        name, size = f"W{self.place}{'ᵀ' * transposed}", PackedMatrix.size(self.weight)
-        space = self.workspace.take(name, (size,), like=self.weight)
-        return cast("Kernels", self._kernels).pack(self.weight, transposed=transposed, space=space)
+        pushed = self.workspace.take("Wq", tuple(state.shape), like=state)
+        _times_slope(torch.mm(tangents, self.weight.T, out=pushed), state, self.slope, out=state)
 
 
 @dataclass(frozen=True)
@@ -402,10 +354,6 @@ class UnitGrid:
         """Sum over the terms (kinds, P, d) of every unit, one kind perhaps with a minus sign. Overwrites that kind."""
         kinds, _, size = terms.shape
         vector = space.take(name, (self.padded_units, size), like=terms)
-        compiled = kernels(terms.device, terms.dtype)
-        if compiled is not None and self.rows_per_unit == 1:
-            lengths = compiled.add_kinds(terms, minus=() if minus is None else (minus,), out=vector)
-            return VectorGradient(vector, shape, self.units, lengths)
         if minus is not None:
             terms[minus].neg_()
         torch.sum(terms.view(kinds, self.padded_units, self.rows_per_unit, size), dim=(0, 2), out=vector)

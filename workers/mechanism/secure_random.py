@@ -22,7 +22,7 @@ from workers.numerics.workspace import Workspace
 _ON_CPU = torch.empty(0)
 
 KEY_BYTES = 32
-PAIRS_AT_ONCE = 8_192
+PAIRS_AT_ONCE = 16_384
 """Of normals: keystream and uniforms then stay in a core's cache."""
 
 REKEY_AFTER_BYTES = 1 << 30

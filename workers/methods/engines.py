@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
+from workers.mechanism.compiled_products import compiled_gradients
 from workers.mechanism.convolutions import ImageCriticTensors, convolution_gradients
 from workers.mechanism.gradients import vmap_gradients
-from workers.mechanism.outer_products import Perceptron, outer_product_gradients
+from workers.mechanism.outer_products import outer_product_gradients
 from workers.networks.image import STRIDE, ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.workspace import Workspace
@@ -41,7 +42,7 @@ class GradientEngine:
         if self.name == "outer_products" and isinstance(critic, TableCritic):
             tensors = [tensor.detach() for tensor in critic.parameters()]  # W_1, b_1, …, b_{L-1}, W_L
             perceptron = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
-            return outer_product_gradients(perceptron, batch, loss, self.workspace)
+            return perceptron_gradients(perceptron, batch, loss, self.workspace)
         if self.name == "convolutions" and isinstance(critic, ImageCritic):
             return convolution_gradients(image_critic_tensors(critic), batch, loss, self.workspace)
         return vmap_gradients(critic, batch, loss)
@@ -53,6 +54,14 @@ class GradientEngine:
             tensors = image_critic_tensors(self.critic)
             return DrawBounds(most, self.units_per_block, 1, tensors.terms_per_unit(), tensors.block_rounding())
         return DrawBounds(most, self.units_per_block, self.rows_per_unit)
+
+
+def perceptron_gradients(
+    critic: Perceptron, batch: CriticBatch, loss: CriticLoss, workspace: Workspace | None = None
+) -> PerUnitGradients:
+    """By compiled loops where this machine has them, else by torch's operations; the same up to rounding."""
+    compiled = compiled_gradients(critic, batch, loss, workspace)
+    return outer_product_gradients(critic, batch, loss, workspace) if compiled is None else compiled
 
 
 def choose_engine(critic: nn.Module, *, rows_per_unit: int, workspace: Workspace) -> GradientEngine:

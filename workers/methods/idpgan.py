@@ -14,8 +14,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LABEL_COUNTS = "label_counts"
 GENERATOR_BATCH = (64, 4_096)
-"""Smallest and largest generator batch; in between it is the expected draw, which is public."""
+"""Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 
 SMALLEST_SQUARED_SLOPE = 1e-12
 """Keeps the gradient of ‖∇D‖ finite where ∇D is zero."""
@@ -49,7 +49,10 @@ CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
 class Idpgan(ABC):
-    """The state of one run and its three moves: buy label frequencies, critic step, generator step."""
+    """The state of one run and its three moves: measure, critic step, generator step."""
+
+    generator_batch_share: ClassVar[float] = 1.0
+    """How large a generator batch is, as a part of the expected draw."""
 
     def __init__(
         self,
@@ -71,7 +74,9 @@ class Idpgan(ABC):
         self.sampling_probability = order.sampling_probability
         # The normaliser is the constant q·n, never the drawn batch size (§3).
         self.expected_units = order.sampling_probability * units
-        self.generator_batch = int(np.clip(math.ceil(self.expected_units), *GENERATOR_BATCH))
+        self.generator_batch = int(
+            np.clip(math.ceil(self.generator_batch_share * self.expected_units), *GENERATOR_BATCH)
+        )
         self.loss = CriticLoss(paired=order.critic_loss == "paired", gradient_penalty=order.gradient_penalty)
 
         # Separate loss: a penalty at generated records touches no row either, and is added with D(G(z)).
@@ -108,8 +113,11 @@ class Idpgan(ABC):
                 smallest=self.adaptive.smallest, largest=self.adaptive.largest, bins=self.adaptive.bins
             )
 
-    def buy_label_frequencies(self) -> None:
-        """Noised label counts -> the frequencies that fakes are drawn with. A label is part of its record."""
+    def measure(self) -> None:
+        """All private releases before the first step: noised label counts, which say how frequent the labels of fakes are.
+
+        A label is part of its record.
+        """
         if self.order.condition_on is None:
             return
         noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)
@@ -140,7 +148,7 @@ class Idpgan(ABC):
             randomness=self.randomness,
             allocation=self.order.allocation,
         )
-        gradients = [(total / self.expected_units).to(torch.float32) for total in noised]
+        gradients = [total.to(torch.float32) / self.expected_units for total in noised]
         if not self.loss.paired:
             # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
             gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
@@ -158,9 +166,9 @@ class Idpgan(ABC):
 
     def generator_step(self) -> None:
         """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""
-        records = self._fakes(self.generator, self._drawn_conditions(self.generator_batch))
+        records, distance = self._batch_to_follow()
         scores = self.critic(records)
-        wanted = -scores.mean() + self._distance_from_what_is_held()
+        wanted = distance - scores.mean()
         gradients = torch.autograd.grad(wanted, list(self.generator.parameters()))
         for parameter, gradient in zip(self.generator.parameters(), gradients, strict=True):
             # A critic that overflowed must not end the run: whether it did would be told by the error.
@@ -180,18 +188,9 @@ class Idpgan(ABC):
         """Mean rows of a unit, where that was bought."""
         return None
 
-    @property
-    def must_warm_up(self) -> bool:
-        """Whether something bought is still to be made use of before the first step."""
-        return False
-
-    def warm_up(self, on_step: Callable[[], None]) -> None:
-        """Make use of it; reads no row. `on_step` is called often, and may raise to stop."""
-        on_step()
-
-    def _distance_from_what_is_held(self) -> Tensor | float:
-        """Added to the generator's loss; from what was released before."""
-        return 0.0
+    def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
+        """Records of the generator, and what its loss has beside the critic's scores of them; from what was released before."""
+        return self._fakes(self.generator, self._drawn_conditions(self.generator_batch)), 0.0
 
     def generator_is_due(self) -> bool:
         """Whether as many critic steps have been taken since the last generator step as the order says."""

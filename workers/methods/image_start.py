@@ -70,7 +70,7 @@ class StartedImageIdpgan(ImageIdpgan):
             raise TypeError("the generator corrects no mixture")
         return self.generator
 
-    def buy_label_frequencies(self) -> None:
+    def measure(self) -> None:
         """The whole mixture, whose counts say how frequent labels are."""
         self.start.measure()
         self._begin()

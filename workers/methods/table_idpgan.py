@@ -16,9 +16,10 @@ from service.privacy.orders import TablesFirst
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT
 from workers.mechanism.label_counts import label_counts
+from workers.methods.held_tables import HeldTables
 from workers.methods.idpgan import Idpgan
 from workers.methods.marginals import Marginals
-from workers.methods.warm_start import HeldTables, fit_critic, fit_generator
+from workers.methods.warm_start import fit_critic, fit_generator
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import PairProducts, TableCritic, TableGenerator, one_hot_records, sample_records
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 class TableIdpgan(Idpgan):
     """A run on the rows of a table."""
+
+    generator_batch_share = 0.5
+    """Half as large a batch costs half as much, and is as good (docs/results.md)."""
 
     def __init__(
         self,
@@ -67,13 +71,13 @@ class TableIdpgan(Idpgan):
         tables = order.tables_order
         self.tables = None if tables is None else Marginals(tables, plan, table, domain, randomness, device)
         self.held: HeldTables | None = None
-        self._warm = self.tables is None
+        """What the tables say, once the networks are near them."""
         self._rows_per_unit: float | None = None
 
-    def buy_label_frequencies(self) -> None:
-        """With a warm start they come with its tables, which are bought instead."""
+    def measure(self) -> None:
+        """With a warm start label frequencies come with its tables, which are measured instead."""
         if self.tables is None:
-            super().buy_label_frequencies()
+            super().measure()
             return
         self.tables.measure()
         self._take_from_tables(self.tables)
@@ -85,20 +89,19 @@ class TableIdpgan(Idpgan):
     def rows_per_unit(self) -> float | None:
         return self._rows_per_unit
 
-    @property
-    def must_warm_up(self) -> bool:
-        return not self._warm
-
     def warm_up(self, on_step: Callable[[], None]) -> None:
-        """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest. No row is read."""
+        """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest, unless that was done.
+
+        No row is read. `on_step` is called often, and may raise to stop.
+        """
         start, tables = self.warm_start, self.tables
-        if start is None or tables is None:
+        if start is None or tables is None or self.held is not None:
             return
         mixture = tables.fit(lambda _step: on_step()).to(self.device)
-        self.held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
+        held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
         fit_generator(
             self.generator,
-            self.held,
+            held,
             noise_dimension=self.order.networks.noise_dimension,
             steps=start.generator_steps,
             learning_rate=start.generator_learning_rate,
@@ -114,7 +117,7 @@ class TableIdpgan(Idpgan):
             steps=start.critic_steps,
             on_step=on_step,
         )
-        self._warm = True
+        self.held = held
 
     def _pair_of_batches(self, mixture: MixtureGenerator) -> tuple[Tensor, Tensor]:
         """Records drawn from a mixture, and as many of the generator with the same conditions."""
@@ -124,18 +127,21 @@ class TableIdpgan(Idpgan):
         drawn = sample_records(logits, self.domain.widths, torch.rand_like(logits).clamp_min_(1e-9), 1.0)
         return self.products(drawn), self._fakes(self.generator, conditions)
 
-    def _distance_from_what_is_held(self) -> Tensor | float:
+    def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
+        """One batch for both: what the critic scores, and how far its tables are from those held."""
         if self.held is None or self.warm_start is None or self.warm_start.hold == 0.0:
-            return 0.0
-        return self.warm_start.hold * self.held.distance(self.generator, self.order.networks.noise_dimension)
+            return super()._batch_to_follow()
+        parts = self.held.parts(self.generator_batch, self.randomness.uniforms(1).item())
+        logits = self._logits(self.generator, self.held.conditions(parts), self.generator_batch)
+        return self._drawn(logits), self.warm_start.hold * self.held.distance(logits, parts)
 
     def checkpoint(self) -> Checkpoint:
         """Before the networks are warm: the tables alone, as of `marginals`. Later: everything, and what is held."""
-        if self.tables is not None and not self._warm:
+        if self.tables is None:
+            return super().checkpoint()
+        if self.held is None:
             return self.tables.checkpoint()
         saved = super().checkpoint()
-        if self.held is None:
-            return saved
         values = {**saved.values, "rows_per_unit": self._rows_per_unit}
         return Checkpoint({**saved.tensors, **self.held.tensors()}, values)
 
@@ -149,7 +155,7 @@ class TableIdpgan(Idpgan):
         super().restore(checkpoint)
         if self.tables is not None:
             self.held = HeldTables.from_tensors(checkpoint.tensors, self.tables.layout, self.device)
-            self._rows_per_unit, self._warm = checkpoint.values["rows_per_unit"], True
+            self._rows_per_unit = checkpoint.values["rows_per_unit"]
 
     def _label_counts(self) -> PrivateSum:
         place = self.condition_index
@@ -188,12 +194,18 @@ class TableIdpgan(Idpgan):
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width + products)."""
-        count = len(conditions) if conditions is not None else rows or self.generator_batch
+        return self._drawn(self._logits(generator, conditions, rows or self.generator_batch))
+
+    def _logits(self, generator: nn.Module, conditions: Tensor | None, rows: int) -> Tensor:
+        """(rows, total_width) logits of as many conditions, or of `rows` where there are none."""
+        count = rows if conditions is None else len(conditions)
         noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
-        uniforms = self.randomness.uniforms(count, self.domain.total_width, dtype=torch.float32)
-        logits = generator(noise.to(self.device), conditions)
-        drawn = sample_records(
-            logits, self.domain.widths, uniforms.to(self.device), self.order.networks.softmax_temperature
-        )
+        logits: Tensor = generator(noise.to(self.device), conditions)
+        return logits
+
+    def _drawn(self, logits: Tensor) -> Tensor:
+        """Records drawn from logits, with a gradient."""
+        uniforms = self.randomness.uniforms(*logits.shape, dtype=torch.float32).to(self.device)
+        drawn = sample_records(logits, self.domain.widths, uniforms, self.order.networks.softmax_temperature)
         records: Tensor = self.products(drawn)
         return records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -118,26 +118,53 @@ def sample_records(logits: Tensor, widths: Sequence[int], uniforms: Tensor, temp
     Source: Jang et al. 2017. logits and uniforms (B, total_width), uniforms in (0, 1); returns (B, total_width).
     """
     perturbed = logits - torch.log(-torch.log(uniforms))
-    if len(widths) * max(widths) > MOST_PADDING * sum(widths):
-        parts = [
-            _sample_columns(part, (part.shape[1],), temperature) for part in torch.split(perturbed, list(widths), dim=1)
-        ]
-        return torch.cat(parts, dim=1)
-    return _sample_columns(perturbed, tuple(widths), temperature)
+
+    def draw(columns: Tensor, widths: tuple[int, ...]) -> Tensor:
+        return _Draw.apply(columns, widths, temperature)  # type: ignore[no-any-return, no-untyped-call]
+
+    return _together(draw, perturbed, widths)
 
 
-def _sample_columns(perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
-    """All columns at once, cell by cell and padded to the widest with cells that are never drawn."""
-    drawn: Tensor = _Draw.apply(perturbed, widths, temperature)  # type: ignore[no-untyped-call]
-    return drawn
+def softmax_of_columns(logits: Tensor, widths: Sequence[int]) -> Tensor:
+    """(B, total_width) logits -> the probabilities of every column's cells, side by side."""
+
+    def softmax(columns: Tensor, widths: tuple[int, ...]) -> Tensor:
+        return _Softmax.apply(columns, widths)  # type: ignore[no-any-return, no-untyped-call]
+
+    return _together(softmax, logits, widths)
 
 
-class _Draw(torch.autograd.Function):
-    """The largest cell of every column as a one-hot; backward as if it were the column's softmax.
+def _together(of_columns: Callable[[Tensor, tuple[int, ...]], Tensor], values: Tensor, widths: Sequence[int]) -> Tensor:
+    """All columns at once, cell by cell and padded to the widest; one by one where that would be mostly padding."""
+    if len(widths) * max(widths) <= MOST_PADDING * sum(widths):
+        return of_columns(values, tuple(widths))
+    parts = torch.split(values, list(widths), dim=1)
+    return torch.cat([of_columns(part, (part.shape[1],)) for part in parts], dim=1)
+
+
+class _Softmax(torch.autograd.Function):
+    """The softmax of every column's cells.
 
     Columns lie side by side in the last dimension, where a softmax over cells is ten times faster than over a short
     last dimension of cells.
     """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, widths: tuple[int, ...]) -> Tensor:
+        places, _, real = _padded_places(widths, logits.device)
+        soft = F.softmax(_padded(logits, places, -torch.inf, widths), dim=1)
+        ctx.widths = widths
+        ctx.save_for_backward(soft)
+        return soft.flatten(1).index_select(1, real)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,), (soft,) = gradients, ctx.saved_tensors
+        return _through_softmax(gradient, soft, ctx.widths), None
+
+
+class _Draw(torch.autograd.Function):
+    """The largest cell of every column as a one-hot; backward as if it were the column's softmax."""
 
     @staticmethod
     def forward(ctx: Any, perturbed: Tensor, widths: tuple[int, ...], temperature: float) -> Tensor:
@@ -152,10 +179,15 @@ class _Draw(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (gradient,), (soft,) = gradients, ctx.saved_tensors
-        places, _, real = _padded_places(ctx.widths, gradient.device)
-        weighted = _padded(gradient, places, 0.0, ctx.widths).mul_(soft)
-        pulled = weighted.addcmul_(soft, weighted.sum(dim=1, keepdim=True), value=-1.0).div_(ctx.temperature)
-        return pulled.flatten(1).index_select(1, real), None, None
+        return _through_softmax(gradient, soft, ctx.widths).div_(ctx.temperature), None, None
+
+
+def _through_softmax(gradient: Tensor, soft: Tensor, widths: tuple[int, ...]) -> Tensor:
+    """The gradient by logits (B, total_width) of one by probabilities, which are padded."""
+    places, _, real = _padded_places(widths, gradient.device)
+    weighted = _padded(gradient, places, 0.0, widths).mul_(soft)
+    pulled = weighted.addcmul_(soft, weighted.sum(dim=1, keepdim=True), value=-1.0)
+    return pulled.flatten(1).index_select(1, real)
 
 
 def _padded(values: Tensor, places: Tensor, filler: float, widths: tuple[int, ...]) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from workers.numerics.kernels import ROWS_AT_ONCE
 from workers.numerics.workspace import Workspace
 
 BLOCK_ROWS = 64
@@ -34,17 +35,23 @@ def block_sum_rounding(*, rows: int, kinds: int, rows_per_unit: int) -> float:
     """How far two sums over neighbours can drift apart by rounding, in units of one unit's largest Σ|terms|.
 
     rows·kinds rows are added, those of a unit side by side within each kind. With Σ_k ‖left_k‖‖right_k‖ ≤ 1 for every
-    unit, a block's product is off by at most gamma_64 times the units in it, and only the blocks that hold the changed
-    unit differ; the sum over n blocks is off by at most gamma_n times all units. Twice that for two neighbours.
+    unit, a product of r rows is off by at most gamma_r times the units in it, and only the products that hold the changed
+    unit differ; the sum over n products is off by at most gamma_n times all units. Twice that for two neighbours.
     gamma_n = n·u/(1 - n·u), u of float32 (Higham 2002, §3.1 and §4.2: any order of addition, with or without FMA).
+    The larger of two ways: `sum_in_blocks`, and perceptron.c, which takes all kinds of whole units into one product.
     """
     units = -(-rows // rows_per_unit)
     if BLOCK_ROWS % rows_per_unit == 0:
         sharing = BLOCK_ROWS // rows_per_unit
     else:  # a unit may straddle blocks, and share the first and last with others
         sharing = (rows_per_unit // BLOCK_ROWS + 2) * BLOCK_ROWS // rows_per_unit + 2
-    blocks = kinds * -(-rows // BLOCK_ROWS)
-    return 2.0 * (float32_gamma(BLOCK_ROWS) * min(sharing, units) + 1.01 * float32_gamma(blocks) * units)
+    products = kinds * -(-rows // BLOCK_ROWS)
+    drift = float32_gamma(BLOCK_ROWS) * min(sharing, units) + 1.01 * float32_gamma(products) * units
+    if rows_per_unit <= ROWS_AT_ONCE:
+        sharing = ROWS_AT_ONCE // rows_per_unit
+        compiled = float32_gamma(kinds * ROWS_AT_ONCE) * min(sharing, units)
+        drift = max(drift, compiled + 1.01 * float32_gamma(-(-units // sharing)) * units)
+    return 2.0 * drift
 
 
 def float32_gamma(additions: int) -> float:

@@ -1,4 +1,4 @@
-"""The loops of kernels.c, compiled where a C compiler is at hand; without one the callers use torch's operations.
+"""The loops of perceptron.c and normals.c, compiled where a C compiler is at hand; without one the callers use torch.
 
 Compiling takes half a second, once a process, at the first use, for the very processor it runs on. What is computed is the
 same either way up to rounding, and every bound on rounding covers both.
@@ -14,27 +14,30 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from workers.numerics.block_sums import BLOCK_ROWS
 from workers.numerics.workspace import Workspace
 
-SOURCE = Path(__file__).with_name("kernels.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "normals.c"))
 COMPILE_SECONDS = 60.0
-FLAGS = (("-march=native", "-fopenmp"), ("-march=native",), ())
+FLAGS = (
+    ("-march=native", "-mprefer-vector-width=512", "-fopenmp"),
+    ("-march=native", "-fopenmp"),
+    ("-march=native",),
+    (),
+)
 """The first that the compiler knows. Threads come from the OpenMP library that torch has brought along."""
 
-LARGEST_RANK = 8
-"""Above this, Gram matrices by batched products are as fast."""
+ROWS_AT_ONCE = 32
+"""Of one block in perceptron.c; those of a unit must fit into one."""
 
-_TALL, _WIDE = 6, 16  # of a tile in kernels.c
-_KINDS = {"p": ctypes.c_void_p, "i": ctypes.c_long, "c": ctypes.c_int, "f": ctypes.c_float}
+DEEPEST = 8
+"""Hidden layers of a critic that it knows."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,133 +45,114 @@ _switched_off = False
 
 
 @dataclass(frozen=True, slots=True)
-class PackedMatrix:
-    """A matrix (inner, width) in strips of columns."""
+class Rows:
+    """What the critic sees of U units of R rows each; those of a unit side by side. Float32, present bool."""
 
-    strips: Tensor
-    inner: int
-    width: int
+    fake: Tensor  # (U·R, d_0)
+    real: Tensor  # (U·R, d_0)
+    mix: Tensor  # (U·R,)
+    present: Tensor  # (U·R,)
+    units: int
+    rows_per_unit: int
 
-    @staticmethod
-    def size(matrix: Tensor) -> int:
-        """Floats that it or its transpose takes at most."""
-        return matrix.numel() + _WIDE * max(matrix.shape)
+
+@dataclass(frozen=True, slots=True)
+class ClippingRule:
+    """Tensor m of a unit times min(1, largest_norms[group_of[m]] / norm of the unit's tensors of that group)."""
+
+    group_of: Sequence[int]
+    largest_norms: Sequence[float]
+    smallest_factor: float
+    """A factor below it is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """As the constants of the same names in `workers.mechanism`."""
+
+    largest_norm: float
+    largest_cancellation: float
+    float32_cancellation: float
 
 
 class Kernels:
     """The compiled functions, on contiguous tensors of the CPU; factors are float32, what is added up exactly float64."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._weighted_block_sum = _function(library, "weighted_block_sum", "pppiiiipp", threads=True)
-        self._pack_matrix = _function(library, "pack_matrix", "piicp")
-        self._rows_times = _function(library, "rows_times", "piipippcfp", threads=True)
-        self._product_norms = _function(library, "product_norms", "ppiiiiiippp", threads=True)
-        self._weighted_row_sum = _function(library, "weighted_row_sum", "ppiip")
-        self._add_kinds = _function(library, "add_kinds", "piiiiipp", threads=True)
-        self._box_muller = _function(library, "box_muller", "ppipp", threads=True)
+        self._space_for = library.space_for
+        self._space_for.argtypes, self._space_for.restype = [ctypes.POINTER(_Critic), ctypes.c_int], ctypes.c_long
+        self._gradients = library.perceptron_gradients
+        self._gradients.argtypes = [
+            *(ctypes.POINTER(_Critic), ctypes.POINTER(_Draw), ctypes.c_int, ctypes.c_float),
+            *(ctypes.POINTER(_Weighting), ctypes.POINTER(_Limits)),
+            *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
+        ]
+        self._box_muller = library.box_muller
+        self._box_muller.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        self._box_muller.argtypes += [ctypes.c_int]
+        self._gradients.restype = self._box_muller.restype = None
 
-    def pack(self, matrix: Tensor, *, transposed: bool, space: Tensor) -> PackedMatrix:
-        """A matrix, or its transpose, as `rows_times` reads it; `space` holds `PackedMatrix.size(matrix)` floats."""
-        width, inner = matrix.shape if transposed else matrix.shape[::-1]
-        if space.numel() < PackedMatrix.size(matrix):
-            raise ValueError("too little space for this matrix")
-        self._pack_matrix(_at(matrix), inner, width, int(transposed), _at(space))
-        return PackedMatrix(space, inner, width)
-
-    def rows_times(
+    def perceptron_gradients(
         self,
-        rows: Tensor,
-        matrix: PackedMatrix,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        rows: Rows,
         *,
-        out: Tensor,
-        bias: Tensor | None = None,
-        leaky: bool = False,
-        state: Tensor | None = None,
-        slope: float = 1.0,
-    ) -> Tensor:
-        """Rows (..., inner) times the matrix, + bias, then LeakyReLU (leaky) or times its slope at `state`.
+        slope: float,
+        paired: bool,
+        gradient_penalty: float,
+        limits: Limits,
+        workspace: Workspace,
+        weighting: ClippingRule | Tensor | None = None,
+        sums: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Norms (U, M) float64 and who contributes (U,) bool; adds the weighted gradients to `sums`, where there are any.
 
-        A row's result depends on nothing but the row. `state` may be `out` itself; `rows` may not.
+        The critic has weights W_1 … W_L, W_L with a single row, and biases b_1 … b_{L-1}; M = 2L - 1 tensors in the order
+        W_1, b_1, …, W_L, one after the other in `sums` (float64). `weighting` is by norms, or a tensor (U, M) float64.
         """
-        count, known = rows.numel() // matrix.inner, {rows.dtype, out.dtype, matrix.strips.dtype}
-        if rows.shape[-1] != matrix.inner or out.numel() != count * matrix.width or known != {torch.float32}:
-            raise ValueError("rows and results that fit the matrix")
-        if state is not None and state.shape != out.shape:
-            raise ValueError("a state for every result")
-        ends = (None if part is None else _at(part) for part in (bias, state))
-        self._rows_times(
-            _at(rows),
-            count,
-            matrix.inner,
-            _at(matrix.strips),
-            matrix.width,
-            *ends,
-            int(leaky),
-            slope,
-            _at(out),
-            _threads(),
+        sizes = [weight.shape[1] for weight in weights]
+        count, tensors = rows.units * rows.rows_per_unit, 2 * len(weights) - 1
+        fits = 1 <= len(biases) == len(sizes) - 1 <= DEEPEST and 1 <= rows.rows_per_unit <= ROWS_AT_ONCE
+        fits &= rows.fake.shape == rows.real.shape == (count, sizes[0])
+        fits &= rows.mix.numel() == rows.present.numel() == count and rows.present.dtype == torch.bool
+        fits &= [len(weight) for weight in weights] == [len(bias) for bias in biases] + [1] == [*sizes[1:], 1]
+        if not fits or {part.dtype for part in (*weights, *biases, rows.fake, rows.real, rows.mix)} != {torch.float32}:
+            raise ValueError("a perceptron and rows that fit it, in float32")
+        norms = rows.mix.new_empty(rows.units, tensors, dtype=torch.float64)
+        contributes = rows.present.new_empty(rows.units)
+        rule, kept = _Weighting(), None
+        if isinstance(weighting, Tensor):
+            if weighting.shape != norms.shape or weighting.dtype != norms.dtype:
+                raise ValueError("one weight for every tensor of every unit")
+            rule.given = _at(weighting)
+        elif weighting is not None:
+            if len(weighting.group_of) != tensors or max(weighting.group_of) >= len(weighting.largest_norms):
+                raise ValueError("one group for every tensor")
+            kept = (ctypes.c_long * tensors)(*weighting.group_of), _doubles(weighting.largest_norms)
+            rule = _Weighting(None, *kept, len(weighting.largest_norms), weighting.smallest_factor)
+        if sums is not None and (
+            weighting is None or sums.dtype != torch.float64 or sums.numel() != _numbers(weights, biases)
+        ):
+            raise ValueError("weights, and sums in float64 with a place for every number of the critic")
+        critic = _Critic(len(biases), (ctypes.c_long * len(sizes))(*sizes), _places(weights), _places(biases), slope)
+        places = (_at(part) for part in (rows.fake, rows.real, rows.mix, rows.present))
+        draw = _Draw(*places, rows.units, rows.rows_per_unit)
+        threads = torch.get_num_threads()
+        space = workspace.take("perceptron", (self._space_for(critic, threads),), like=rows.fake)
+        self._gradients(
+            *(critic, draw, paired, gradient_penalty, rule, _Limits(*astuple(limits))),
+            *(_at(norms), _at(contributes), None if sums is None else _at(sums), _at(space), threads),
         )
-        return out
-
-    def weighted_block_sum(self, left: Tensor, right: Tensor, weights: Tensor, workspace: Workspace) -> Tensor:
-        """Σ_k left_kᵀ diag(weights) right_k (out, in) in float32; as `block_sums.sum_in_blocks`, with its bound on rounding.
-
-        left (kinds, P, out), right (kinds, P, in), weights (P,). A row of weight 0 adds nothing, whatever it holds.
-        """
-        kinds, padded, height = left.shape
-        width = right.shape[2]
-        if padded % BLOCK_ROWS or right.shape[:2] != left.shape[:2] or weights.shape != (padded,):
-            raise ValueError("factors and weights of whole blocks of rows")
-        if {left.dtype, right.dtype, weights.dtype} != {torch.float32}:
-            raise ValueError("factors and weights in float32")
-        threads = _threads()
-        tall, wide = height + _TALL, width + _WIDE
-        each = tall * wide + BLOCK_ROWS * (tall + wide)
-        space = workspace.take("packed rows", (threads * each + 8,), like=left)
-        total = left.new_empty(height, width)
-        places = (_at(part) for part in (left, right, weights))
-        self._weighted_block_sum(*places, kinds * padded, padded, height, width, _at(total), _at(space), threads)
-        return total
-
-    def product_norms(self, left: Tensor, right: Tensor, units: int, rows_per_unit: int) -> Tensor:
-        """(3, U) float64: of Σ_k left_k right_kᵀ the squared norm, Σ_k ‖left_k‖‖right_k‖, and the longest factor, squared.
-
-        left (kinds, P, out), right (kinds, P, in); rank kinds · rows_per_unit, at most LARGEST_RANK.
-        """
-        kinds, padded, height = left.shape
-        if kinds * rows_per_unit > LARGEST_RANK or right.shape[:2] != left.shape[:2] or units * rows_per_unit > padded:
-            raise ValueError("factors of units of moderate rank")
-        found = left.new_empty(3, units, dtype=torch.float64)
-        sizes = (kinds, padded, height, right.shape[2], units, rows_per_unit)
-        self._product_norms(_at(left), _at(right), *sizes, *(_at(part) for part in found), _threads())
-        return found
-
-    def weighted_row_sum(self, rows: Tensor, weights: Tensor) -> Tensor:
-        """Σ_i weights_i rows_i (d,) in float64; a row of weight 0 adds nothing, whatever it holds."""
-        count, size = rows.shape
-        total = rows.new_empty(size, dtype=torch.float64)
-        kept = weights.to(torch.float64).contiguous()
-        if kept.shape != (count,):
-            raise ValueError("one weight for every row")
-        self._weighted_row_sum(_at(rows), _at(kept), count, size, _at(total))
-        return total
-
-    def add_kinds(self, terms: Tensor, *, minus: Sequence[int], out: Tensor) -> Tensor:
-        """Out (P, d) = Σ_k ± terms_k of terms (kinds, P, d), `minus` for some kinds; returns the norms (P,) in float64."""
-        kinds, padded, size = terms.shape
-        if out.shape != terms.shape[1:]:
-            raise ValueError("one sum for every row")
-        squares = terms.new_empty(padded, dtype=torch.float64)
-        signs = sum(1 << kind for kind in minus)
-        self._add_kinds(_at(terms), kinds, padded, padded, size, signs, _at(out), _at(squares), _threads())
-        return squares.sqrt_()
+        return norms, contributes
 
     def box_muller(self, words: Tensor, cosines: Tensor, sines: Tensor) -> None:
         """Standard normals from the low 53 bits of words: (2N,) int64 -> (N,) float64 twice."""
         pairs = len(cosines)
         if len(words) != 2 * pairs or len(sines) != pairs or words.dtype != torch.int64:
             raise ValueError("two words for every pair")
-        self._box_muller(_at(words), _at(words[pairs:]), pairs, _at(cosines), _at(sines), _threads())
+        threads = torch.get_num_threads()
+        self._box_muller(_at(words), _at(words[pairs:]), pairs, _at(cosines), _at(sines), threads)
 
 
 def kernels(device: torch.device, dtype: torch.dtype = torch.float32) -> Kernels | None:
@@ -191,6 +175,11 @@ def without_kernels() -> Iterator[None]:
 
 @cache
 def _compiled() -> Kernels | None:
+    return compile_kernels()
+
+
+def compile_kernels(*macros: str) -> Kernels | None:
+    """Them anew, perhaps with macros; None, and a warning, where that is not possible."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         logger.warning("no C compiler: private steps use torch's operations, which take longer")
@@ -199,8 +188,8 @@ def _compiled() -> Kernels | None:
         library = Path(folder) / "kernels.so"
         for flags in FLAGS:
             # -fno-math-errno and -fno-trapping-math change no number; they let square roots run side by side.
-            command = [compiler, "-O3", "-fno-math-errno", "-fno-trapping-math", *flags, "-shared", "-fPIC"]
-            command += ["-o", str(library), str(SOURCE)]
+            command = [compiler, "-O3", "-fno-math-errno", "-fno-trapping-math", *flags, *macros, "-shared", "-fPIC"]
+            command += ["-o", str(library), *map(str, SOURCES)]
             try:
                 subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)  # noqa: S603
                 return Kernels(ctypes.CDLL(str(library)))
@@ -210,16 +199,51 @@ def _compiled() -> Kernels | None:
     return None
 
 
-def _function(library: ctypes.CDLL, name: str, arguments: str, *, threads: bool = False) -> ctypes._NamedFuncPointer:
-    function = library[name]
-    argtypes: list[Any] = [_KINDS[kind] for kind in arguments] + [ctypes.c_int] * threads
-    function.argtypes = argtypes
-    function.restype = None
-    return function
+class _Critic(ctypes.Structure):
+    _fields_ = (
+        ("layers", ctypes.c_long),
+        ("sizes", ctypes.POINTER(ctypes.c_long)),
+        ("weights", ctypes.POINTER(ctypes.c_void_p)),
+        ("biases", ctypes.POINTER(ctypes.c_void_p)),
+        ("slope", ctypes.c_float),
+    )
 
 
-def _threads() -> int:
-    return torch.get_num_threads()
+class _Draw(ctypes.Structure):
+    _fields_ = (
+        ("fake", ctypes.c_void_p),
+        ("real", ctypes.c_void_p),
+        ("mix", ctypes.c_void_p),
+        ("present", ctypes.c_void_p),
+        ("units", ctypes.c_long),
+        ("rows_per_unit", ctypes.c_long),
+    )
+
+
+class _Weighting(ctypes.Structure):
+    _fields_ = (
+        ("given", ctypes.c_void_p),
+        ("group_of", ctypes.POINTER(ctypes.c_long)),
+        ("largest_norms", ctypes.POINTER(ctypes.c_double)),
+        ("groups", ctypes.c_long),
+        ("smallest_factor", ctypes.c_double),
+    )
+
+
+class _Limits(ctypes.Structure):
+    _fields_ = tuple((field.name, ctypes.c_double) for field in fields(Limits))
+
+
+def _doubles(numbers: Sequence[float]) -> ctypes.Array[ctypes.c_double]:
+    return (ctypes.c_double * len(numbers))(*numbers)
+
+
+def _places(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(tensors))(*map(_at, tensors))
+
+
+def _numbers(*tensors: Sequence[Tensor]) -> int:
+    return sum(tensor.numel() for some in tensors for tensor in some)
 
 
 def _at(tensor: Tensor) -> int:

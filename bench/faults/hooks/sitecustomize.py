@@ -183,9 +183,9 @@ WRAPPERS = {
             "checkpoint.before", "checkpoint.written", when=_about("checkpoints")
         )(around("bundle.before", "bundle.written", when=_about("bundles"))(function))
     },
-    "workers.training": {
-        # A run of twelve steps, so that it takes a moment, has two checkpoints.
-        "train": lambda function: functools.partial(function, checkpoint_every_steps=CHECKPOINT_EVERY_STEPS)
+    "workers.hooks": {
+        # A run of twelve steps, so that it takes a moment, has two checkpoints after the one of its counts.
+        "Hooks": lambda hooks: functools.partial(hooks, checkpoint_every_steps=CHECKPOINT_EVERY_STEPS)
     },
     "workers.tasks": {"run_child": around("child.before", "child.ended")},
 }

@@ -50,7 +50,7 @@ def test_the_preview_is_that_of_the_recorded_checkpoint(api, context, release):
     order, events = parse_resolved_order(attempt.release.order_), events_from_json(attempt.release.price["events"])
     torch.manual_seed(0)
     method = ImageIdpgan(order, Plan(events), release["images"], SecureRandom(), torch.device("cpu"))
-    method.buy_label_frequencies()
+    method.measure()
     seen = []
     for _ in range(2):
         method.critic_step()

@@ -185,3 +185,19 @@ def test_wide_tables_have_coarser_pairs():
     assert pair_widths((5, 300, 20), 64) == (5, 64, 20)
     assert sum(pair_widths((200,) * 100, 64)) <= MAX_PAIR_WIDTH
     assert min(pair_widths((200,) * 1_000, 64)) == 2
+
+
+@pytest.mark.parametrize("label", [None, "y"])
+def test_pairs_cannot_be_chosen_where_there_is_none(label):
+    """Else the release would fail after its charge."""
+    few = TableShape({"a": 3, **({"y": 2} if label else {})})
+    enough = TableShape({**few.cells, "b": 3})
+    chosen = order(pairs="chosen", condition_on=label)
+    with pytest.raises(InvalidOrder, match="two columns") as refusal:
+        resolve_order(chosen, units=1_000, shape=few, budget=BUDGET)
+    assert refusal.value.values["where"] == "pairs"
+    assert resolve_order(chosen, units=1_000, shape=enough, budget=BUDGET) == chosen
+    tables = {"kind": "tables", "pairs": "chosen"}
+    begun = idpgan(condition_on="y", warm_start=tables)
+    with pytest.raises(InvalidOrder, match="two columns"):
+        resolve_order(begun, units=1_000, shape=TableShape({"a": 3, "y": 2}), budget=BUDGET)

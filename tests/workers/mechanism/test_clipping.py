@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum, clip_weights
-from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
-from workers.mechanism.outer_products import OuterProductGradients, Perceptron, outer_product_gradients
+from workers.mechanism.gradients import vmap_gradients
+from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 
 WIDTH = 6
@@ -25,7 +25,7 @@ BOUNDS = DrawBounds(most_units=100, units_per_block=50, rows_per_unit=30)
 
 def gradients_of(
     batch: CriticBatch, engine: str, dtype: torch.dtype, loss: CriticLoss, size: float = 1.0
-) -> MaterialisedGradients | OuterProductGradients:
+) -> PerUnitGradients:
     torch.manual_seed(3)
     critic = TableCritic(WIDTH, (5, 4)).to(dtype)
     with torch.no_grad():
@@ -34,7 +34,7 @@ def gradients_of(
     if engine == "vmap":
         return vmap_gradients(critic, batch, loss)
     weights = [layer.weight.detach() for layer in (*critic.layers, critic.output)]
-    return outer_product_gradients(
+    return perceptron_gradients(
         Perceptron(weights, [layer.bias.detach() for layer in critic.layers], LEAKY_SLOPE), batch, loss
     )
 
@@ -73,8 +73,9 @@ def test_one_unit_moves_a_group_by_at_most_its_clip_norm(engine: str, dtype: tor
     full = clipped(gradients, clip_norms)
     assert all(bool(value.isfinite().all()) for value in full)
     for unit in range(UNITS):
-        alone = replace(gradients, usable=gradients.usable & (torch.arange(UNITS) == unit))
-        without = replace(gradients, usable=gradients.usable & (torch.arange(UNITS) != unit))
+        others = torch.arange(UNITS) != unit
+        alone = gradients_of(replace(batch, present=~others), engine, dtype, loss, size)
+        without = gradients_of(replace(batch, present=others), engine, dtype, loss, size)
         realised = group_norms(clipped(alone, clip_norms))
         assert all(norm <= c for norm, c in zip(realised, clip_norms, strict=True))
         # The sum's own rounding is relative to all units in it.

@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
-from workers.mechanism.outer_products import OuterProduct, Perceptron, outer_product_gradients
+from workers.mechanism.outer_products import OuterProduct
+from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.kernels import without_kernels
 from workers.numerics.workspace import Workspace
@@ -56,6 +57,8 @@ def make_batch(rows: int, dtype: torch.dtype, kind: str = "random") -> CriticBat
         fake = real.clone()
     if kind == "fake near real":
         fake = real + 1e-7 * fake
+    if kind == "fake like real":
+        fake = real * (1.0 + 1.0 / 32.0)
     if kind == "outliers":
         real[:3] *= torch.tensor([[1e3], [1e6], [1e9]], dtype=torch.float64)
     if kind == "not finite":
@@ -78,7 +81,7 @@ def make_batch(rows: int, dtype: torch.dtype, kind: str = "random") -> CriticBat
 
 
 def both(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> tuple[PerUnitGradients, PerUnitGradients]:
-    return outer_product_gradients(perceptron(critic), batch, loss), vmap_gradients(critic, batch, loss)
+    return perceptron_gradients(perceptron(critic), batch, loss), vmap_gradients(critic, batch, loss)
 
 
 def oracle_of(critic: TableCritic, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
@@ -123,7 +126,7 @@ KINDS = ["random", "identical records", "one hot", "null records", "outliers", "
 def test_fast_engine_agrees_with_oracle(loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float) -> None:
     critic = make_critic(dtype)
     batch = make_batch(32, dtype, kind)
-    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
+    fast, oracle = perceptron_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
     if kind != "not finite":
@@ -146,17 +149,22 @@ def test_unclipped_sum_is_plain_autograd(loss: CriticLoss, hidden: tuple[int, ..
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("kind", ["fake equals real", "fake near real"])
+@pytest.mark.parametrize("kind", ["fake equals real", "fake near real", "fake like real"])
 def test_cancelling_products_never_pass_too_much(dtype: torch.dtype, kind: str) -> None:
-    """With λ = 0 and G(z) ≈ x the Grams cancel: float32 Gram norms came out up to 100 % too low."""
+    """With λ = 0 and G(z) ≈ x the Grams cancel: float32 Gram norms came out up to 100 % too low.
+
+    Thirty-fold ("fake like real") some units just do not, and are added up in float32, which rounds; with all of them in
+    float32 the slack would have to be 5e-7.
+    """
     critic = make_critic(dtype)
+    slack = 1.0 + (2e-7 if kind == "fake like real" and dtype == torch.float32 else 0.0)
     batch = make_batch(64, dtype, kind)
     fast, oracle = both(critic, batch, CriticLoss(paired=True, gradient_penalty=0.0))
     for unit in range(batch.units):
         weights = torch.zeros(batch.units, 7, dtype=torch.float64)
         weights[unit] = 1.0
         realised = torch.stack([part.double().norm() for part in fast.weighted_sum(weights)])
-        assert bool((realised <= fast.tensor_norms[unit]).all())
+        assert bool((realised <= fast.tensor_norms[unit] * slack).all())
     if dtype == torch.float64:
         assert bool((fast.tensor_norms >= oracle.tensor_norms * (1 - 1e-12)).all())
 
@@ -211,7 +219,7 @@ def test_units_of_several_rows_agree_too(
     rows = make_batch(32, dtype, kind)
     owner = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
     batch = replace(rows, unit_of_row=owner, units=len(counts))
-    fast, oracle = outer_product_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
+    fast, oracle = perceptron_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
 

@@ -85,7 +85,7 @@ def make_method(
     events: Events = (step,) if order.condition_on is None else (GaussianEvent("label_counts", TINY_NOISE), step)
     torch.manual_seed(seed)
     method = TableIdpgan(order, Plan(events), table, domain, SecureRandom.from_test_seed(seed), torch.device("cpu"))
-    method.buy_label_frequencies()
+    method.measure()
     return method
 
 

@@ -54,7 +54,7 @@ def make_method(images: EncodedImages, *, noise: float = TINY_NOISE, steps: int 
     events: Events = (step,) if order.condition_on is None else (GaussianEvent("label_counts", TINY_NOISE), step)
     torch.manual_seed(1)
     method = ImageIdpgan(order, Plan(events), images, SecureRandom.from_test_seed(1), torch.device("cpu"))
-    method.buy_label_frequencies()
+    method.measure()
     return method
 
 

@@ -87,7 +87,7 @@ def test_resolving_fills_in_the_cells_and_changes_nothing_again() -> None:
 @pytest.mark.parametrize("classes", [3, 0])
 def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> None:
     method = make_method(make_order(classes, warm_start={"kind": "mixture", "cells": 2}), make_set(classes))
-    method.buy_label_frequencies()
+    method.measure()
     assert len(method.component_labels) == 2 * max(1, classes)
     mixture = method.start.build()
     noise = torch.randn(5, method.noise_dimension)
@@ -105,7 +105,7 @@ def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> 
 
 def test_fakes_are_of_their_own_class_and_all_that_it_has() -> None:
     method = make_method(make_order(warm_start={"kind": "mixture", "cells": 2}), make_set())
-    method.buy_label_frequencies()
+    method.measure()
     seen = []
     method.generator.drawn = lambda _noise, components: seen.append(components) or torch.zeros(len(components), 30)
     labels = torch.arange(3).repeat(200)
@@ -120,7 +120,7 @@ def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
     method = make_method(make_order(), images)
     with pytest.raises(StepNotOnPlan):
         method.critic_step()
-    method.buy_label_frequencies()
+    method.measure()
     means = method.corrected.mixture.means.clone()
     for _ in range(6):
         method.critic_step()
@@ -147,7 +147,7 @@ def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
 def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
     order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set()
     method, other = make_method(order, images), make_method(order, images, seed=2)
-    method.buy_label_frequencies()
+    method.measure()
     for _ in range(3):
         method.critic_step()
         method.generator_step()

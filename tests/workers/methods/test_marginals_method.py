@@ -22,11 +22,12 @@ from service.privacy.orders import MarginalsOrder
 from service.sampler import TableSampler
 from workers.bundle import build_bundle, export_onnx
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals
 from workers.methods.marginals import Marginals
 from workers.plan import Plan, StepNotOnPlan
-from workers.training import TrainedGenerator, TrainingStopped, train
+from workers.training import TrainedGenerator, train
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -76,8 +77,10 @@ def make_table(rows: int = 3_000, rows_per_unit: int = 1) -> EncodedTable:
     return EncodedTable(codes, rows // rows_per_unit, starts, rows_per_unit)
 
 
-def run(table: EncodedTable, order: MarginalsOrder, events: Events = ALMOST_NONE, **more: Any) -> TrainedGenerator:
-    return train(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(1), **more)
+def run(
+    table: EncodedTable, order: MarginalsOrder, events: Events = ALMOST_NONE, hooks: Hooks = UNATTENDED
+) -> TrainedGenerator:
+    return train(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(1), hooks)
 
 
 def rows_of(trained: TrainedGenerator, rows: int = 20_000) -> dict[str, list[Any]]:
@@ -219,7 +222,7 @@ def test_a_crash_after_the_measurement_never_measures_again(monkeypatch: pytest.
         return True
 
     with pytest.raises(TrainingStopped):
-        run(table, order, (GaussianEvent(MARGINALS, 2.0),), checkpoints=memory, should_stop=stop)
+        run(table, order, (GaussianEvent(MARGINALS, 2.0),), Hooks(checkpoints=memory, should_stop=stop))
     assert memory.saved is not None
     before = memory.saved
 
@@ -228,17 +231,17 @@ def test_a_crash_after_the_measurement_never_measures_again(monkeypatch: pytest.
 
     monkeypatch.setattr(marginals, "count_tables", unreadable)
     plan = Plan((GaussianEvent(MARGINALS, 2.0),))
-    trained = train(order, plan, table, DOMAIN, SecureRandom(), checkpoints=memory)
+    trained = train(order, plan, table, DOMAIN, SecureRandom(), Hooks(checkpoints=memory))
     assert plan.position == 1
     assert memory.saved == before
     assert not trained.is_private  # the first attempt used a test seed: its mark stays
     with pytest.raises(StepNotOnPlan):
-        run(table, order, (GaussianEvent(MARGINALS, 3.0),), checkpoints=memory)
+        run(table, order, (GaussianEvent(MARGINALS, 3.0),), Hooks(checkpoints=memory))
 
 
 def test_progress_counts_the_fitting_steps() -> None:
     steps: list[int] = []
-    run(make_table(100), make_order(steps=12), on_progress=steps.append)
+    run(make_table(100), make_order(steps=12), hooks=Hooks(on_progress=steps.append))
     assert steps == list(range(1, 13))
 
 

@@ -19,16 +19,13 @@ from tests.exact_changes import squared_change
 from tests.recorded_runs import Kept, Killed, RecordedPlan
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism import PrivateSum
-from workers.mechanism.marginals import TableLayout
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import idpgan, marginals
 from workers.methods.table_idpgan import TableIdpgan
-from workers.methods.warm_start import FINE, HeldTables, fit_generator
-from workers.networks.mixture import MixtureGenerator
-from workers.networks.table import TableGenerator
 from workers.plan import Plan
-from workers.training import TrainedGenerator, TrainingStopped, train
+from workers.training import TrainedGenerator, train
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -121,7 +118,7 @@ def test_frequencies_and_rows_of_a_unit_come_with_the_tables() -> None:
 def test_nothing_after_the_tables_reads_a_row_before_the_first_step() -> None:
     order = make_order()
     method = begun(order, events_of(order), make_table())
-    method.buy_label_frequencies()
+    method.measure()
     del method.table.codes
     assert method.tables is not None
     before = [tensor.clone() for tensor in (*method.generator.parameters(), *method.critic.parameters())]
@@ -170,7 +167,7 @@ def test_zeroing_out_a_unit_moves_every_release_by_at_most_its_sensitivity(
         sums.clear()
         method = begun(order, events_of(order, 2.0), rows)
         assert method.tables is not None
-        method.buy_label_frequencies()
+        method.measure()
         if released is not None:
             method.tables.measured = released
             method._take_from_tables(method.tables)
@@ -206,7 +203,9 @@ def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_
     wanted = list(enumerate([3.0, 4.0, 2.0, *[1.0] * 6], start=1))
 
     def go(plan: Plan) -> TrainedGenerator:
-        return train(order, plan, make_table(), DOMAIN, SecureRandom(), checkpoints=store, checkpoint_every_steps=2)
+        return train(
+            order, plan, make_table(), DOMAIN, SecureRandom(), Hooks(checkpoints=store, checkpoint_every_steps=2)
+        )
 
     first = RecordedPlan(CHOSEN, die_before)
     with pytest.raises(Killed):
@@ -232,93 +231,35 @@ def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -
             make_table(),
             DOMAIN,
             SecureRandom(),
-            on_progress=seen.append,
-            checkpoints=store,
-            should_stop=lambda: len(seen) == 30,
+            Hooks(on_progress=seen.append, checkpoints=store, should_stop=lambda: len(seen) == 30),
         )
     assert stop.value.values == {"steps_done": 0}
     assert set(seen) == {0}
     assert (len(plan.run), store.position) == (1, 1)
     again = RecordedPlan(events_of(order))
-    train(order, again, make_table(), DOMAIN, SecureRandom(), checkpoints=store)
+    train(order, again, make_table(), DOMAIN, SecureRandom(), Hooks(checkpoints=store))
     assert [noise for _, noise in again.run] == [1.0] * 9
 
 
 def test_a_checkpoint_restores_what_is_held() -> None:
     order = make_order()
+
+    def unexpected() -> None:
+        raise AssertionError("it is warm")
+
     method = begun(order, events_of(order), make_table(rows_per_unit=3))
-    method.buy_label_frequencies()
+    method.measure()
     method.warm_up(lambda: None)
     method.critic_step()
     saved = Checkpoint.from_bytes(method.checkpoint().to_bytes())
     other = begun(order, events_of(order), make_table(rows_per_unit=3), seed=2)
     other.restore(saved)
-    assert not other.must_warm_up
+    other.warm_up(unexpected)
     assert other.rows_per_unit == method.rows_per_unit
     assert method.held is not None
     assert other.held is not None
     assert all(torch.equal(a, other.held.tensors()[name]) for name, a in method.held.tensors().items())
     assert set(other.checkpoint().tensors) == set(method.checkpoint().tensors)
-
-
-# -- the distance of tables -------------------------------------------------------------------------------------------
-
-
-def layout(label: int | None, pair_widths: tuple[int, ...] = (3, 6, 2)) -> TableLayout:
-    return TableLayout(widths=(3, 6, 2), pair_widths=pair_widths, has_missing=(False,) * 3, label=label)
-
-
-@pytest.mark.parametrize("label", [None, 2])
-@pytest.mark.parametrize("pair_widths", [(3, 6, 2), (3, 4, 2)])
-def test_the_distance_of_tables_is_unbiased(label: int | None, pair_widths: tuple[int, ...]) -> None:
-    """Zero on average of the very mixture that the tables are of, and of another one what the tables say."""
-    torch.manual_seed(0)
-    slices = 1 if label is None else 2
-    one, other = (MixtureGenerator(2.0 * torch.randn(slices, 8, 11)) for _ in range(2))
-    shares = None if label is None else (0.25, 0.75)
-    held, theirs = (HeldTables.of_mixture(mixture, layout(label, pair_widths), shares) for mixture in (one, other))
-    with torch.no_grad():
-        own = torch.stack([held.distance(one, one.noise_dimension) for _ in range(200)])
-        far = torch.stack([held.distance(other, other.noise_dimension) for _ in range(200)])
-    assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
-    between = held._between_columns(torch.device("cpu"))
-    wanted = (
-        sum(
-            float(share)
-            * float(((a - b).square() * between / (a + FINE)).sum() + ((c - d).square() / (c + FINE)).sum())
-            for share, a, b, c, d in zip(
-                held.shares, held.two_way, theirs.two_way, held.one_way, theirs.one_way, strict=True
-            )
-        )
-        / len(held.layout.free) ** 2
-    )
-    assert float(far.mean()) == pytest.approx(wanted, abs=4.0 * float(far.std()) / 200**0.5)
-
-
-def test_of_many_slices_a_few_are_looked_at_in_turn() -> None:
-    torch.manual_seed(0)
-    wide = TableLayout(widths=(3, 4, 9), pair_widths=(3, 4, 9), has_missing=(False,) * 3, label=2)
-    mixture, other = (MixtureGenerator(2.0 * torch.randn(9, 4, 16)) for _ in range(2))
-    held = HeldTables.of_mixture(mixture, wide, (1 / 9,) * 9)
-    with torch.no_grad():
-        own = torch.stack([held.distance(mixture, 2) for _ in range(200)])
-        assert abs(float(own.mean())) < 4.0 * float(own.std()) / 200**0.5
-        assert float(held.distance(other, 2)) > 10.0 * float(own.std())
-
-
-def test_fitting_brings_a_generator_near() -> None:
-    torch.manual_seed(0)
-    mixture = MixtureGenerator(2.0 * torch.randn(2, 8, 11))
-    held = HeldTables.of_mixture(mixture, layout(2), (0.5, 0.5))
-    generator = TableGenerator((3, 6, 2), noise_dimension=8, hidden=(32,), condition_index=2)
-
-    def distance() -> float:
-        with torch.no_grad():
-            return float(torch.stack([held.distance(generator, 8) for _ in range(20)]).mean())
-
-    before = distance()
-    fit_generator(generator, held, noise_dimension=8, steps=150, learning_rate=1e-2, on_step=lambda: None)
-    assert distance() < 0.1 * before
 
 
 # -- what is bought is on the list -------------------------------------------------------------------------------------

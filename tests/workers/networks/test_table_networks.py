@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from workers.mechanism.secure_random import SecureRandom
-from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records
+from workers.networks.table import TableCritic, TableGenerator, one_hot_records, sample_records, softmax_of_columns
 
 WIDTHS = (3, 2, 4)
 
@@ -38,6 +38,17 @@ def test_draws_follow_the_softmax_and_gradients_flow() -> None:
     assert logits.grad is not None
     assert bool((logits.grad[:, 0] >= 0).all())
     assert float(logits.grad.norm()) > 0
+
+
+@pytest.mark.parametrize("widths", [(3, 2, 4), (30, 2, 2, 2, 2, 2, 2), (5,)])
+def test_the_softmax_of_columns_is_that_of_every_column(widths: tuple[int, ...]) -> None:
+    logits = torch.randn(6, sum(widths), dtype=torch.float64, requires_grad=True)
+    found = softmax_of_columns(logits, widths)
+    wanted = torch.cat([part.softmax(dim=1) for part in logits.split(widths, dim=1)], dim=1)
+    torch.testing.assert_close(found, wanted)
+    weights = torch.randn_like(wanted)
+    gradients = (torch.autograd.grad((weights * soft).sum(), logits)[0] for soft in (found, wanted))
+    torch.testing.assert_close(*gradients)
 
 
 def test_one_hot_records_and_null_records() -> None:

@@ -5,114 +5,221 @@ from __future__ import annotations
 import logging
 import math
 import shutil
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
+from torch import Tensor
 
-from workers.mechanism.outer_products import OuterProduct
-from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding
-from workers.numerics.kernels import Kernels, PackedMatrix, _compiled, kernels, without_kernels
+from workers.mechanism import FLOAT32_CANCELLATION, CriticBatch, CriticLoss, Perceptron
+from workers.mechanism.clipping import SHRINK, SMALLEST_FACTOR, clip_weights
+from workers.mechanism.compiled_products import LIMITS, CompiledGradients, compiled_gradients
+from workers.mechanism.outer_products import outer_product_gradients
+from workers.numerics import kernels as module
+from workers.numerics.block_sums import block_sum_rounding
+from workers.numerics.kernels import (
+    ROWS_AT_ONCE,
+    ClippingRule,
+    Kernels,
+    Rows,
+    _compiled,
+    compile_kernels,
+    kernels,
+    without_kernels,
+)
 from workers.numerics.workspace import Workspace
 
-SIZES = [(1, 1), (7, 17), (16, 6), (120, 256), (33, 40)]
+CPU = torch.device("cpu")
+SIZES = [(1, 1), (7, 17), (16, 6, 33), (120, 64, 65), (33, 40, 12, 7)]
+"""Inputs and hidden layers: below, at and beyond the tiles of the loops."""
+PAIRED, SEPARATE = (CriticLoss(paired=paired, gradient_penalty=10.0) for paired in (True, False))
 
 
-@pytest.fixture
-def compiled() -> Kernels:
-    found = kernels(torch.device("cpu"))
+@pytest.fixture(params=["widest registers", "AVX2"])
+def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    found = kernels(CPU) if request.param == "widest registers" else compile_kernels("-mno-avx512f")
     if found is None:
-        pytest.skip("no C compiler here")
+        pytest.skip("no compiler here that makes these")
+    monkeypatch.setattr(module, "_compiled", lambda: found)
     return found
 
 
-def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
+def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def make_critic(sizes: tuple[int, ...]) -> Perceptron:
+    pairs = list(pairwise(sizes))
+    weights = [numbers(out, into, seed=into) / math.sqrt(into) for into, out in pairs]
+    return Perceptron([*weights, numbers(1, sizes[-1], seed=5)], [numbers(out, seed=6) for _, out in pairs], 0.2)
+
+
+def make_batch(width: int, units: int, rows_per_unit: int = 1) -> CriticBatch:
+    rows = units * rows_per_unit
+    return CriticBatch(
+        real=numbers(rows, width, seed=1),
+        fake=numbers(rows, width, seed=2),
+        mix=torch.rand(rows, 1, generator=torch.Generator().manual_seed(3)),
+        present=torch.ones(rows, dtype=torch.bool),
+        unit_of_row=torch.arange(units).repeat_interleave(rows_per_unit),
+        units=units,
+    )
+
+
+def loops(critic: Perceptron, batch: CriticBatch, loss: CriticLoss = PAIRED) -> CompiledGradients:
+    found = compiled_gradients(critic, batch, loss)
+    assert found is not None
+    return found
+
+
+def flat(parts: tuple[Tensor, ...]) -> Tensor:
+    return torch.cat([part.double().flatten() for part in parts])
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 def test_a_machine_with_a_compiler_has_them() -> None:
-    assert kernels(torch.device("cpu")) is not None
-    assert kernels(torch.device("cpu"), torch.float64) is None
+    assert kernels(CPU) is not None
+    assert kernels(CPU, torch.float64) is None
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize(("inner", "width"), SIZES)
-@pytest.mark.parametrize("count", [1, 100, 193])
-def test_rows_times_a_matrix_and_what_follows(
-    compiled: Kernels, count: int, inner: int, width: int, transposed: bool
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("loss", [PAIRED, SEPARATE], ids=["paired", "separate"])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(("units", "rows_per_unit"), [(1, 1), (33, 1), (200, 1), (5, 3), (40, 5), (2, ROWS_AT_ONCE)])
+def test_norms_and_sums_are_those_of_torchs_operations(
+    units: int, rows_per_unit: int, sizes: tuple[int, ...], loss: CriticLoss
 ) -> None:
-    rows, matrix, bias, state = numbers(count, inner), numbers(inner, width), numbers(width), numbers(count, width)
-    stored = matrix.T.contiguous() if transposed else matrix
-    packed = compiled.pack(stored, transposed=transposed, space=torch.empty(PackedMatrix.size(stored)))
-    product = rows.double() @ matrix.double()
-    slope_there = torch.where(state > 0, 1.0, 0.2).double()
-    wanted = [product, torch.nn.functional.leaky_relu(product + bias, 0.2), product * slope_there]
-    got = [
-        compiled.rows_times(rows, packed, out=torch.empty(count, width)),
-        compiled.rows_times(rows, packed, out=torch.empty(count, width), bias=bias, leaky=True, slope=0.2),
-        compiled.rows_times(rows, packed, out=state, state=state, slope=0.2),  # in the place of the state
-    ]
-    for mine, right in zip(got, wanted, strict=True):
-        torch.testing.assert_close(mine.double(), right, rtol=0, atol=1e-5 * math.sqrt(inner))
+    critic, batch = make_critic(sizes), make_batch(sizes[0], units, rows_per_unit)
+    batch.present[::4] = False
+    fast, slow = loops(critic, batch, loss), outer_product_gradients(critic, batch, loss)
+    assert torch.equal(fast.contributes, slow.contributes)
+    counted = slow.contributes
+    torch.testing.assert_close(fast.tensor_norms[counted], slow.tensor_norms[counted], rtol=1e-5, atol=1e-5)
+    weights = torch.rand(units, 2 * len(sizes) - 1, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    wanted = flat(slow.weighted_sum(weights))
+    assert float((flat(fast.weighted_sum(weights)) - wanted).norm()) <= 3e-6 * float(wanted.norm())
 
 
-def test_a_rows_result_depends_on_nothing_else(compiled: Kernels) -> None:
-    rows, matrix = numbers(200, 50), numbers(50, 37)
-    packed = compiled.pack(matrix, transposed=False, space=torch.empty(PackedMatrix.size(matrix)))
-    together = compiled.rows_times(rows, packed, out=torch.empty(200, 37))
-    rows[:77] = math.nan
-    beside_nan = compiled.rows_times(rows, packed, out=torch.empty(200, 37))
-    assert torch.equal(together[77:], beside_nan[77:])
-    alone = compiled.rows_times(rows[150:151], packed, out=torch.empty(1, 37))
-    assert torch.equal(together[150:151], alone)
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("clip_norms", [(0.3, 0.05), (1e6, 1e-3), (0.0, 1.0)])
+def test_clipping_on_the_way_is_clipping_by_weights(clip_norms: tuple[float, float]) -> None:
+    critic, batch = make_critic((20, 16, 9)), make_batch(20, 100)
+    batch.real[3], batch.fake[4, 0], batch.present[5] = math.nan, math.inf, False
+    gradients, group_of = loops(critic, batch), (0, 1, 0, 1, 0)
+    together = torch.full((sum(part.numel() for part in (*critic.weights, *critic.biases)),), 2.0, dtype=torch.float64)
+    gradients.add_clipped(
+        together, group_of=group_of, clip_norms=[c * SHRINK for c in clip_norms], smallest_factor=SMALLEST_FACTOR
+    )
+    assert gradients.contributes.tolist() == [i not in {3, 4, 5} for i in range(100)]
+    groups = [[m for m in range(5) if group_of[m] == k] for k in range(2)]
+    weights = clip_weights(gradients.tensor_norms, gradients.contributes, groups=groups, clip_norms=clip_norms)
+    wanted = flat(gradients.weighted_sum(weights))
+    torch.testing.assert_close(together - 2.0, wanted, rtol=1e-9, atol=1e-9 * float(wanted.abs().max()))
 
 
-@pytest.mark.parametrize(("height", "width"), SIZES)
-def test_sums_of_products(compiled: Kernels, height: int, width: int) -> None:
-    left, right, weights = numbers(3, 128, height), numbers(3, 128, width, seed=1), numbers(128, seed=2)
-    exact = (left.double() * weights.double().unsqueeze(1)).flatten(0, 1).T @ right.double().flatten(0, 1)
-    summed = compiled.weighted_block_sum(left, right, weights, Workspace())
-    lengths = (weights.abs() * (left.norm(dim=2) * right.norm(dim=2)).sum(dim=0)).max()
-    bound = block_sum_rounding(rows=128, kinds=3, rows_per_unit=1) + 4.0 * torch.finfo(torch.float32).eps * 128
-    assert float((summed - exact).norm()) <= float(lengths) * bound
+@pytest.mark.usefixtures("compiled")
+def test_who_does_not_count_leaves_not_a_bit_behind() -> None:
+    critic, batch = make_critic((20, 16, 9)), make_batch(20, 100)
+    ones = torch.ones(100, 5, dtype=torch.float64)
+    batch.present[7] = False
+    without = flat(loops(critic, batch).weighted_sum(ones))
+    for real, fake in ((math.nan, 0.0), (0.0, math.inf), (1e30, -1e30)):
+        spoilt = replace(batch, real=batch.real.clone(), fake=batch.fake.clone())
+        spoilt.real[7], spoilt.fake[7] = real, fake
+        assert torch.equal(flat(loops(critic, spoilt).weighted_sum(ones)), without)
+        spoilt.present[7] = True  # it is there, and its gradient is not finite, or too long
+        gradients = loops(critic, spoilt)
+        assert gradients.contributes.tolist() == [i != 7 for i in range(100)]
+        assert torch.equal(flat(gradients.weighted_sum(ones)), without)
 
 
-def test_a_row_of_weight_0_adds_nothing_and_a_block_only_its_own_rounding(compiled: Kernels) -> None:
-    left, right, weights = numbers(3, 4 * BLOCK_ROWS, 20), numbers(3, 4 * BLOCK_ROWS, 30, seed=1), torch.ones(256)
-    weights[5] = 0.0
-    without = compiled.weighted_block_sum(left, right, weights, Workspace())
-    left[:, 5], right[:, 5] = math.nan, math.inf
-    assert torch.equal(without, compiled.weighted_block_sum(left, right, weights, Workspace()))
-    threads = torch.get_num_threads()
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_move_a_sum_by_its_bound_on_rounding_at_most(threads: int) -> None:
+    critic, batch = make_critic((20, 16, 9)), make_batch(20, 300)
+    before = torch.get_num_threads()
+    sums, norms = [], []
     try:
-        torch.set_num_threads(threads + 2)
-        assert torch.equal(without, compiled.weighted_block_sum(left, right, weights, Workspace()))
+        for count in (1, threads):
+            torch.set_num_threads(count)
+            gradients = loops(critic, batch)
+            norms.append(gradients.tensor_norms)
+            sums.append(gradients.weighted_sum(1.0 / norms[0].clamp(min=1e-3)))  # no tensor is longer than 1
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
+    assert torch.equal(*norms)
+    bound = FLOAT32_CANCELLATION * block_sum_rounding(rows=300, kinds=3, rows_per_unit=1)
+    for one, several in zip(*sums, strict=True):
+        assert float((one - several).norm()) <= bound
 
 
-@pytest.mark.parametrize(("kinds", "rows_per_unit"), [(3, 1), (2, 1), (3, 2), (2, 4)])
-def test_norms_of_products(compiled: Kernels, kinds: int, rows_per_unit: int) -> None:
-    rows = 16 * rows_per_unit
-    left, right = numbers(kinds, rows, 21), numbers(kinds, rows, 34, seed=1)
-    left[0, 0, 3], right[0, rows_per_unit, 0] = math.nan, math.inf
-    part = OuterProduct(left, right, units=15, rows_per_unit=rows_per_unit, workspace=Workspace())
-    found = compiled.product_norms(left, right, 15, rows_per_unit)
+@pytest.mark.usefixtures("compiled")
+def test_units_of_unequal_length_are_filled_up_with_null_rows() -> None:
+    critic, rows = make_critic((6, 5, 4)), make_batch(6, 12)
+    owner = torch.tensor([0, 0, 0, 2, 3, 3, 3, 3, 3, 4, 4, 5])
+    batch = replace(rows, unit_of_row=owner, units=6)
+    fast, slow = loops(critic, batch), outer_product_gradients(critic, batch, PAIRED)
+    assert fast.contributes.tolist() == slow.contributes.tolist() == [True, False, True, True, True, True]
+    torch.testing.assert_close(fast.tensor_norms, slow.tensor_norms, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_units_of_too_many_rows_and_other_kinds_of_numbers_are_left_to_torch() -> None:
+    critic = make_critic((6, 5, 4))
+    assert compiled_gradients(critic, make_batch(6, 2, ROWS_AT_ONCE + 1), PAIRED) is None
+    batch = make_batch(6, 2)
+    exact = replace(batch, real=batch.real.double(), fake=batch.fake.double(), mix=batch.mix.double())
+    assert compiled_gradients(critic, exact, PAIRED) is None
     with without_kernels():
-        wanted = part.measure()
-    torch.testing.assert_close(found, wanted, rtol=1e-13, atol=1e-13, equal_nan=True)
+        assert compiled_gradients(critic, batch, PAIRED) is None
 
 
-def test_kinds_add_up(compiled: Kernels) -> None:
-    terms = numbers(3, 10, 33)
-    out = torch.empty(10, 33)
-    lengths = compiled.add_kinds(terms, minus=(1,), out=out)
-    torch.testing.assert_close(out, terms[0] - terms[1] + terms[2])
-    torch.testing.assert_close(lengths, out.double().norm(dim=1), rtol=1e-14, atol=0)
-    weights = torch.linspace(0, 1, 10, dtype=torch.float64)
-    out[0] = math.nan
-    wanted = out[1:].double().T @ weights[1:]
-    torch.testing.assert_close(compiled.weighted_row_sum(out, weights), wanted, rtol=1e-13, atol=1e-13)
+def test_what_does_not_fit_is_refused(compiled: Kernels) -> None:
+    critic, batch = make_critic((6, 5, 4)), make_batch(6, 3)
+
+    def ask(
+        rows: Rows, weighting: ClippingRule | Tensor | None = None, sums: Tensor | None = None, units: int = 3
+    ) -> None:
+        compiled.perceptron_gradients(
+            critic.weights,
+            critic.biases,
+            replace(rows, units=units),
+            slope=0.2,
+            paired=True,
+            gradient_penalty=1.0,
+            limits=LIMITS,
+            workspace=Workspace(),
+            weighting=weighting,
+            sums=sums,
+        )
+
+    rows = Rows(batch.fake, batch.real, batch.mix.view(-1), batch.present, 3, 1)
+    numbers_of_critic = 6 * 5 + 5 + 5 * 4 + 4 + 4
+    sums = torch.zeros(numbers_of_critic, dtype=torch.float64)
+    ask(rows, ClippingRule((0, 0, 0, 1, 1), (1.0, 1.0), 0.0), sums)
+    assert bool(sums.any())
+    for bad in (
+        replace(rows, fake=batch.fake[:, :5].contiguous()),
+        replace(rows, real=batch.real.double()),
+        replace(rows, mix=batch.mix[:2].view(-1)),
+        replace(rows, present=batch.present.float()),
+        replace(rows, rows_per_unit=0),
+    ):
+        with pytest.raises(ValueError, match="a perceptron and rows"):
+            ask(bad)
+    with pytest.raises(ValueError, match="a perceptron and rows"):
+        ask(rows, units=4)
+    with pytest.raises(ValueError, match="contiguous"):
+        ask(replace(rows, real=numbers(3, 12)[:, ::2]))
+    with pytest.raises(ValueError, match="one group"):
+        ask(rows, ClippingRule((0, 0, 0, 1, 2), (1.0, 1.0), 0.0), sums)
+    with pytest.raises(ValueError, match="one weight"):
+        ask(rows, torch.ones(3, 4, dtype=torch.float64), sums)
+    with pytest.raises(ValueError, match="a place for every number"):
+        ask(rows, torch.ones(3, 5, dtype=torch.float64), sums[:-1])
+    with pytest.raises(ValueError, match="a place for every number"):
+        ask(rows, None, sums)
 
 
 def test_normals_are_box_and_mullers_to_the_last_digits(compiled: Kernels) -> None:
@@ -128,16 +235,6 @@ def test_normals_are_box_and_mullers_to_the_last_digits(compiled: Kernels) -> No
     torch.testing.assert_close(cosines, radius * angle.cos(), rtol=0, atol=2e-14)
     torch.testing.assert_close(sines, radius * angle.sin(), rtol=0, atol=2e-14)
     torch.testing.assert_close(torch.hypot(cosines, sines), radius, rtol=1e-15, atol=0)
-
-
-def test_shapes_that_do_not_fit_are_refused(compiled: Kernels) -> None:
-    with pytest.raises(ValueError, match="whole blocks"):
-        compiled.weighted_block_sum(numbers(1, 63, 4), numbers(1, 63, 4), torch.ones(63), Workspace())
-    with pytest.raises(ValueError, match="contiguous"):
-        compiled.weighted_row_sum(numbers(4, 6)[:, ::2], torch.ones(4))
-    packed = compiled.pack(numbers(4, 6), transposed=False, space=torch.empty(200))
-    with pytest.raises(ValueError, match="fit the matrix"):
-        compiled.rows_times(numbers(3, 5), packed, out=torch.empty(3, 6))
 
 
 def test_without_a_compiler_there_is_a_warning_and_no_kernel(

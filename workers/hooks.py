@@ -1,0 +1,76 @@
+"""What a run tells and asks of whoever started it: its progress, its checkpoints, whether to stop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from service.errors import ImprimaturError
+from workers.checkpoints import Checkpoint, CheckpointStore
+from workers.plan import Plan
+
+CHECKPOINT_EVERY_STEPS = 100
+
+logger = logging.getLogger(__name__)
+
+
+class TrainingStopped(ImprimaturError):
+    """The caller asked the run to end before its last step. Values: steps_done, all of them charged."""
+
+    code: ClassVar[str] = "training_stopped"
+
+
+class Measuring(Protocol):
+    """A method that measures something before it trains or fits."""
+
+    plan: Plan
+
+    def measure(self) -> None: ...
+
+    def checkpoint(self) -> Checkpoint: ...
+
+    def restore(self, checkpoint: Checkpoint) -> None: ...
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """By default nobody listens, nothing is kept, and nothing stops the run."""
+
+    on_progress: Callable[[int], None] = lambda _step: None
+    should_stop: Callable[[], bool] = lambda: False
+    checkpoints: CheckpointStore | None = None
+    checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS
+
+    def go_on(self, step: int) -> None:
+        """Between two steps that read no row: raises TrainingStopped or reports."""
+        self.stop_if_asked(step)
+        self.on_progress(step)
+
+    def stop_if_asked(self, steps_done: int, *, keep: Measuring | None = None) -> None:
+        """Raises TrainingStopped where the caller wants the run to end, after a checkpoint of `keep`."""
+        if not self.should_stop():
+            return
+        if keep is not None:
+            self.keep(keep)
+        raise TrainingStopped("the run was stopped before its last step", steps_done=steps_done)
+
+    def measure_or_restore(self, method: Measuring) -> None:
+        """Measure what comes before the first step, and keep it at once so that no crash buys it again; or take what an earlier run left."""
+        saved = None if self.checkpoints is None else self.checkpoints.get()
+        if saved is not None:
+            method.restore(Checkpoint.from_bytes(saved))
+            logger.info("goes on after step %d", method.plan.steps_done)
+            return
+        method.measure()
+        if method.plan.position:
+            self.keep(method)
+
+    def keep(self, method: Measuring) -> None:
+        """A checkpoint of it, where there is a store."""
+        if self.checkpoints is not None:
+            self.checkpoints.put(method.checkpoint().to_bytes())
+
+
+UNATTENDED = Hooks()
