@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A copy of these in every caller would double the time of compiling. */
+#define apart __attribute__((noinline))
+
 /* As wide as the processor's registers; a tile of sums then fills three quarters of them. */
 #ifdef __AVX512F__
 enum { LANES = 16, TALL = 12 };
@@ -55,8 +58,8 @@ static void pack_matrix(const float *matrix, long inner, long width, int transpo
 
 /* out = rows · matrix, and then, where there is one: + bias, LeakyReLU (leaky), times LeakyReLU's slope at `state`,
    which may be `out` itself. What a row gives depends on nothing but that row. Whole tiles of rows are written. */
-static void rows_times(const float *rows, long count, long inner, const float *packed, long width, const float *bias,
-                       const float *state, int leaky, float slope, float *out) {
+apart static void rows_times(const float *rows, long count, long inner, const float *packed, long width,
+                             const float *bias, const float *state, int leaky, float slope, float *out) {
     const long from = stride_of(inner), to = stride_of(width);
     for (long j = 0; j < width; j += WIDE, packed += inner * WIDE)
         for (long i = 0; i < count; i += TALL) {
@@ -86,8 +89,8 @@ static void rows_times(const float *rows, long count, long inner, const float *p
 
 /* out[TALL][WIDE] += Σ_k left[k][·] right[k][·]: the products of `count` rows from nothing, in any order; then one
    addition. */
-static void tile(const float *restrict left, long left_stride, const float *restrict right, long right_stride, long count,
-                 float *restrict out) {
+apart static void tile(const float *restrict left, long left_stride, const float *restrict right, long right_stride,
+                       long count, float *restrict out) {
     floats held[TALL][2];
     for (int i = 0; i < TALL; i++) held[i][0] = held[i][1] = (floats){0};
     for (long k = 0; k < count; k++, left += left_stride, right += right_stride) {
@@ -439,9 +442,10 @@ static void add_vector(const float *vector, long size, double weight, double *re
     for (long j = 0; j < size; j++) sums[j] += weight * vector[j];
 }
 
-static void add_block(const struct critic *critic, const struct shared *shared, const struct own *own, const struct draw *draw,
-                      int first_kind, float penalty, const struct weighting *weighting, const struct limits *limits,
-                      long first, long units, double *norms, uint8_t *contributes, double *sums) {
+static void add_block(const struct critic *critic, const struct shared *shared, const struct own *own,
+                      const struct draw *draw, int first_kind, float penalty, const struct weighting *weighting,
+                      const struct limits *limits, long first, long units, double *norms, uint8_t *contributes,
+                      double *sums) {
     const long *d = critic->sizes, layers = critic->layers, tensors = 2 * layers + 1, each = draw->rows_per_unit;
     const uint8_t *present = draw->present + first * each;
     uint8_t finite[ROWS], cancels[DEEPEST + 1][ROWS] = {{0}};
@@ -460,7 +464,8 @@ static void add_block(const struct critic *critic, const struct shared *shared, 
             uint8_t cancelling = 0;
             find_factors(own, l, d, present, start, each, first_kind, &factors);
             norm[2 * l - 2] = product_norm(&factors, d[l], d[l - 1], limits, &cancelling);
-            norm[2 * l - 1] = add_rows(own->u[l], d[l], present, start, each, first_kind, REAL, 1.0f, limits, own->of_unit[l]);
+            norm[2 * l - 1] = add_rows(own->u[l], d[l], present, start, each, first_kind, REAL, 1.0f, limits,
+                                       own->of_unit[l]);
             memset(cancels[l] + start, cancelling, each);
         }
         norm[2 * layers] = add_rows(own->h[layers], d[layers], present, start, each, first_kind, BETWEEN, -1.0f, limits,
