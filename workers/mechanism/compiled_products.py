@@ -19,7 +19,7 @@ from workers.mechanism import (
     CriticLoss,
     Perceptron,
 )
-from workers.numerics.kernels import ROWS_AT_ONCE, ClippingRule, Kernels, Limits, Rows, kernels
+from workers.numerics.kernels import DEEPEST, ROWS_AT_ONCE, ClippingRule, Kernels, Limits, Rows, kernels
 from workers.numerics.workspace import Workspace
 
 LIMITS = Limits(LARGEST_NORM, LARGEST_CANCELLATION, FLOAT32_CANCELLATION)
@@ -38,15 +38,11 @@ class CompiledGradients:
 
     @property
     def tensor_norms(self) -> Tensor:
-        if not self.found:
-            self._go_over()
-        return self.found["norms"]
+        return self._find("norms")
 
     @property
     def contributes(self) -> Tensor:
-        if not self.found:
-            self._go_over()
-        return self.found["contributes"]
+        return self._find("contributes")
 
     def add_clipped(
         self, together: Tensor, *, group_of: Sequence[int], clip_norms: Sequence[float], smallest_factor: float
@@ -62,6 +58,11 @@ class CompiledGradients:
         together = torch.zeros(sum(sizes), dtype=torch.float64)
         self._go_over(weights.contiguous(), together)
         return tuple(part.view(shape) for part, shape in zip(torch.split(together, sizes), shapes, strict=True))
+
+    def _find(self, name: str) -> Tensor:
+        if not self.found:
+            self._go_over()
+        return self.found[name]
 
     def _go_over(self, weighting: ClippingRule | Tensor | None = None, sums: Tensor | None = None) -> None:
         norms, contributes = self.kernels.perceptron_gradients(
@@ -89,10 +90,10 @@ def compiled_gradients(
     Shapes:      batch of R rows, those of a unit side by side; gives M tensors in the order W_1, b_1, …, W_L.
     Source:      as `outer_products.outer_product_gradients`.
     Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; null rows add nothing to their unit; a unit with more
-                 than ROWS_AT_ONCE rows, other devices and dtypes -> None.
+                 than ROWS_AT_ONCE rows, no hidden layer or more than DEEPEST, other devices and dtypes -> None.
     """
     loops = kernels(batch.real.device, batch.real.dtype)
-    if loops is None or len(critic.biases) == 0:
+    if loops is None or not 1 <= len(critic.biases) <= DEEPEST:
         return None
     rows = _rows_of(batch)
     if rows.rows_per_unit > ROWS_AT_ONCE:

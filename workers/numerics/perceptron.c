@@ -324,7 +324,7 @@ struct factors {
 };
 
 static void find_factors(const struct own *own, long layer, const long *d, const uint8_t *present, long start, long rows,
-                       int first_kind, struct factors *factors) {
+                         int first_kind, struct factors *factors) {
     factors->rank = 0;
     for (long kind = first_kind; kind < KINDS; kind++)
         for (long r = start; r < start + rows; r++)

@@ -19,6 +19,7 @@ from workers.mechanism.outer_products import outer_product_gradients
 from workers.numerics import kernels as module
 from workers.numerics.block_sums import block_sum_rounding
 from workers.numerics.kernels import (
+    DEEPEST,
     ROWS_AT_ONCE,
     ClippingRule,
     Kernels,
@@ -165,10 +166,12 @@ def test_units_of_unequal_length_are_filled_up_with_null_rows() -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-def test_units_of_too_many_rows_and_other_kinds_of_numbers_are_left_to_torch() -> None:
+def test_what_the_loops_do_not_know_is_left_to_torch() -> None:
     critic = make_critic((6, 5, 4))
     assert compiled_gradients(critic, make_batch(6, 2, ROWS_AT_ONCE + 1), PAIRED) is None
     batch = make_batch(6, 2)
+    for hidden in (0, DEEPEST + 1):
+        assert compiled_gradients(make_critic((6,) + (4,) * hidden), batch, PAIRED) is None
     exact = replace(batch, real=batch.real.double(), fake=batch.fake.double(), mix=batch.mix.double())
     assert compiled_gradients(critic, exact, PAIRED) is None
     with without_kernels():
