@@ -233,12 +233,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "each row of a unit clipped for itself",
         (
-            (
-                IDPGAN,
-                "unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.bounds.rows_per_unit),",
-                "unit_of_row=torch.arange(len(real), device=self.device),",
-            ),
-            (IDPGAN, "            units=len(units),\n", "            units=len(real),\n"),
+            (IDPGAN, "rows_per_unit=self.bounds.rows_per_unit,", "rows_per_unit=1,"),
             (IDPGAN, "bounds(units=units,", "bounds(units=rows_per_unit * units,"),
         ),
         (f"{T_CONTRACTS}::test_every_private_sum_of_a_step",),

@@ -66,7 +66,7 @@ class Setting:
         real, fake = records().to(device), records().to(device)
         mix = torch.rand(rows, 1, generator=generator).to(device)
         present = torch.ones(rows, dtype=torch.bool, device=device)
-        return CriticBatch(real, fake, mix, present, torch.arange(rows, device=device), rows)
+        return CriticBatch(real, fake, mix, present)
 
     def make_step(self, kind: str, device: torch.device) -> Step:
         critic = self.make_critic(device)
@@ -214,9 +214,7 @@ def manual_image_step(critic: ImageCritic) -> Step:
 
 
 def part_of(batch: CriticBatch, rows: slice) -> CriticBatch:
-    present = batch.present[rows]
-    owner = torch.arange(len(present), device=present.device)
-    return CriticBatch(batch.real[rows], batch.fake[rows], batch.mix[rows], present, owner, len(present))
+    return CriticBatch(batch.real[rows], batch.fake[rows], batch.mix[rows], batch.present[rows])
 
 
 def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) -> Step:

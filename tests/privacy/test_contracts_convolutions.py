@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.critic_batches import without_unit
 from tests.exact_changes import squared_change
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum
@@ -74,7 +74,7 @@ def make_batch(critic: ImageCritic, kind: str) -> CriticBatch:
     labels = F.one_hot(torch.arange(ROWS) % 2, 2).float()
     real, fake = torch.cat((real, labels), dim=1), torch.cat((fake, labels), dim=1)
     mix = torch.rand(ROWS, 1, generator=generator)
-    return CriticBatch(real, fake, mix, torch.ones(ROWS, dtype=torch.bool), torch.arange(ROWS), ROWS)
+    return CriticBatch(real, fake, mix, torch.ones(ROWS, dtype=torch.bool))
 
 
 KINDS = ["random", "fake equals real", "fake near real", "large and nearly equal", "outliers", "not finite"]
@@ -88,9 +88,7 @@ def test_one_image_moves_a_group_by_at_most_its_clip_norm(critic: ImageCritic, k
     assert all(bool(value.isfinite().all()) for private in full for value in private.values)
     largest = 0.0
     for unit in range(0, ROWS, 1 if kind == "not finite" else 3):
-        theirs = batch.unit_of_row == unit
-        nobody = replace(batch, real=torch.where(theirs[:, None], 0.0, batch.real), present=batch.present & ~theirs)
-        for first, second in zip(full, sums_of(critic, nobody, loss), strict=True):
+        for first, second in zip(full, sums_of(critic, without_unit(batch, unit), loss), strict=True):
             for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
                 assert change <= Fraction(sensitivity) ** 2
                 largest = max(largest, float(change) / sensitivity**2)
@@ -111,8 +109,7 @@ def test_no_record_passes_more_than_its_norm(critic: ImageCritic, kind: str) -> 
 
 def test_the_others_keep_their_bits(critic: ImageCritic) -> None:
     batch = make_batch(critic, "random")
-    theirs = batch.unit_of_row == 4
-    nobody = replace(batch, real=torch.where(theirs[:, None], 0.0, batch.real), present=batch.present & ~theirs)
+    nobody = without_unit(batch, 4)
 
     def parts(gradients: PerUnitGradients, unit: int) -> list[Tensor]:
         weights = torch.zeros_like(gradients.tensor_norms)

@@ -22,6 +22,7 @@ from scipy import stats
 
 from bench.audit.worlds import DOMAIN, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
+from tests.critic_batches import by_unit, without_unit
 from tests.exact_changes import squared_change
 from workers.encoding.table import ABSENT, EncodedTable
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients, PrivateSum
@@ -80,17 +81,11 @@ def sums_of(gradients: PerUnitGradients) -> tuple[PrivateSum, PrivateSum]:
     return clipped.sum, norm_histogram(clipped.tensor_norms, EDGES)
 
 
-def without_unit(batch: CriticBatch, unit: int) -> CriticBatch:
-    """The neighbour as `one_hot_records` makes it: a null record is a zero row that is not present."""
-    theirs = batch.unit_of_row == unit
-    return replace(batch, real=torch.where(theirs.unsqueeze(1), 0.0, batch.real), present=batch.present & ~theirs)
-
-
 def make_batch(kind: str, dtype: torch.dtype) -> CriticBatch:
     generator = torch.Generator().manual_seed(11)
     rows = {"empty": 0, "one record": 1}.get(kind, 24)
     real, fake = (torch.randn(rows, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
-    owner = torch.arange(rows)
+    counts = [1] * rows
     if kind == "identical records":
         real, fake = real[:1].repeat(rows, 1), fake[:1].repeat(rows, 1)
     if kind == "fake equals real":
@@ -106,14 +101,13 @@ def make_batch(kind: str, dtype: torch.dtype) -> CriticBatch:
         real[0, 0], real[1, 2], fake[2, 3], real[3] = math.nan, math.inf, -math.inf, 1e200
         real[4], fake[4] = 1e30, -1e30
     if kind == "a unit with many rows":
-        owner = torch.cat((torch.zeros(18, dtype=torch.int64), torch.tensor([1, 1, 2, 3, 3, 3])))
+        counts = [18, 2, 1, 3]
     if kind == "many rows, one of them bad":
-        owner = torch.arange(rows) // 8
+        counts = [8] * 3
         real[3, 0] = math.nan
-    units = int(owner.max()) + 1 if rows else 0
     mix = torch.rand(rows, 1, generator=generator, dtype=torch.float64)
     present = torch.ones(rows, dtype=torch.bool)
-    return CriticBatch(real.to(dtype), fake.to(dtype), mix.to(dtype), present, owner, units)
+    return by_unit(CriticBatch(real.to(dtype), fake.to(dtype), mix.to(dtype), present), counts)
 
 
 KINDS = [
@@ -160,11 +154,8 @@ def test_whatever_the_rows_are(engine: str, dtype: torch.dtype, data: st.DataObj
     real, fake = (torch.tensor(data.draw(rows), dtype=dtype) for _ in range(2))
     if data.draw(st.booleans()):
         fake = real * (1 + 1e-6)
-    owner = torch.tensor(data.draw(st.sampled_from([[0, 1, 2, 3, 4], [0, 0, 0, 1, 1]])))
-    present = torch.ones(5, dtype=torch.bool)
-    batch = CriticBatch(
-        real, fake, torch.linspace(0, 1, 5, dtype=dtype).unsqueeze(1), present, owner, int(owner[-1]) + 1
-    )
+    mix, present = torch.linspace(0, 1, 5, dtype=dtype).unsqueeze(1), torch.ones(5, dtype=torch.bool)
+    batch = by_unit(CriticBatch(real, fake, mix, present), data.draw(st.sampled_from([[1] * 5, [3, 2]])))
     loss = data.draw(st.sampled_from(LOSSES))
     full = sums_of(gradients_of(engine, batch, loss))
     for unit in range(batch.units):

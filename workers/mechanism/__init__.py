@@ -55,14 +55,20 @@ class DrawBounds:
 
 @dataclass(frozen=True, slots=True)
 class CriticBatch:
-    """R rows of U units, ready for the critic's loss. A null record is not `present` and contributes nothing."""
+    """R rows, `rows_per_unit` of every unit side by side, ready for the critic's loss.
+
+    One that is not `present` is a null record, and adds nothing to its unit.
+    """
 
     real: Tensor  # (R, W) one-hot records
     fake: Tensor  # (R, W) G(z_i)
     mix: Tensor  # (R, 1) e_i ~ U[0, 1]
     present: Tensor  # (R,) bool
-    unit_of_row: Tensor  # (R,) int64 in [0, U)
-    units: int
+    rows_per_unit: int = 1
+
+    @property
+    def units(self) -> int:
+        return len(self.present) // self.rows_per_unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,28 +93,14 @@ def compiled_gradients(
                  than ROWS_AT_ONCE rows, no hidden layer or more than DEEPEST, other devices and dtypes -> None.
     """
     loops = kernels(batch.real.device, batch.real.dtype)
-    if loops is None or not 1 <= len(critic.biases) <= DEEPEST:
+    if loops is None or not 1 <= len(critic.biases) <= DEEPEST or batch.rows_per_unit > ROWS_AT_ONCE:
         return None
-    rows = _rows_of(batch)
-    if rows.rows_per_unit > ROWS_AT_ONCE:
-        return None
+    rows = Rows(
+        batch.fake.contiguous(),
+        batch.real.contiguous(),
+        batch.mix.view(-1),
+        batch.present.contiguous(),
+        batch.units,
+        batch.rows_per_unit,
+    )
     return CompiledGradients(loops, critic, rows, loss, workspace or Workspace())
-
-
-def _rows_of(batch: CriticBatch) -> Rows:
-    """As they come where every unit has as many; else with null rows where one has fewer."""
-    owner, units = batch.unit_of_row, batch.units
-    most = len(owner) // units if units else 1
-    mix = batch.mix.view(-1)
-    if len(owner) == units * most and torch.equal(owner, torch.arange(units).repeat_interleave(most)):
-        return Rows(
-            batch.fake.contiguous(), batch.real.contiguous(), mix, batch.present.contiguous(), units, max(most, 1)
-        )
-    per_unit = torch.bincount(owner, minlength=units)
-    most = max(1, int(per_unit.max()))
-    where = owner * most + torch.arange(len(owner)) - (per_unit.cumsum(0) - per_unit)[owner]
-
-    def placed(part: Tensor) -> Tensor:
-        return part.new_zeros(units * most, *part.shape[1:]).index_copy_(0, where, part)
-
-    return Rows(placed(batch.fake), placed(batch.real), placed(mix), placed(batch.present), units, most)

@@ -47,8 +47,7 @@ def vmap_gradients(critic: nn.Module, batch: CriticBatch, loss: CriticLoss) -> M
     Edge cases:  no rows -> no units' gradients; null rows add zero; ∇‖g‖ at g = 0 is taken as 0.
     """
     parameters = {name: value.detach() for name, value in critic.named_parameters()}
-    usable = torch.zeros(batch.units, dtype=torch.bool, device=batch.real.device)
-    usable[batch.unit_of_row[batch.present]] = True
+    usable = batch.present.view(-1, batch.rows_per_unit).any(dim=1)
     if len(batch.real) == 0:
         empty = tuple(value.new_zeros(batch.units, *value.shape) for value in parameters.values())
         return MaterialisedGradients(empty, usable)
@@ -66,8 +65,8 @@ def vmap_gradients(critic: nn.Module, batch: CriticBatch, loss: CriticLoss) -> M
     gradients = []
     for name, value in parameters.items():
         rows = torch.where(batch.present.unsqueeze(1), per_row[name].flatten(1), 0.0)  # (R, d_m)
-        units = rows.new_zeros(batch.units, rows.shape[1]).index_add_(0, batch.unit_of_row, rows)
-        gradients.append(units.reshape(batch.units, *value.shape))
+        units = rows.view(batch.units, batch.rows_per_unit, -1).sum(dim=1)
+        gradients.append(units.view(batch.units, *value.shape))
     return MaterialisedGradients(tuple(gradients), usable)
 
 

@@ -297,28 +297,16 @@ class UnitGrid:
     units: int
     rows_per_unit: int
     padded_units: int
-    where: Tensor | None  # (R,) place of every row; None where that is the order they come in
     mix: Tensor  # (P, 1)
     present: Tensor  # (P,) bool
 
     @classmethod
     def of(cls, batch: CriticBatch) -> UnitGrid:
-        owner, count = batch.unit_of_row, len(batch.unit_of_row)
-        per_unit = torch.bincount(owner, minlength=batch.units)
-        rows_per_unit = max(1, int(per_unit.max())) if batch.units else 1
-        where = None
-        if count != batch.units * rows_per_unit:
-            where = (
-                owner * rows_per_unit
-                + torch.arange(count, device=owner.device)
-                - (per_unit.cumsum(0) - per_unit)[owner]
-            )
         padded_units = -(-batch.units // BLOCK_ROWS) * BLOCK_ROWS
-        rows = padded_units * rows_per_unit
+        rows, count = padded_units * batch.rows_per_unit, len(batch.present)
         mix, present = batch.mix.new_zeros(rows, 1), batch.present.new_zeros(rows)
-        at = slice(count) if where is None else where
-        mix[at], present[at] = batch.mix, batch.present
-        return cls(batch.units, rows_per_unit, padded_units, where, mix, present)
+        mix[:count], present[:count] = batch.mix, batch.present
+        return cls(batch.units, batch.rows_per_unit, padded_units, mix, present)
 
     @property
     def rows(self) -> int:
@@ -328,11 +316,8 @@ class UnitGrid:
         """(3, P, d): G(z) and x of every row at its place, zeros elsewhere; the third part is still empty."""
         placed = space.take("h0", (3, self.rows, batch.real.shape[1]), like=batch.real)
         for part, records in enumerate((batch.fake, batch.real)):
-            if self.where is None:
-                placed[part, : len(records)] = records
-                placed[part, len(records) :] = 0.0
-            else:
-                placed[part].zero_()[self.where] = records
+            placed[part, : len(records)] = records
+            placed[part, len(records) :] = 0.0
         return placed
 
     def usable(self, finite: Tensor) -> Tensor:

@@ -222,8 +222,7 @@ class Idpgan(ABC):
             fake=self._fakes(self.generator, conditions, len(real)),
             mix=mix if self.order.gradient_penalty_at == "interpolates" else torch.zeros_like(mix),
             present=present,
-            unit_of_row=torch.arange(len(units), device=self.device).repeat_interleave(self.bounds.rows_per_unit),
-            units=len(units),
+            rows_per_unit=self.bounds.rows_per_unit,
         )
 
     @abstractmethod

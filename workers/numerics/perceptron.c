@@ -30,6 +30,9 @@ typedef double doubles __attribute__((vector_size(8 * HALF), aligned(8)));
    is at (k·ROWS + r)·stride. Behind a row's numbers are zeros or nothing that counts, behind the last kind room for
    a tile. */
 enum { ROWS = 32, KINDS = 3, HELD = KINDS * ROWS + TALL, DEEPEST = 8 };
+
+/* What a thread adds up in float32, before it goes to the sums in float64. */
+enum { BLOCKS_IN_FLOAT32 = 10 };
 enum { FAKE, REAL, BETWEEN };
 
 static long rounded_up(long size, long to) { return (size + to - 1) / to * to; }
@@ -43,10 +46,22 @@ static inline floats sloped(floats x, floats above, float slope) {
     return (floats)(((masks)x & mask) | ((masks)(slope * x) & ~mask));
 }
 
-/* Strips of WIDE columns of a matrix (inner, width) or of the transpose of one (width, inner), padded with zeros. */
-static void pack_matrix(const float *matrix, long inner, long width, int transposed, float *packed) {
-    for (long start = 0; start < width; start += WIDE, packed += inner * WIDE) {
-        const long columns = width - start < WIDE ? width - start : WIDE;
+/* A thread's share of something: from `part` of `parts` to the next. */
+struct share {
+    int part, parts;
+};
+
+static long first_of(struct share share, long size) { return size * share.part / share.parts; }
+
+static long end_of(struct share share, long size) { return size * (share.part + 1) / share.parts; }
+
+/* A share of the strips of WIDE columns of a matrix (inner, width) or of the transpose of one (width, inner), padded with
+   zeros. */
+static void pack_matrix(const float *matrix, long inner, long width, int transposed, struct share share, float *packed) {
+    const long strips = rounded_up(width, WIDE) / WIDE, first = first_of(share, strips);
+    packed += first * inner * WIDE;
+    for (long strip = first; strip < end_of(share, strips); strip++, packed += inner * WIDE) {
+        const long start = strip * WIDE, columns = width - start < WIDE ? width - start : WIDE;
         if (columns < WIDE) memset(packed, 0, sizeof(float) * inner * WIDE);
         if (transposed)
             for (long j = 0; j < columns; j++)
@@ -189,7 +204,7 @@ struct shared {
 
 /* A thread's own memory: rows of every layer, what they add to its weight and bias, and a unit's gradient by its bias. */
 struct own {
-    float *h[DEEPEST + 1], *u[DEEPEST + 1], *products[DEEPEST + 1], *of_unit[DEEPEST + 2];
+    float *h[DEEPEST + 1], *u[DEEPEST + 1], *products[DEEPEST + 2], *of_unit[DEEPEST + 2];
     double *vectors[DEEPEST + 2];
 };
 
@@ -205,7 +220,7 @@ static float *take(struct arena *arena, long size) {
     return piece;
 }
 
-static void share(struct arena *arena, const struct critic *critic, struct shared *shared) {
+static void take_shared(struct arena *arena, const struct critic *critic, struct shared *shared) {
     const long *d = critic->sizes, layers = critic->layers;
     for (long l = 1; l <= layers; l++) {
         shared->up[l] = take(arena, d[l - 1] * rounded_up(d[l], WIDE));
@@ -234,14 +249,14 @@ static void copy_padded(const float *from, long size, float *to) {
     memcpy(to, from, sizeof(float) * size);
 }
 
-static void fill(const struct critic *critic, const struct shared *shared) {
+static void fill(const struct critic *critic, struct share share, const struct shared *shared) {
     const long *d = critic->sizes, layers = critic->layers;
     for (long l = 1; l <= layers; l++) {
-        pack_matrix(critic->weights[l - 1], d[l - 1], d[l], 1, shared->up[l]);
-        pack_matrix(critic->weights[l - 1], d[l], d[l - 1], 0, shared->down[l]);
-        copy_padded(critic->biases[l - 1], d[l], shared->biases[l]);
+        pack_matrix(critic->weights[l - 1], d[l - 1], d[l], 1, share, shared->up[l]);
+        pack_matrix(critic->weights[l - 1], d[l], d[l - 1], 0, share, shared->down[l]);
+        if (share.part == 0) copy_padded(critic->biases[l - 1], d[l], shared->biases[l]);
     }
-    copy_padded(critic->weights[layers], d[layers], shared->last);
+    if (share.part == 0) copy_padded(critic->weights[layers], d[layers], shared->last);
 }
 
 /* ---- One block of units -------------------------------------------------------------------------------------------- */
@@ -501,22 +516,24 @@ static void clear_sums(const struct critic *critic, const struct own *own) {
     for (long l = 1; l <= layers + 1; l++) memset(own->vectors[l], 0, sizeof(double) * d[l <= layers ? l : layers]);
 }
 
-/* What a thread has added up goes to the sums of all. */
-static void hand_in(const struct critic *critic, const struct own *own, double *restrict sums) {
+/* What the threads have added up goes to the sums of all, a share of every tensor at a time. */
+static void hand_in(const struct critic *critic, const struct own *owns, struct share share, double *restrict sums) {
     const long *d = critic->sizes, layers = critic->layers;
-    for (long l = 1; l <= layers; l++) {
-        const long height = d[l], width = d[l - 1];
-        const float *strip = own->products[l];
-        for (long j = 0; j < width; j += WIDE, strip += rounded_up(height, TALL) * WIDE) {
-            const long columns = width - j < WIDE ? width - j : WIDE;
-            for (long i = 0; i < height; i++)
-                for (long c = 0; c < columns; c++) sums[i * width + j + c] += strip[i * WIDE + c];
+    for (long l = 1; l <= layers + 1; l++) {
+        const long height = d[l <= layers ? l : layers], width = l <= layers ? d[l - 1] : 0;
+        for (int part = 0; part < share.parts; part++) {
+            const float *strip = owns[part].products[l];
+            for (long j = 0; j < width; j += WIDE, strip += rounded_up(height, TALL) * WIDE) {
+                const long columns = width - j < WIDE ? width - j : WIDE;
+                for (long i = first_of(share, height); i < end_of(share, height); i++)
+                    for (long c = 0; c < columns; c++) sums[i * width + j + c] += strip[i * WIDE + c];
+            }
         }
         sums += height * width;
-        for (long i = 0; i < height; i++) sums[i] += own->vectors[l][i];
+        for (int part = 0; part < share.parts; part++)
+            for (long i = first_of(share, height); i < end_of(share, height); i++) sums[i] += owns[part].vectors[l][i];
         sums += height;
     }
-    for (long i = 0; i < d[layers]; i++) sums[i] += own->vectors[layers + 1][i];
 }
 
 /* Floats that `perceptron_gradients` works in. */
@@ -524,7 +541,7 @@ long space_for(const struct critic *critic, int threads) {
     struct arena arena = {0};
     struct shared shared;
     struct own own;
-    share(&arena, critic, &shared);
+    take_shared(&arena, critic, &shared);
     for (int part = 0; part < threads; part++) take_own(&arena, critic, &own);
     return arena.taken;
 }
@@ -538,17 +555,24 @@ void perceptron_gradients(const struct critic *critic, const struct draw *draw, 
     struct arena arena = {space, 0};
     struct shared shared;
     struct own own[threads];
-    share(&arena, critic, &shared);
+    take_shared(&arena, critic, &shared);
     for (int part = 0; part < threads; part++) take_own(&arena, critic, &own[part]);
-    fill(critic, &shared);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int part = 0; part < threads; part++) {
-        clear_sums(critic, &own[part]);
-        for (long at = blocks * part / threads; at < blocks * (part + 1) / threads; at++) {
-            const long first = at * per_block, left = draw->units - first;
-            add_block(critic, &shared, &own[part], draw, paired ? FAKE : REAL, penalty, weighting, limits, first,
-                      left < per_block ? left : per_block, norms, contributes, sums);
+    for (int part = 0; part < threads; part++) fill(critic, (struct share){part, threads}, &shared);
+    for (long start = 0; start < blocks; start += (long)BLOCKS_IN_FLOAT32 * threads) {
+        const long left = blocks - start, now = left < BLOCKS_IN_FLOAT32 * threads ? left : BLOCKS_IN_FLOAT32 * threads;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int part = 0; part < threads; part++) {
+            const struct share share = {part, threads};
+            if (sums) clear_sums(critic, &own[part]);
+            for (long at = start + first_of(share, now); at < start + end_of(share, now); at++) {
+                const long first = at * per_block, units = draw->units - first;
+                add_block(critic, &shared, &own[part], draw, paired ? FAKE : REAL, penalty, weighting, limits, first,
+                          units < per_block ? units : per_block, norms, contributes, sums);
+            }
         }
+        if (!sums) continue;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int part = 0; part < threads; part++) hand_in(critic, own, (struct share){part, threads}, sums);
     }
-    for (int part = 0; sums && part < threads; part++) hand_in(critic, &own[part], sums);
 }

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.critic_batches import by_unit, without_unit
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum, clip_weights
 from workers.mechanism.gradients import vmap_gradients
@@ -66,9 +67,7 @@ def test_one_unit_moves_a_group_by_at_most_its_clip_norm(engine: str, dtype: tor
     size = data.draw(st.sampled_from([1e-6, 1.0, 30.0]))
     clip_norms = tuple(data.draw(st.sampled_from([1e-6, 0.1, 1.0, 1e3])) for _ in GROUPS)
     mix = torch.linspace(0, 1, UNITS, dtype=dtype).unsqueeze(1)
-    batch = CriticBatch(
-        real, real + 1e-7 if near else fake, mix, torch.ones(UNITS, dtype=torch.bool), torch.arange(UNITS), UNITS
-    )
+    batch = CriticBatch(real, real + 1e-7 if near else fake, mix, torch.ones(UNITS, dtype=torch.bool))
     gradients = gradients_of(batch, engine, dtype, loss, size)
     full = clipped(gradients, clip_norms)
     assert all(bool(value.isfinite().all()) for value in full)
@@ -88,20 +87,17 @@ def test_one_unit_moves_a_group_by_at_most_its_clip_norm(engine: str, dtype: tor
 def test_removing_a_unit_of_many_rows_is_bounded_like_any_other() -> None:
     generator = torch.Generator().manual_seed(5)
     rows = 40
-    owner = torch.tensor([0] * 30 + [1] * 5 + [2] * 5)
     batch = CriticBatch(
         torch.randn(rows, WIDTH, generator=generator),
         torch.randn(rows, WIDTH, generator=generator),
         torch.rand(rows, 1, generator=generator),
         torch.ones(rows, dtype=torch.bool),
-        owner,
-        3,
     )
+    batch = by_unit(batch, (30, 5, 5))
     clip_norms = (0.1, 0.2, 0.3)
     loss = CriticLoss(paired=True, gradient_penalty=10.0)
     full = clipped(gradients_of(batch, "vmap", torch.float32, loss), clip_norms)
-    without = replace(batch, present=owner != 0)
-    neighbour = clipped(gradients_of(without, "vmap", torch.float32, loss), clip_norms)
+    neighbour = clipped(gradients_of(without_unit(batch, 0), "vmap", torch.float32, loss), clip_norms)
     change = group_norms(tuple(a - b for a, b in zip(full, neighbour, strict=True)))
     assert all(0.5 * c < moved <= c * (1 + 1e-6) for moved, c in zip(change, clip_norms, strict=True))
 
@@ -113,8 +109,6 @@ def test_sum_carries_its_sensitivity_and_blocks_add_up() -> None:
         torch.randn(UNITS, WIDTH, generator=generator, dtype=torch.float64),
         torch.rand(UNITS, 1, generator=generator, dtype=torch.float64),
         torch.ones(UNITS, dtype=torch.bool),
-        torch.arange(UNITS),
-        UNITS,
     )
     loss = CriticLoss(paired=True, gradient_penalty=10.0)
     whole = gradients_of(batch, "vmap", torch.float64, loss)

@@ -74,13 +74,11 @@ def make_batch(critic: ImageCritic, kind: str = "random", rows: int = ROWS) -> C
         present[::3] = False
         real[::3] = 0.0
     mix = torch.rand(rows, 1, generator=generator)
-    return CriticBatch(real, fake, mix, present, torch.arange(rows), rows)
+    return CriticBatch(real, fake, mix, present)
 
 
 def doubled(batch: CriticBatch) -> CriticBatch:
-    return CriticBatch(
-        batch.real.double(), batch.fake.double(), batch.mix.double(), batch.present, batch.unit_of_row, batch.units
-    )
+    return CriticBatch(batch.real.double(), batch.fake.double(), batch.mix.double(), batch.present)
 
 
 def fast(critic: ImageCritic, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.critic_batches import by_unit
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
@@ -75,8 +76,6 @@ def make_batch(rows: int, dtype: torch.dtype, kind: str = "random") -> CriticBat
         fake=fake.to(dtype),
         mix=torch.rand(rows, 1, generator=generator, dtype=torch.float64).to(dtype),
         present=present,
-        unit_of_row=torch.arange(rows),
-        units=rows,
     )
 
 
@@ -195,12 +194,7 @@ def test_rows_of_a_unit_are_summed_before_clipping() -> None:
     batch = make_batch(6, torch.float64)
     loss = LOSSES[0]
     rows = vmap_gradients(critic, batch, loss)
-    owner = torch.tensor([0, 0, 0, 1, 1, 3])
-    units = vmap_gradients(
-        critic,
-        CriticBatch(batch.real, batch.fake, batch.mix, batch.present, unit_of_row=owner, units=4),
-        loss,
-    )
+    units = vmap_gradients(critic, by_unit(batch, (3, 2, 0, 1)), loss)
     for row, unit in zip(rows.gradients, units.gradients, strict=True):
         torch.testing.assert_close(unit[0], row[:3].sum(0))
         torch.testing.assert_close(unit[1], row[3:5].sum(0))
@@ -216,9 +210,7 @@ def test_units_of_several_rows_agree_too(
     loss: CriticLoss, kind: str, dtype: torch.dtype, tolerance: float, counts: tuple[int, ...]
 ) -> None:
     critic = make_critic(dtype)
-    rows = make_batch(32, dtype, kind)
-    owner = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
-    batch = replace(rows, unit_of_row=owner, units=len(counts))
+    batch = by_unit(make_batch(32, dtype, kind), counts)
     fast, oracle = perceptron_gradients(perceptron(critic), batch, loss), oracle_of(critic, batch, loss)
     assert torch.equal(fast.contributes, oracle.contributes)
     assert_close(clipped(fast, critic), clipped(oracle, critic), tolerance)
@@ -227,9 +219,8 @@ def test_units_of_several_rows_agree_too(
 def test_a_null_row_adds_nothing_to_its_unit() -> None:
     critic = make_critic(torch.float64)
     batch = make_batch(6, torch.float64)
-    owner = torch.tensor([0, 0, 0, 1, 1, 1])
     present = torch.tensor([True, True, False, False, False, False])
-    units = vmap_gradients(critic, CriticBatch(batch.real, batch.fake, batch.mix, present, owner, 2), LOSSES[0])
+    units = vmap_gradients(critic, replace(batch, present=present, rows_per_unit=3), LOSSES[0])
     rows = vmap_gradients(critic, batch, LOSSES[0])
     for row, unit in zip(rows.gradients, units.gradients, strict=True):
         torch.testing.assert_close(unit[0], row[:2].sum(0))
@@ -242,8 +233,7 @@ def test_one_bad_row_silences_its_unit_only() -> None:
     batch = make_batch(6, torch.float64)
     real = batch.real.clone()
     real[1, 0] = math.nan
-    owner = torch.tensor([0, 0, 0, 1, 1, 1])
-    bad = vmap_gradients(critic, CriticBatch(real, batch.fake, batch.mix, batch.present, owner, 2), LOSSES[0])
+    bad = vmap_gradients(critic, replace(batch, real=real, rows_per_unit=3), LOSSES[0])
     assert bad.contributes.tolist() == [False, True]
     assert all(bool(torch.isfinite(part).all()) for part in clipped(bad, critic))
 

@@ -224,7 +224,7 @@ def test_every_unit_has_its_maximum_of_places_and_no_more_rows_than_that() -> No
     wanted[[0, 1, 2, 3, 9, 10, 11]] = table.codes[[0, 1, 2, 4, 5, 6, 7]]
     np.testing.assert_array_equal(codes, wanted)
     batch = method._critic_batch(np.array([3, 1]))
-    assert batch.unit_of_row.tolist() == [0, 0, 0, 1, 1, 1]
+    assert (batch.units, batch.rows_per_unit) == (2, 3)
     assert batch.present.tolist() == [True, True, True, True, False, False]
 
 

@@ -63,8 +63,7 @@ def make_batch(width: int, units: int, rows_per_unit: int = 1) -> CriticBatch:
         fake=numbers(rows, width, seed=2),
         mix=torch.rand(rows, 1, generator=torch.Generator().manual_seed(3)),
         present=torch.ones(rows, dtype=torch.bool),
-        unit_of_row=torch.arange(units).repeat_interleave(rows_per_unit),
-        units=units,
+        rows_per_unit=rows_per_unit,
     )
 
 
@@ -153,16 +152,6 @@ def test_threads_move_a_sum_by_its_bound_on_rounding_at_most(threads: int) -> No
     bound = FLOAT32_CANCELLATION * block_sum_rounding(rows=300, kinds=3, rows_per_unit=1)
     for one, several in zip(*sums, strict=True):
         assert float((one - several).norm()) <= bound
-
-
-@pytest.mark.usefixtures("compiled")
-def test_units_of_unequal_length_are_filled_up_with_null_rows() -> None:
-    critic, rows = make_critic((6, 5, 4)), make_batch(6, 12)
-    owner = torch.tensor([0, 0, 0, 2, 3, 3, 3, 3, 3, 4, 4, 5])
-    batch = replace(rows, unit_of_row=owner, units=6)
-    fast, slow = loops(critic, batch), outer_product_gradients(critic, batch, PAIRED)
-    assert fast.contributes.tolist() == slow.contributes.tolist() == [True, False, True, True, True, True]
-    torch.testing.assert_close(fast.tensor_norms, slow.tensor_norms, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.usefixtures("compiled")
