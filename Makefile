@@ -28,8 +28,9 @@ demo: .venv/installed
 up: .venv/installed
 	$(BIN)/imprimatur up
 
+# One thread each: workers that share cores would wait for one another in every small product.
 test: check
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -m long

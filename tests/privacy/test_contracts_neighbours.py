@@ -231,7 +231,7 @@ def test_a_float32_block_moves_by_no_more_than_its_bound() -> None:
     generator = torch.Generator().manual_seed(2)
     left = 1.0 + torch.rand(kinds * rows, 4, generator=generator) * 2.0**-12
     right = 1.0 + torch.rand(kinds * rows, 3, generator=generator) * 2.0**-12
-    bound = block_sum_rounding(rows=rows, kinds=kinds, rows_per_unit=1)
+    bound = block_sum_rounding(units=rows, kinds=kinds, rows_per_unit=1)
     longest = float((left.double().norm(dim=1) * right.double().norm(dim=1)).view(kinds, rows).sum(dim=0).max())
     for unit in (0, 100, 255):
         theirs = torch.arange(kinds * rows) % rows == unit

@@ -36,7 +36,14 @@ class ClippedSum:
     """The clipped sum with its sensitivity, and the norms before clipping, which are private too."""
 
     sum: PrivateSum
-    tensor_norms: Tensor  # (contributing units, M) float64
+    found: tuple[tuple[Tensor, Tensor], ...]
+    """Of every block: norms (U, M) float64 and who contributes (U,) bool."""
+
+    @property
+    def tensor_norms(self) -> Tensor:
+        """(contributing units, M) float64."""
+        none = torch.zeros(0, len(self.sum.values), dtype=torch.float64, device=self.sum.values[0].device)
+        return torch.cat([none, *(norms[contributes] for norms, contributes in self.found)])
 
 
 def clip_and_sum(
@@ -62,7 +69,7 @@ def clip_and_sum(
     sizes = [shape.numel() for shape in shapes]
     together = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
     totals = [total.view(shape) for total, shape in zip(torch.split(together, sizes), shapes, strict=True)]
-    norms = [torch.zeros(0, len(shapes), dtype=torch.float64, device=device)]
+    found: list[tuple[Tensor, Tensor]] = []
     units = 0
     for block in blocks:
         if isinstance(block, SelfClipping):
@@ -76,19 +83,19 @@ def clip_and_sum(
         units += len(block.contributes)
         if len(block.contributes) > bounds.units_per_block or units > bounds.most_units:
             raise ValueError("more units than the bound on rounding was computed for")
-        norms.append(block.tensor_norms[block.contributes])
+        found.append((block.tensor_norms, block.contributes))
     sensitivities = tuple(max(clip_norm, SMALLEST_SENSITIVITY) for clip_norm in clip_norms)
     private = PrivateSum(tuple(totals), tuple(tuple(group) for group in groups), sensitivities)
-    return ClippedSum(private, torch.cat(norms))
+    return ClippedSum(private, tuple(found))
 
 
 def sum_rounding(bounds: DrawBounds) -> float:
     """How far rounding alone can push the sums of two neighbours apart, in clip norms.
 
     Per group the terms of a unit have norm at most FLOAT32_CANCELLATION·c in float32 (an engine may have a bound of its
-    own, `DrawBounds.block_rounding`), LARGEST_CANCELLATION·c in float64. What rounds: the scaled factors of a unit, each by a few u of float32; the float32 sum over a block of the
-    draw (`block_sum_rounding`), of which only the block with the changed unit differs; and everything in float64, off
-    by at most gamma_n Σ|terms| for n additions in any order, twice for two sums.
+    own, `DrawBounds.block_rounding`), LARGEST_CANCELLATION·c in float64. What rounds: the scaled factors of a unit, each
+    by a few u of float32; the float32 sums (`block_sum_rounding`), of which only those with the changed unit differ; and
+    everything in float64, off by at most gamma_n Σ|terms| for n additions in any order, twice for two sums.
 
     Adjacency:   zero-out one unit.
     Sensitivity: none; reads no row.
@@ -100,7 +107,7 @@ def sum_rounding(bounds: DrawBounds) -> float:
     in_a_block = bounds.block_rounding
     if in_a_block is None:
         scaled = 4.0 * torch.finfo(torch.float32).eps
-        summed = block_sum_rounding(rows=units * bounds.rows_per_unit, kinds=3, rows_per_unit=bounds.rows_per_unit)
+        summed = block_sum_rounding(units=units, kinds=3, rows_per_unit=bounds.rows_per_unit)
         in_a_block = FLOAT32_CANCELLATION * (scaled + summed)
     unit_roundoff = torch.finfo(torch.float64).eps / 2.0
     additions = (

@@ -80,7 +80,7 @@ class OuterProduct:
         if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
             left *= weights[apart].view(-1, 1, 1)
-            total = total.double() + left.flatten(0, 2).T @ right.flatten(0, 2)
+            total += left.flatten(0, 2).T @ right.flatten(0, 2)
         return total
 
     def measure(self) -> Tensor:

@@ -19,11 +19,8 @@ from workers.numerics.workspace import Workspace
 MOST_ROWS_FOR_OUTER_PRODUCTS = 64
 """Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
 
-BLOCK_ROWS = {"outer_products": 320, "vmap": 256}
-"""Rows whose gradients are held at once; bounds memory, changes no result but by rounding.
-
-320 and not 256: a draw of 256 expected, or of 512 or 1,024, then seldom needs a block more for the few units beyond it.
-"""
+BLOCK_ROWS = {"outer_products": 2_048, "vmap": 256}
+"""Rows that one call goes over; bounds memory, changes no result but by rounding."""
 
 
 @dataclass(frozen=True)

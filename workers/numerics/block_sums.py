@@ -9,51 +9,68 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.numerics.kernels import ROWS_AT_ONCE
+from workers.numerics.kernels import BLOCKS_IN_FLOAT32, ROWS_AT_ONCE
 from workers.numerics.workspace import Workspace
 
 BLOCK_ROWS = 64
 """Rows of one product; padding to a multiple of it also keeps the number of shapes small."""
 
+PRODUCTS_IN_FLOAT32 = 5
+"""Products that are added up in float32, before they go to the sum in float64."""
+
 
 def sum_in_blocks(left: Tensor, right: Tensor, workspace: Workspace) -> Tensor:
-    """leftᵀ right (out, in) for left (rows, out) and right (rows, in), rows a multiple of BLOCK_ROWS.
+    """leftᵀ right (out, in) in float64 for left (rows, out) and right (rows, in), rows a multiple of BLOCK_ROWS.
 
-    On the CPU: a product of BLOCK_ROWS terms an entry in the dtype of the factors, then the sum over blocks in it.
+    On the CPU: a product of BLOCK_ROWS terms an entry and the sum over a few of them in the dtype of the factors.
     Elsewhere in float64, because the order of additions of a GPU's product is not known to be the same twice.
     """
     if left.device.type != "cpu":
         return left.double().T @ right.double()
-    blocks = len(left) // BLOCK_ROWS
-    tall = left.view(blocks, BLOCK_ROWS, left.shape[1]).mT
-    wide = right.view(blocks, BLOCK_ROWS, right.shape[1])
-    products = workspace.take("block_products", (blocks, left.shape[1], right.shape[1]), like=left)
-    return torch.bmm(tall, wide, out=products).sum(dim=0)
+    tall = left.view(-1, BLOCK_ROWS, left.shape[1]).mT
+    wide = right.view(-1, BLOCK_ROWS, right.shape[1])
+    total = left.new_zeros(left.shape[1], right.shape[1], dtype=torch.float64)
+    shape = (min(PRODUCTS_IN_FLOAT32, len(tall)), *total.shape)
+    products = workspace.take("block_products", shape, like=left)
+    for some, others in zip(
+        torch.split(tall, PRODUCTS_IN_FLOAT32), torch.split(wide, PRODUCTS_IN_FLOAT32), strict=True
+    ):
+        total += torch.bmm(some, others, out=products[: len(some)]).sum(dim=0)
+    return total
 
 
-def block_sum_rounding(*, rows: int, kinds: int, rows_per_unit: int) -> float:
-    """How far two sums over neighbours can drift apart by rounding, in units of one unit's largest Σ|terms|.
+def block_sum_rounding(*, units: int, kinds: int, rows_per_unit: int) -> float:
+    """How far two float32 sums over neighbours can drift apart by rounding, in units of one unit's largest Σ|terms|.
 
-    rows·kinds rows are added, those of a unit side by side within each kind. With Σ_k ‖left_k‖‖right_k‖ ≤ 1 for every
-    unit, a product of r rows is off by at most gamma_r times the units in it, and only the products that hold the changed
-    unit differ; the sum over n products is off by at most gamma_n times all units. Twice that for two neighbours.
+    units·rows_per_unit·kinds rows are added, those of a unit side by side within each kind. With Σ_k ‖left_k‖‖right_k‖ ≤ 1
+    for every unit, a product of r rows is off by at most gamma_r times the units in it, and a sum of n products by at
+    most gamma_n times the units in them; only those that hold the changed unit differ. Twice that for two neighbours.
     gamma_n = n·u/(1 - n·u), u of float32 (Higham 2002, §3.1 and §4.2: any order of addition, with or without FMA).
-    The larger of two ways: `sum_in_blocks`, and perceptron.c, which takes all kinds of whole units into one product.
+    The larger of two ways: `sum_in_blocks`, where kinds lie in sums of their own, and perceptron.c, which takes all
+    kinds of whole units into one product.
     """
-    units = -(-rows // rows_per_unit)
-    if BLOCK_ROWS % rows_per_unit == 0:
-        sharing = BLOCK_ROWS // rows_per_unit
-    else:  # a unit may straddle blocks, and share the first and last with others
-        sharing = (rows_per_unit // BLOCK_ROWS + 2) * BLOCK_ROWS // rows_per_unit + 2
-    products = kinds * -(-rows // BLOCK_ROWS)
-    drift = float32_gamma(BLOCK_ROWS) * min(sharing, units) + 1.01 * float32_gamma(products) * units
+    in_a_product = _units_beside(BLOCK_ROWS, rows_per_unit)
+    in_a_sum = kinds * _units_beside(PRODUCTS_IN_FLOAT32 * BLOCK_ROWS, rows_per_unit)
+    drift = _drift(units, (BLOCK_ROWS, in_a_product), (PRODUCTS_IN_FLOAT32, in_a_sum))
     if rows_per_unit <= ROWS_AT_ONCE:
-        sharing = ROWS_AT_ONCE // rows_per_unit
-        compiled = float32_gamma(kinds * ROWS_AT_ONCE) * min(sharing, units)
-        drift = max(drift, compiled + 1.01 * float32_gamma(-(-units // sharing)) * units)
+        in_a_product = ROWS_AT_ONCE // rows_per_unit
+        in_a_sum = BLOCKS_IN_FLOAT32 * in_a_product
+        drift = max(drift, _drift(units, (kinds * ROWS_AT_ONCE, in_a_product), (BLOCKS_IN_FLOAT32, in_a_sum)))
     return 2.0 * drift
 
 
 def float32_gamma(additions: int) -> float:
     unit_roundoff = torch.finfo(torch.float32).eps / 2.0
     return additions * unit_roundoff / (1.0 - additions * unit_roundoff)
+
+
+def _units_beside(rows: int, rows_per_unit: int) -> int:
+    """Units in the blocks of so many rows that one unit lies in; it may straddle them, and share the first and last."""
+    if rows % rows_per_unit == 0:
+        return rows // rows_per_unit
+    return (rows_per_unit // rows + 2) * rows // rows_per_unit + 2
+
+
+def _drift(units: int, product: tuple[int, int], total: tuple[int, int]) -> float:
+    """Of products and then of sums of them, each by its additions and the units in it."""
+    return float32_gamma(product[0]) * min(product[1], units) + 1.01 * float32_gamma(total[0]) * min(total[1], units)

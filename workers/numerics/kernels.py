@@ -37,6 +37,9 @@ torch has brought along."""
 ROWS_AT_ONCE = 32
 """Of one block in perceptron.c; those of a unit must fit into one."""
 
+BLOCKS_IN_FLOAT32 = 10
+"""Such blocks that a thread adds up in float32, before they go to the sums in float64."""
+
 DEEPEST = 8
 """Hidden layers of a critic that it knows."""
 

@@ -149,7 +149,7 @@ def test_threads_move_a_sum_by_its_bound_on_rounding_at_most(threads: int) -> No
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*norms)
-    bound = FLOAT32_CANCELLATION * block_sum_rounding(rows=300, kinds=3, rows_per_unit=1)
+    bound = FLOAT32_CANCELLATION * block_sum_rounding(units=300, kinds=3, rows_per_unit=1)
     for one, several in zip(*sums, strict=True):
         assert float((one - several).norm()) <= bound
 
