@@ -18,6 +18,7 @@ from workers.methods.image_idpgan import ImageIdpgan
 from workers.methods.image_start import StartedImageIdpgan
 from workers.methods.marginals import Marginals
 from workers.methods.table_idpgan import TableIdpgan
+from workers.numerics.workspace import keep_freed_memory
 from workers.plan import Plan
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _train_by_steps(
     started = time.monotonic()
     device = choose_device(order.device)
     torch.set_num_threads(training_threads())
+    keep_freed_memory()
     # Initial weights are public; seeding them from the secure stream keeps two releases from sharing them.
     torch.manual_seed(int(randomness.uniforms(1).item() * 2**53))
     method = begin(device)

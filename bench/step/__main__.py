@@ -27,6 +27,7 @@ from bench.step.opacus import opacus_lines
 from bench.step.steps import VMAP, Setting, Step
 from workers.mechanism import CriticBatch
 from workers.numerics.kernels import kernels
+from workers.numerics.workspace import keep_freed_memory
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -41,6 +42,7 @@ def main() -> None:
     settings = [SETTINGS[arguments.critic]] if arguments.critic else list(SETTINGS.values())
     compiled = "with" if kernels(torch.device(arguments.device)) is not None else "without"
     torch.set_num_threads(arguments.threads)
+    keep_freed_memory()  # as a training does
     device = torch.device(arguments.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     head = (
