@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import http_errors
@@ -31,7 +32,8 @@ from service.pages.endpoints import router as pages
 from service.quick import QuickRoutes, QuickThreads
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
-from service.releases.sampling import DrawingThreads, SamplerCache
+from service.releases.repository import any_published
+from service.releases.sampling import DrawingThreads, SamplerCache, expect_samples
 from service.settings import Settings
 from service.uploads import BodyLimit
 from service.version import VERSION
@@ -54,8 +56,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
-        # The first price of a process imports scipy and friends; do it while nobody waits.
-        threading.Thread(target=_warm_up, daemon=True).start()
+        # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
+        threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
         app.state.quick_threads.close()
 
@@ -173,9 +175,12 @@ def _install_metrics(app: FastAPI) -> None:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def _warm_up() -> None:
+def _warm_up(context: Context) -> None:
     from service.privacy.calibration import price_order  # noqa: PLC0415 - the point is to do it off the start-up path
     from service.privacy.filters import open_budget  # noqa: PLC0415
     from service.privacy.orders import AutoOrder  # noqa: PLC0415
 
     price_order(AutoOrder(epsilon=1.0), units=10_000, budget=open_budget(1.0, 1e-5))
+    with suppress(Unavailable, SQLAlchemyError), context.statement() as session:
+        if any_published(session):
+            expect_samples()

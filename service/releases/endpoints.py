@@ -225,7 +225,7 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    from service.releases.row_streams import default_format, stream_rows  # noqa: PLC0415 - loaded with the first sample
+    from service.releases.row_streams import default_format, stream_rows  # noqa: PLC0415 - see sampling.expect_samples
 
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing

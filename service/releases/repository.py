@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import func, select, update
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
@@ -164,6 +164,11 @@ def list_of_tenant(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID
     if dataset_id is not None:
         query = query.where(Release.dataset_id == dataset_id)
     return session.scalars(query.order_by(Release.created_at.desc()).limit(1_000)).all()
+
+
+def any_published(session: Session) -> bool:
+    """Whether any tenant has a release to sample from."""
+    return bool(session.scalar(select(exists().where(Release.bundle_key.is_not(None)))))
 
 
 def change(session: Session, release_id: uuid.UUID, **values: Any) -> None:

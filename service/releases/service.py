@@ -31,6 +31,7 @@ from service.privacy.choices import choose_method, resolve_order
 from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
 from service.releases import previews, repository
 from service.releases.models import ENDED, Release
+from service.releases.sampling import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
@@ -120,6 +121,7 @@ def _place(
     if earlier_id is not None:
         return _same_body(find(context, principal, earlier_id), digest)
     ledger.require_done(placed, cost)
+    expect_samples()
     return Release(
         **written,
         order_=quoted.order.model_dump(mode="json"),

@@ -14,6 +14,7 @@ from service.ledger import service as ledger
 from service.privacy.filters import Shares
 from service.relay import requeue_stale
 from service.releases.models import Release
+from service.releases.repository import any_published
 from tests.bare_rows import add_bare_dataset
 from workers import lease as leases
 from workers.lease import LeaseLost
@@ -105,7 +106,9 @@ def test_charge_and_publish_happen_once_and_only_in_this_order(settings, release
         with transaction(settings) as session:
             leases.charge(session, lease)
     with transaction(settings) as session:
+        assert not any_published(session)
         leases.publish(session, lease, bundle_key="b", certificate_json=json.dumps({"format": 1}))
+        assert any_published(session)
     release, balance, kinds = read(settings, release_id)
     assert (release.state, release.step, release.certificate) == ("published", 10, {"format": 1})
     assert (balance.simple_pending, balance.simple_posted, balance.renyi_posted) == (0, COST.simple, COST.renyi)

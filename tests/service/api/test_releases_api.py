@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from service import app
+from service.releases import service
 from tests.service.api.test_datasets_api import _assert_problem
 
 ORDER = {"method": "idpgan", "epsilon": 1.5, "steps": 50}
@@ -192,6 +194,22 @@ def test_a_silent_database_fails_closed(api, context):
         _assert_problem(reply, 503, "unavailable")
         assert reply.headers["retry-after"] == "5"
         assert http.get("/readyz").json()["parts"]["database"] == "down"
+
+
+def test_samples_are_expected_once_a_release_is_ordered_or_there_is_one_at_the_start(
+    api, dataset_id, context, monkeypatch
+):
+    expected = []
+    monkeypatch.setattr(app, "expect_samples", lambda: expected.append("at the start"))
+    monkeypatch.setattr(service, "expect_samples", lambda: expected.append("by an order"))
+    app._warm_up(context)
+    assert expected == []
+    assert api.order(dataset_id, {"epsilon": 1.0}).status_code == 202
+    app._warm_up(context)
+    assert expected == ["by an order"]
+    monkeypatch.setattr(app, "any_published", lambda _: True)
+    app._warm_up(context)
+    assert expected == ["by an order", "at the start"]
 
 
 def test_without_a_method_one_is_chosen_and_says_why(api, dataset_id):
