@@ -47,7 +47,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{
         f"{name} {steps}": (f"{words}; {steps} critic steps per generator step", knobs | {EVERY: steps})
         for name, words, knobs in (("tables", "tables first", {}), ("cold", "from nothing", COLD))
-        for steps in (2, 5)
+        for steps in (2, 5, 8)
     },
 }
 SHOWN = ("LR AUROC", "GB AUROC", "TV2", "TV1")

@@ -55,7 +55,7 @@ class HeldTables:
         one_way, two_way = [], []
         logits = mixture.logits.detach().view(layout.slices, mixture.components, -1)
         for part in logits:
-            fine = _probabilities(part, layout)
+            fine = _probabilities(_without_label(part, layout), layout)
             grouped = _grouped(fine, layout)
             one_way.append(fine.mean(dim=0))
             two_way.append(grouped.T @ grouped / mixture.components)
@@ -108,8 +108,8 @@ class HeldTables:
     def distance(self, logits: Tensor, parts: Sequence[Part], *, floor: float = FINE) -> Tensor:
         """An unbiased estimate of a generator's squared distance, with a gradient. May be negative.
 
-        logits (R, total_width) of public noise and `conditions(parts)`. Every part in two halves: the product of two independent errors has
-        no bias that a square would have.
+        logits (R, W) of the free columns, from public noise and `conditions(parts)`. Every part in two halves: the product of two
+        independent errors has no bias that a square would have.
         """
         fine = _probabilities(logits, self.layout)
         grouped = _grouped(fine, self.layout)
@@ -118,7 +118,8 @@ class HeldTables:
             half, pairs, singles = part.rows // 2, self.two_way[part.slice], self.one_way[part.slice]
             if half:
                 one, other = torch.split(grouped[start : start + 2 * half], half)
-                between = _ErrorsOfPairs.apply(one, other, pairs, self._between_columns / (pairs + floor))  # type: ignore[no-untyped-call]
+                weights = (pairs + floor).reciprocal_().mul_(self._between_columns)
+                between = _ErrorsOfPairs.apply(one, other, pairs, weights)  # type: ignore[no-untyped-call]
                 alone, again = (
                     rows.mean(dim=0) - singles for rows in torch.split(fine[start : start + 2 * half], half)
                 )
@@ -156,11 +157,16 @@ class _ErrorsOfPairs(torch.autograd.Function):
         return gradients[0] * first, gradients[0] * second, None, None
 
 
+def _without_label(logits: Tensor, layout: TableLayout) -> Tensor:
+    """(R, total_width) -> (R, W): the free columns'."""
+    if layout.label is None:
+        return logits
+    before = sum(layout.widths[: layout.label])
+    return torch.cat((logits[:, :before], logits[:, before + layout.widths[layout.label] :]), dim=1)
+
+
 def _probabilities(logits: Tensor, layout: TableLayout) -> Tensor:
-    """(R, total_width) logits -> (R, W) probabilities of the free columns' cells."""
-    if layout.label is not None:
-        before = sum(layout.widths[: layout.label])
-        logits = torch.cat((logits[:, :before], logits[:, before + layout.widths[layout.label] :]), dim=1)
+    """(R, W) logits of the free columns -> the probabilities of their cells."""
     return softmax_of_columns(logits, tuple(layout.widths[column] for column in layout.free))
 
 

@@ -6,7 +6,7 @@ With a warm start, tables are bought before the first step, and the networks beg
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ class TableIdpgan(Idpgan):
     generator_batch_share = 0.5
     """Half as large a batch costs half as much, and is as good (docs/results.md)."""
 
+    generator: TableGenerator
+
     def __init__(
         self,
         order: IdpganOrder,
@@ -57,6 +59,7 @@ class TableIdpgan(Idpgan):
             hidden=sizes.generator_hidden,
             condition_index=self.condition_index,
         )
+        self.free_widths = [width for i, width in enumerate(domain.widths) if i != self.condition_index]
         self.products = PairProducts(domain.total_width, len(domain.columns), sizes.pair_products).to(device)
         super().__init__(
             order,
@@ -132,8 +135,9 @@ class TableIdpgan(Idpgan):
         if self.held is None or self.warm_start is None or self.warm_start.hold == 0.0:
             return super()._batch_to_follow()
         parts = self.held.parts(self.generator_batch, self.randomness.uniforms(1).item())
-        logits = self._logits(self.generator, self.held.conditions(parts), self.generator_batch)
-        return self._drawn(logits), self.warm_start.hold * self.held.distance(logits, parts)
+        conditions = self.held.conditions(parts)
+        logits = self._free_logits(self.generator, conditions, self.generator_batch)
+        return self._drawn(logits, conditions), self.warm_start.hold * self.held.distance(logits, parts)
 
     def checkpoint(self) -> Checkpoint:
         """Before the networks are warm: the tables alone, as of `marginals`. Later: everything, and what is held."""
@@ -194,18 +198,18 @@ class TableIdpgan(Idpgan):
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width + products)."""
-        return self._drawn(self._logits(generator, conditions, rows or self.generator_batch))
+        logits = self._free_logits(cast("TableGenerator", generator), conditions, rows or self.generator_batch)
+        return self._drawn(logits, conditions)
 
-    def _logits(self, generator: nn.Module, conditions: Tensor | None, rows: int) -> Tensor:
-        """(rows, total_width) logits of as many conditions, or of `rows` where there are none."""
+    def _free_logits(self, generator: TableGenerator, conditions: Tensor | None, rows: int) -> Tensor:
+        """(rows, free width) logits of as many conditions, or of `rows` where there are none."""
         count = rows if conditions is None else len(conditions)
         noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
-        logits: Tensor = generator(noise.to(self.device), conditions)
-        return logits
+        return generator.free_logits(noise.to(self.device), conditions)
 
-    def _drawn(self, logits: Tensor) -> Tensor:
-        """Records drawn from logits, with a gradient."""
+    def _drawn(self, logits: Tensor, conditions: Tensor | None) -> Tensor:
+        """Records (rows, total_width + products) drawn from logits of the free columns, with a gradient."""
         uniforms = self.randomness.uniforms(*logits.shape, dtype=torch.float32).to(self.device)
-        drawn = sample_records(logits, self.domain.widths, uniforms, self.order.networks.softmax_temperature)
-        records: Tensor = self.products(drawn)
+        drawn = sample_records(logits, self.free_widths, uniforms, self.order.networks.softmax_temperature)
+        records: Tensor = self.products(self.generator.with_condition(drawn, conditions))
         return records

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from service.privacy.orders import Optimizer
 from workers.methods.held_tables import FINE, HeldTables
 from workers.methods.idpgan import SMALLEST_SQUARED_SLOPE
+from workers.networks.table import TableGenerator
 
 ROWS_OF_A_SLICE = 1_024
 """Noise vectors of a batch for every slice that it looks at."""
@@ -26,7 +27,7 @@ BETAS = (0.9, 0.99)
 
 
 def fit_generator(
-    generator: nn.Module,
+    generator: TableGenerator,
     held: HeldTables,
     *,
     noise_dimension: int,
@@ -43,7 +44,8 @@ def fit_generator(
         floor = COARSE * (FINE / COARSE) ** min(1.0, 2.0 * step / steps)
         parts = held.even_parts(ROWS_OF_A_SLICE, torch.rand(()).item())
         noise = torch.randn(sum(part.rows for part in parts), noise_dimension, device=held.shares.device)
-        held.distance(generator(noise, held.conditions(parts)), parts, floor=floor).backward()  # type: ignore[no-untyped-call]
+        logits = generator.free_logits(noise, held.conditions(parts))
+        held.distance(logits, parts, floor=floor).backward()  # type: ignore[no-untyped-call]
         adam.step()
         on_step()
 

@@ -47,17 +47,27 @@ class TableGenerator(nn.Module):
         self.output = nn.Linear(sizes[-1], free)
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        logits = self.free_logits(noise, condition)
+        return logits if condition is None else self._beside(logits, self.get_buffer("condition_logits")[condition])
+
+    def free_logits(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """(B, total_width - condition's width): those of all columns but the condition's."""
         first = self.inputs(noise)  # (B, hidden_1)
         if condition is not None:
             first = first + self.condition(condition)
         state = F.relu(self.norms[0](first))
         for layer, norm in zip(self.hidden, list(self.norms)[1:], strict=True):
             state = F.relu(norm(layer(state)))
-        logits: Tensor = self.output(state)  # (B, total_width - condition's width)
-        if condition is None:
-            return logits
-        given = self.get_buffer("condition_logits")[condition]  # (B, condition's width)
-        return torch.cat((logits[:, : self.split], given, logits[:, self.split :]), dim=1)
+        logits: Tensor = self.output(state)
+        return logits
+
+    def with_condition(self, free: Tensor, condition: Tensor | None) -> Tensor:
+        """(B, total_width): records of the other columns, and at its place the condition's one-hot."""
+        return free if condition is None else self._beside(free, F.one_hot(condition, self.condition.num_embeddings))
+
+    def _beside(self, free: Tensor, condition: Tensor) -> Tensor:
+        before, after = torch.split(free, [self.split, free.shape[1] - self.split], dim=1)
+        return torch.cat((before, condition.to(free.dtype), after), dim=1)
 
 
 class TableCritic(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from workers.mechanism.marginals import TableLayout
-from workers.methods.held_tables import FINE, MOST_SLICES_AT_ONCE, HeldTables, _ErrorsOfPairs
+from workers.methods.held_tables import FINE, MOST_SLICES_AT_ONCE, HeldTables, _ErrorsOfPairs, _without_label
 from workers.methods.warm_start import fit_generator
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
@@ -37,7 +37,8 @@ def distances(
     for _ in range(batches):
         parts = (held.even_parts if even else held.parts)(ROWS, torch.rand(()).item())
         noise = torch.randn(sum(part.rows for part in parts), noise_dimension)
-        found.append(held.distance(generator(noise, held.conditions(parts)), parts))
+        logits = _without_label(generator(noise, held.conditions(parts)), held.layout)
+        found.append(held.distance(logits, parts))
     return torch.stack(found)
 
 
@@ -116,7 +117,8 @@ def test_a_slice_with_a_single_row_adds_nothing_and_breaks_nothing() -> None:
     held, mixture = held_of(2, (0.01, 0.99))
     parts = held.parts(60, 0.1)
     assert [part.rows for part in parts] == [1, 59]
-    logits = mixture(torch.randn(60, mixture.noise_dimension), held.conditions(parts)).requires_grad_()
+    logits = mixture(torch.randn(60, mixture.noise_dimension), held.conditions(parts))
+    logits = _without_label(logits, held.layout).requires_grad_()
     (gradient,) = torch.autograd.grad(held.distance(logits, parts), logits)
     assert bool(gradient.isfinite().all())
     assert float(gradient[0].abs().max()) == 0.0

@@ -18,10 +18,18 @@ def test_a_fake_record_has_one_category_per_column_and_its_own_condition(conditi
     torch.manual_seed(1)
     generator = TableGenerator(WIDTHS, noise_dimension=5, hidden=(8, 7), condition_index=condition_index)
     condition = None if condition_index is None else torch.arange(200) % WIDTHS[condition_index]
-    logits = generator(torch.randn(200, 5), condition)
+    noise = torch.randn(200, 5)
+    logits = generator(noise, condition)
     assert logits.shape == (200, 9)
     uniforms = SecureRandom.from_test_seed(1).uniforms(200, 9, dtype=torch.float32)
-    record = sample_records(logits, WIDTHS, uniforms, 0.5)
+    free = generator.free_logits(noise, condition)
+    widths = [width for index, width in enumerate(WIDTHS) if index != condition_index]
+    drawn = sample_records(free, widths, uniforms[:, : sum(widths)], 0.5)
+    for record in (sample_records(logits, WIDTHS, uniforms, 0.5), generator.with_condition(drawn, condition)):
+        assert_a_draw(record, condition_index, condition)
+
+
+def assert_a_draw(record: torch.Tensor, condition_index: int | None, condition: torch.Tensor | None) -> None:
     for index, part in enumerate(record.split(WIDTHS, dim=1)):
         torch.testing.assert_close(part.sum(dim=1), torch.ones(200))
         torch.testing.assert_close(part.max(dim=1)[0], torch.ones(200))
