@@ -28,6 +28,7 @@ SHARED_MOMENTS = "shared_moments"
 CELL_MEANS = "cell_means"
 CELL_MOMENTS = "cell_moments"
 TONES = "tones"
+LEANINGS = "leanings"
 """Purposes of the Gaussian releases of `method: mixture`."""
 
 

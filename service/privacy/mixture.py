@@ -12,6 +12,7 @@ from service.privacy.events import (
     CELL_MEANS,
     CELL_MOMENTS,
     CLASS_MEANS,
+    LEANINGS,
     SHARED_MOMENTS,
     TONES,
     Events,
@@ -53,7 +54,12 @@ class ImageShape:
 def resolve_mixture(
     order: MixtureOrder, *, units: int, shape: ImageShape | None, budget: Budget | None
 ) -> MixtureOrder:
-    """Fill in the number of cells; without a shape or a budget there is one, which costs the same."""
+    """Fill in the number of cells; without a shape or a budget there is one, which costs the same.
+
+    Images in colour are no handwriting, whose slant is looked for.
+    """
+    if order.upright is None and shape is not None and shape.channels > 1:
+        order = order.model_copy(update={"upright": False})
     if order.cells is not None:
         return order
     if shape is None or budget is None:
@@ -94,14 +100,18 @@ def affordable_cells(
 
 
 def mixture_of(start: MixtureFirst) -> MixtureOrder:
-    """What is measured before the first step; its ε is that of the whole release and says nothing here."""
-    return MixtureOrder(method="mixture", share="rest", cells=start.cells)
+    """What is measured before the first step; its ε is that of the whole release and says nothing here.
+
+    Images as they are: the perceptron that corrects them was measured with these alone.
+    """
+    return MixtureOrder(method="mixture", share="rest", cells=start.cells, upright=False)
 
 
 def _shares(order: MixtureOrder) -> list[tuple[str, float]]:
     """Every measurement in order, with its part of the precision; 1 together."""
     rounds = order.sorting_rounds if order.cells and order.cells > 1 else 0
     shares = [
+        *([(LEANINGS, order.leanings_precision_share)] if order.upright is None else []),
         (CLASS_MEANS, order.means_precision_share),
         (TONES, order.tones_precision_share),
         (SHARED_MOMENTS, order.directions_precision_share),

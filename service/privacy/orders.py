@@ -413,15 +413,30 @@ class MixtureOrder(_ChosenOrder):
         int, Field(ge=1, le=512, description="Directions, shared by all classes, in which images vary, at most.")
     ] = 96
     upright: Annotated[
-        bool, Field(description="Images are measured without their slant, and slants as one more number of each.")
-    ] = False
+        bool | None,
+        Field(
+            description="Images are measured without their slant, and slants as one more number of each. Default: where "
+            "a first measurement says that images of most classes lean variously, as handwriting does."
+        ),
+    ] = None
     jitter_shift: Annotated[
-        float,
-        Field(ge=0.0, le=0.2, description="Drawn images are shifted: standard deviation, as a share of the side."),
-    ] = 0.0
+        float | None,
+        Field(
+            ge=0.0,
+            le=0.2,
+            description="Drawn images are shifted: standard deviation, as a share of the side. "
+            "Default: 0.02 where images are measured upright, else 0.",
+        ),
+    ] = None
     jitter_degrees: Annotated[
-        float, Field(ge=0.0, le=45.0, description="Drawn images are turned: standard deviation, in degrees.")
-    ] = 0.0
+        float | None,
+        Field(
+            ge=0.0,
+            le=45.0,
+            description="Drawn images are turned: standard deviation, in degrees. "
+            "Default: 3.5 where images are measured upright, else 0.",
+        ),
+    ] = None
     record_norm: Annotated[
         float, Field(gt=0.0, le=1.0, description="Images are clipped to this norm, divided by √pixels, for the means.")
     ] = 0.35
@@ -436,6 +451,9 @@ class MixtureOrder(_ChosenOrder):
     means_precision_share: Annotated[
         float, Field(gt=0.0, lt=0.2, description="Part of the Gaussian precision spent on the class means.")
     ] = 0.04
+    leanings_precision_share: Annotated[
+        float, Field(gt=0.0, lt=0.2, description="Part spent on how images lean, where `upright` is not ordered.")
+    ] = 0.01
     tones_precision_share: Annotated[
         float, Field(gt=0.0, lt=0.2, description="Part spent on how bright pixels are, whatever the class.")
     ] = 0.01
@@ -461,11 +479,12 @@ class MixtureOrder(_ChosenOrder):
     @property
     def steps(self) -> int:
         """Measurements, each a step of progress."""
-        return 4 if self.cells == 1 else 4 + self.sorting_rounds
+        return 4 + (self.upright is None) + (0 if self.cells == 1 else self.sorting_rounds)
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
         spent = self.means_precision_share + self.tones_precision_share + self.directions_precision_share
+        spent += self.leanings_precision_share if self.upright is None else 0.0
         if spent + self.sorting_rounds * self.sorting_precision_share > 0.95:
             raise ValueError("the precision shares leave nothing for the cells' own moments")
         return self

@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.encoding.images import cosine_basis
+from workers.encoding.slant import slant_codes, upright
 from workers.mechanism.image_moments import (
     EXACT,
     NOBODY,
     Coefficients,
     clip,
     first_moments,
+    leaning_counts,
     nearest_cells,
     scale_for,
     second_moments,
@@ -61,6 +63,7 @@ def sums_of(pixels, cells, centres, radius, basis, scale):
         second_moments(records, cells, centres=centres, radius=radius),
         shared_moments(records, cells, centres=centres, radius=radius),
         tone_counts(pixels, cells, bins=16),
+        leaning_counts(slant_codes(upright(pixels, SHAPE)), cells, classes=CELLS, bins=9),
     )
 
 
@@ -131,7 +134,7 @@ def test_the_sums_are_what_they_say():
     cells = np.arange(len(pixels)) % CELLS
     cells[7] = NOBODY
     centres = np.rint(np.random.default_rng(3).normal(size=(CELLS, 30)) * scale)
-    first, second, shared, tones = sums_of(pixels, cells, centres, int(100 * scale), basis, scale)
+    first, second, shared, tones, leanings = sums_of(pixels, cells, centres, int(100 * scale), basis, scale)
     plain = pixels / 255.0 @ basis
     for cell in range(CELLS):
         of = plain[cells == cell]
@@ -143,6 +146,10 @@ def test_the_sums_are_what_they_say():
     assert np.allclose(shared.values[0], second.values[2].sum(0))
     kept = pixels[cells >= 0]
     assert tones.values[0].tolist() == np.histogram(kept, bins=16, range=(0, 256))[0].tolist()
+    slants = slant_codes(upright(pixels, SHAPE))
+    for cell in range(CELLS):
+        of = slants[cells == cell]
+        assert leanings.values[0][cell].tolist() == np.histogram(of, bins=9, range=(0, 256))[0].tolist()
 
 
 def test_cells_are_disjoint_and_within_the_label():

@@ -13,7 +13,7 @@ import torch
 
 from service.datasets.image_schema import ImageSchema
 from service.errors import InvalidOrder
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES, GaussianEvent
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES, GaussianEvent
 from service.privacy.orders import MixtureOrder
 from service.releases.row_streams import sampler_from_bundle
 from workers.bundle import UnusableGeneratorError
@@ -22,7 +22,7 @@ from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
 from workers.image_bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.image_mixture import ImageMixture
+from workers.methods.image_mixture import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
 from workers.methods.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan, StepNotOnPlan
@@ -52,13 +52,14 @@ def make_faces(count=6_000, seed=0):
 
 
 def order_of(**knobs):
-    defaults = {"cells": 1, "record_norm": 0.9, "centred_norm": 0.3, "jitter_shift": 0.0, "jitter_degrees": 0.0}
+    defaults = {"cells": 1, "record_norm": 0.9, "centred_norm": 0.3, "upright": False}
     return MixtureOrder(method="mixture", epsilon=1.0, **{**defaults, **knobs})
 
 
 def plan_of(order, noise=0.5):
     rounds = order.sorting_rounds if order.cells > 1 else 0
-    purposes = [CLASS_MEANS, TONES, SHARED_MOMENTS, *[CELL_MEANS] * rounds, CELL_MOMENTS]
+    first = [LEANINGS] if order.upright is None else []
+    purposes = [*first, CLASS_MEANS, TONES, SHARED_MOMENTS, *[CELL_MEANS] * rounds, CELL_MOMENTS]
     return Plan(tuple(GaussianEvent(purpose, noise) for purpose in purposes))
 
 
@@ -178,10 +179,10 @@ def test_colour_and_more_pixels_than_coefficients():
     assert generator.basis.shape[0] <= 5 + 2
 
 
-def leaning(count=600, seed=0):
-    """A bright bar in the middle of each image, leaning by up to half a column a row."""
+def leaning(count=600, seed=0, most=0.5):
+    """A bright bar in the middle of each image, leaning by up to `most` columns a row."""
     rng = np.random.default_rng(seed)
-    slants = rng.uniform(-0.5, 0.5, count)
+    slants = rng.uniform(-most, most, count)
     down, across = np.arange(12)[:, None] - 5.5, np.arange(14)[None, :] - 6.5
     distance = np.abs(across - slants[:, None, None] * down)
     pixels = np.rint(255 * np.clip(2.0 - distance, 0.0, 1.0)).astype(np.uint8)
@@ -218,6 +219,46 @@ def test_what_leant_leans_again_when_it_is_drawn():
     across = torch.arange(14.0)
     places = (drawn * across).sum(dim=2) / drawn.sum(dim=2)  # (n, 12)
     assert float(torch.corrcoef(torch.stack((places[:, 10] - places[:, 1], lean)))[0, 1]) > 0.6
+
+
+@pytest.mark.parametrize("noise", [0.05, 20.0])
+def test_images_that_lean_variously_are_measured_upright_and_moved_unless_ordered_otherwise(noise):
+    leant, straight = leaning(6_000)[0], leaning(6_000, most=0.1)[0]
+    here = {"noise": noise, "upright": None, "centred_norm": 0.5}
+
+    def method_of(pixels, **knobs):
+        labels = np.arange(6_000) % 3
+        return measured(EncodedImages(pixels, labels, (12, 14, 1), 3), **here, **knobs)
+
+    found = method_of(leant)
+    assert found.upright
+    assert found.build().movement == Movement(MOST_SLANT, JITTER_SHIFT * 12, JITTER_DEGREES)
+    assert method_of(leant, jitter_shift=0.0, jitter_degrees=0.0).build().movement == Movement(MOST_SLANT)
+    kept = method_of(straight)
+    assert not kept.upright
+    assert kept.build().movement == Movement()
+    # Two classes of three decide.
+    mixed = np.where((np.arange(6_000) % 3 == 0)[:, None], straight, leant)
+    assert method_of(mixed).upright
+    mixed = np.where((np.arange(6_000) % 3 == 0)[:, None], leant, straight)
+    assert not method_of(mixed).upright
+
+
+def test_too_little_is_known_of_a_few_images_to_stand_them_up():
+    pixels, _ = leaning(60)
+    images = EncodedImages(pixels, np.arange(60) % 3, (12, 14, 1), 3)
+    assert not measured(images, noise=30.0, upright=None).upright
+
+
+def test_whether_images_were_measured_upright_is_in_the_checkpoint():
+    pixels, _ = leaning(3_000)
+    images = EncodedImages(pixels, np.zeros(3_000, dtype=np.int64), (12, 14, 1), 0)
+    method = measured(images, noise=0.05, upright=None, centred_norm=0.5)
+    again = ImageMixture(method.order, plan_of(method.order, 0.05), images, SecureRandom.from_test_seed(2))
+    again.restore(method.checkpoint())
+    assert again.upright
+    noise = torch.randn(5, again.build().noise_dimension)
+    assert torch.equal(again.build()(noise, torch.tensor([0])), method.build()(noise, torch.tensor([0])))
 
 
 def test_moved_images_are_as_black_and_white_as_real_ones():

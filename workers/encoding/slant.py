@@ -27,6 +27,11 @@ def upright(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
     return np.concatenate(parts) if parts else np.zeros((0, math.prod(shape) + SLANT_PIXELS), np.uint8)
 
 
+def slant_codes(stood: Pixels) -> NDArray[np.int64]:
+    """How much each of such images leant, in whole numbers: 0 for -MOST_SLANT … 255 for MOST_SLANT."""
+    return stood[:, -1].astype(np.int64)
+
+
 def with_slant(basis: NDArray[np.float64]) -> NDArray[np.float64]:
     """An orthonormal basis (pixels, d) with one more direction, which the slant's numbers share: (pixels + SLANT_PIXELS, d + 1)."""
     wider = np.zeros((len(basis) + SLANT_PIXELS, basis.shape[1] + 1))

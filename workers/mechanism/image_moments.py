@@ -163,6 +163,20 @@ def tone_counts(pixels: NDArray[np.uint8], cells: NDArray[np.int64], *, bins: in
     return PrivateSum((torch.from_numpy(counts),), ((0,),), (float(pixels.shape[1]),))
 
 
+def leaning_counts(slant_codes: NDArray[np.int64], cells: NDArray[np.int64], *, classes: int, bins: int) -> PrivateSum:
+    """How many records of every class have a slant in each of `bins` equal parts of 0..255.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 1: a record is counted once, at one place.
+    Shapes:      slant_codes (n,) whole numbers of 0..255; cells (n,) in [0, classes) or NOBODY; returns (classes, bins).
+    Source:      docs/privacy.md, images.
+    Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
+    """
+    places = np.where(cells >= 0, cells * bins + slant_codes * bins // 256, NOBODY)
+    counts = _count(places, classes * bins).reshape(classes, bins)
+    return PrivateSum((torch.from_numpy(counts),), ((0,),), (1.0,))
+
+
 def nearest_cells(
     records: Coefficients, labels: NDArray[np.int64], *, centres: Whole, centre_labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ import pytest
 from service.errors import InvalidOrder
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import TableShape, resolve_order
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, SHARED_MOMENTS, TONES
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.privacy.filters import NANO, open_budget
 from service.privacy.mixture import ImageShape, mixture_events
 from service.privacy.orders import AutoOrder, MarginalsOrder, MixtureOrder, parse_order
@@ -20,10 +20,12 @@ def order_of(**knobs):
     return parse_order({"method": "mixture", "epsilon": 1.0, **knobs})
 
 
+@pytest.mark.parametrize("upright", [None, True, False])
 @pytest.mark.parametrize(("cells", "rounds"), [(1, 0), (8, 2)])
-def test_the_releases_are_together_one_gaussian(cells, rounds):
-    events = mixture_events(order_of(cells=cells), noise_multiplier=3.0)
+def test_the_releases_are_together_one_gaussian(cells, rounds, upright):
+    events = mixture_events(order_of(cells=cells, upright=upright), noise_multiplier=3.0)
     assert [event.purpose for event in events] == [
+        *([LEANINGS] if upright is None else []),
         CLASS_MEANS,
         TONES,
         SHARED_MOMENTS,
@@ -31,6 +33,15 @@ def test_the_releases_are_together_one_gaussian(cells, rounds):
         CELL_MOMENTS,
     ]
     assert sum(event.noise_multiplier**-2 for event in events) == pytest.approx(1 / 9)
+    assert order_of(cells=cells, upright=upright).steps == len(events)
+
+
+def test_slants_are_looked_for_in_grey_images_only():
+    colour = ImageShape(32, 32, 3, classes=10)
+    for wanted in (None, True, False):
+        order = order_of(upright=wanted)
+        assert resolve_order(order, units=60_000, shape=DIGITS, budget=BUDGET).upright is wanted
+        assert resolve_order(order, units=60_000, shape=colour, budget=BUDGET).upright is (wanted or False)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0])
