@@ -34,7 +34,7 @@ import torch
 from service.crypto import encrypt, open_decrypted, read_pieces
 from service.datasets.canonical_file import RowUnits
 from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
-from service.privacy.orders import IdpganOrder
+from service.privacy.orders import NEAR_TABLES, IdpganOrder
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
@@ -52,6 +52,8 @@ STARTS: dict[str, dict[str, Any]] = {
     "from nothing": {"kind": "none"},
     "near tables": {"kind": "tables", "pairs": "all", "generator_steps": 1, "critic_steps": 1},
 }
+KNOBS: dict[str, dict[str, Any]] = {"from nothing": {}, "near tables": NEAR_TABLES}
+"""What a run that begins so has by default; steps are the bench's own."""
 KEY = bytes(32)
 VALUES = tuple(str(cell) for cell in range(CELLS))
 
@@ -119,6 +121,7 @@ def train(table: EncodedTable, domain: TableDomain, rows: int, steps: int, start
         {
             "method": "idpgan",
             "epsilon": 1.0,
+            **KNOBS[start],
             "sampling_probability": q,
             "steps": steps,
             "condition_on": domain.columns[0].name,

@@ -15,7 +15,7 @@ from service.privacy.filters import Budget, exact
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture, resolve_mixture_first
 from service.privacy.orders import (
-    DEFAULT_WARM_STEPS,
+    NEAR_TABLES,
     AutoOrder,
     FromNothing,
     IdpganOrder,
@@ -108,8 +108,8 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
             where="warm_start",
         )
     _check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")
-    steps = order.steps if "steps" in order.model_fields_set else DEFAULT_WARM_STEPS
-    order = order.model_copy(update={"warm_start": start, "steps": steps})
+    defaults = {name: value for name, value in NEAR_TABLES.items() if name not in order.model_fields_set}
+    order = order.model_copy(update={"warm_start": start, **defaults})
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order

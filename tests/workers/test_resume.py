@@ -122,7 +122,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "marginals": (SMALL | {"method": "marginals", "condition_on": "kind", "components": 4, "steps": 3}, 1),
     "class counts": (IMAGE_RUN, 1),
     "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
-    "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 6),
+    "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 7),
 }
 
 
