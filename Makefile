@@ -28,9 +28,10 @@ demo: .venv/installed
 up: .venv/installed
 	$(BIN)/imprimatur up
 
-# One thread each: workers that share cores would wait for one another in every small product.
+# One thread each: workers that share cores would wait for one another in every small product. Bytecode is kept: a test starts
+# dozens of processes, and each would compile the sources anew.
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -m long

@@ -62,6 +62,8 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
         "networks.generator_hidden=[8]",
         "--set",
         "networks.critic_hidden=[8]",
+        "--set",
+        "warm_start.kind=none",
     )
     quote = document(imprimatur("quote", "small", "--epsilon", 2, *knobs, "--json", **key))
     assert quote["fits"]
@@ -201,6 +203,8 @@ def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimat
         3,
         "--set",
         "networks.critic_hidden=[8]",
+        "--set",
+        "warm_start.kind=none",
         "--budget-epsilon",
         4,
     )

@@ -59,8 +59,13 @@ def test_label_counts(rows_per_unit: int) -> None:
     assert_below(attacks.label_counts(1_500, rows_per_unit), at_least=0.6)
 
 
-def test_sampled_steps_and_a_whole_run() -> None:
+@pytest.mark.long
+def test_sampled_steps() -> None:
+    """Sampling alone; a whole run, below, has it too."""
     assert_below(attacks.sampled_steps(480), at_least=0.2)
+
+
+def test_a_whole_run() -> None:
     assert_below(attacks.short_run(120), at_least=0.25)
 
 

@@ -18,7 +18,7 @@ from service.datasets.table_schema import parse_table_schema
 from service.storage import Storage
 
 
-def slow_order(small_order, steps=4_000):
+def slow_order(small_order, steps=2_000):
     return {**small_order, "steps": steps}
 
 
@@ -161,7 +161,7 @@ def test_a_wrong_sample_request_is_refused_before_the_first_byte(stack, publishe
 
 def test_progress_is_streamed_until_the_release_ends(client, stack, api_key, small_csv, small_schema, small_order):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
-    release = client.create_release(dataset["id"], slow_order(small_order, steps=400))
+    release = client.create_release(dataset["id"], slow_order(small_order, steps=150))
     with httpx.stream(
         "GET",
         f"{stack.url}/v1/releases/{release['id']}/events",
@@ -172,7 +172,7 @@ def test_progress_is_streamed_until_the_release_ends(client, stack, api_key, sma
         lines = [line for line in stream.iter_lines() if line.startswith("data:")]
     seen = [json.loads(line.removeprefix("data:")) for line in lines]
     assert seen[-1]["state"] == "published"
-    assert seen[-1]["progress"]["step"] == 400
+    assert seen[-1]["progress"]["step"] == 150
     steps = [reply["progress"]["step"] for reply in seen]
     assert steps == sorted(steps)
     assert seen[0]["state"] == "reserved"

@@ -1,5 +1,6 @@
 """The ZIP that leaves the house: complete, deterministic, without pickle, and usable by a stranger."""
 
+import importlib.metadata
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import onnxruntime
 import pytest
 import safetensors.torch
 import torch
+from packaging.requirements import Requirement
 from tiny_generators import MIXED, domain_of, parse_csv
 
 from service.datasets.table_schema import parse_table_schema
@@ -170,13 +172,26 @@ def test_the_card_tells_the_promise_in_words(bundle):
     assert "see certificate.json" in member(bare, "MODEL_CARD.md").decode()
 
 
+def lend(name, packages):
+    """Puts a distribution, and what it says it needs, where `pip install` would: links to what is installed here."""
+    distribution = importlib.metadata.distribution(name)
+    for part in {file.parts[0] for file in distribution.files or ()} - {".."}:
+        if not (packages / part).exists():
+            (packages / part).symlink_to(distribution.locate_file(part))
+    for line in distribution.requires or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            lend(requirement.name, packages)
+
+
 def test_a_stranger_draws_rows_with_numpy_and_onnxruntime_only(bundle, tmp_path):
     room = tmp_path / "room"
-    venv.create(room, with_pip=True, symlinks=True)
+    venv.create(room, symlinks=True)
     python = room / "bin" / "python"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    install = [python, "-I", "-m", "pip", "install", "--quiet", "numpy", "onnxruntime"]
-    subprocess.run(install, check=True, env=environment, cwd=tmp_path)
+    packages = next(room.glob("lib/python*/site-packages"))
+    lend("numpy", packages)
+    lend("onnxruntime", packages)
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
         archive.extractall(tmp_path / "generator")
 

@@ -45,7 +45,7 @@ def test_the_price_hits_the_requested_epsilon_from_below_within_one_percent(epsi
     budget = open_budget(2 * epsilon, 1e-6)
     price = price_order(order(epsilon=epsilon, **knobs), units=50_000, budget=budget)
     # Checked by dp_accounting itself with its own, finer discretisation, from the list alone.
-    accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=min(1e-3, epsilon * 1e-3))
+    accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=min(2e-3, epsilon * 1e-3))
     counts = Counter()
     for event in price.events:
         counts[event.sampling_probability, event.joint_noise_multiplier] += event.count

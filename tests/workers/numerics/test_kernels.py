@@ -6,6 +6,7 @@ import logging
 import math
 import shutil
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -37,9 +38,15 @@ SIZES = [(1, 1), (7, 17), (16, 6, 33), (120, 64, 65), (33, 40, 12, 7)]
 PAIRED, SEPARATE = (CriticLoss(paired=paired, gradient_penalty=10.0) for paired in (True, False))
 
 
+@cache
+def narrow_kernels() -> Kernels | None:
+    """Compiled once for all tests: a second each."""
+    return compile_kernels("-mno-avx512f")
+
+
 @pytest.fixture(params=["widest registers", "AVX2"])
 def compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
-    found = kernels(CPU) if request.param == "widest registers" else compile_kernels("-mno-avx512f")
+    found = kernels(CPU) if request.param == "widest registers" else narrow_kernels()
     if found is None:
         pytest.skip("no compiler here that makes these")
     monkeypatch.setattr(module, "_compiled", lambda: found)
