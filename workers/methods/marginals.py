@@ -285,9 +285,8 @@ class Marginals:
             mean = combine(mean, 1.0 / precision, groups, margins[column])
             if self.layout.widths[column] == self.layout.pair_widths[column]:
                 precision += sum(1.0 / variance for _, variance in margins[column])
-            if margins[
-                column
-            ]:  # alone, columns are all a classifier has: it loses more than the tables win (docs/log.md)
+            # Without pairs, single columns are all a classifier has: it would lose more than the tables win (docs/log.md).
+            if margins[column]:
                 mean = shrink_slices(mean, 1.0 / precision, totals)
             fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(mean, totals, strict=True)])
             in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
