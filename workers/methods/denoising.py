@@ -1,8 +1,10 @@
 """Noised tables made better by what is known without the rows. Post-processing.
 
-One-way tables: all estimates of the same count are averaged by their precision, and projected onto counts that are not
-negative and have the slice's total. Two-way tables: what is left after independence is a matrix of few strong directions
-under white noise of known size; its singular values are shrunk.
+One-way tables: all estimates of the same count are averaged by their precision, shrunk towards what all slices have in
+common, and projected onto counts that are not negative and have the slice's total. Two-way tables, either of: what is left
+after independence is a matrix of few strong directions under white noise of known size, its singular values are shrunk;
+or its cells' ratios to independence come from one distribution, which all cells together tell, and each becomes its mean given
+its noised count. The first keeps weak relations that many tables share, the second finds empty cells and independent columns.
 """
 
 from __future__ import annotations
@@ -18,6 +20,14 @@ SHRUNK_NOISE = 0.6
 1 is optimal for one matrix alone (Gavish and Donoho 2017), but weak relations help a classifier more than they cost;
 chosen on a validation split of Adult's training rows at ε = 1 (docs/results.md).
 """
+
+RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 3_000.0, 80)])
+"""Of a cell's count to that of independent columns: where their distribution may have mass."""
+
+FEWEST_EXPECTED_ROWS = 0.5
+"""Cells expected to have fewer are looked at as if they had as many; under noise of tens of rows it makes no difference."""
+
+_EM_STEPS, _RAKING_STEPS, _TINY = 50, 10, 1e-300
 
 Floats = NDArray[np.float64]
 
@@ -45,16 +55,38 @@ def combine(fine: Floats, variance: float, groups: NDArray[np.int64], margins: l
     return fine + ((best / total - summed) / sizes)[:, groups]
 
 
-def shrink(counts: Floats, first: Floats, second: Floats, noise_std: float) -> Floats:
+def shrink_slices(counts: Floats, variance: float, totals: Floats) -> Floats:
+    """One column's counts (slices, cells), of one variance: nearer to shares that are the same in all slices, and those to uniform.
+
+    totals: (slices,) rows, positive. Both by the positive part of James and Stein 1961, so that nothing moves that stands out
+    from the noise, and a slice of few rows, whose counts are noise, gets the shares of the others.
+    """
+    slices, cells = counts.shape
+    counts = counts + ((totals - counts.sum(axis=1)) / cells)[:, None]
+    weight = float(totals @ totals)
+    pooled = totals @ counts / weight
+    common = onto_simplex(1.0 / cells + _james_stein(pooled - 1.0 / cells, variance / weight), 1.0)
+    expected = totals[:, None] * common
+    left = variance * (1.0 - totals**2 / weight)  # of a deviation from what was pooled over it, too
+    if slices == 1:
+        return expected
+    return expected + np.stack([_james_stein(row, v) for row, v in zip(counts - expected, left, strict=True)])
+
+
+def _james_stein(deviations: Floats, variance: float) -> Floats:
+    """Deviations (cells,) that sum to zero, towards zero."""
+    freedom = max(0.0, len(deviations) - 3.0)
+    length = float(deviations @ deviations)
+    kept: Floats = deviations * (max(0.0, 1.0 - freedom * variance / length) if length > 0.0 else 0.0)
+    return kept
+
+
+def by_singular_values(counts: Floats, first: Floats, second: Floats, noise_std: float) -> Floats:
     """One slice's two-way table (a, b), given its one-way counts (a,) and (b,): independence plus what stands out.
 
     Source: the shrinker of Gavish and Donoho 2017 for Frobenius loss, at SHRUNK_NOISE of the noise.
     """
-    rows = first.sum()
-    independent = np.outer(first, second) / rows if rows > 0.0 else np.zeros_like(counts)
-    rest = counts - independent
-    # The margins are better known from `first` and `second`.
-    rest = rest - rest.mean(axis=1, keepdims=True) - rest.mean(axis=0, keepdims=True) + rest.mean()
+    independent, rest = _beyond_independence(counts, first, second)
     small, large = sorted(size - 1 for size in counts.shape)
     if small < 1:
         return independent
@@ -65,3 +97,34 @@ def shrink(counts: Floats, first: Floats, second: Floats, noise_std: float) -> F
     kept = np.where(y > 1.0 + math.sqrt(beta), root / np.maximum(y, 1e-12), 0.0)
     shrunk: Floats = independent + (left * (kept * unit)) @ right
     return shrunk
+
+
+def by_ratios(counts: Floats, first: Floats, second: Floats, noise_std: float) -> Floats:
+    """The same from the distribution of all cells' ratios to independence, raked to the one-way counts.
+
+    Source: nonparametric empirical Bayes (Robbins 1956), its prior by maximum likelihood (Kiefer and Wolfowitz 1956), by EM on a grid.
+    """
+    independent, rest = _beyond_independence(counts, first, second)
+    if min(counts.shape) < 2 or first.sum() <= 0.0:
+        return independent
+    base = np.maximum(independent, FEWEST_EXPECTED_ROWS).ravel()
+    ratios = (independent + rest).ravel() / base
+    logs = -0.5 * ((ratios[:, None] - RATIOS) * (base / noise_std)[:, None]) ** 2
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))  # (cells, ratios)
+    prior = np.full(len(RATIOS), 1.0 / len(RATIOS))
+    for _ in range(_EM_STEPS):
+        prior *= likelihood.T @ (1.0 / np.maximum(likelihood @ prior, _TINY)) / len(base)
+    means = (likelihood @ (prior * RATIOS)) / np.maximum(likelihood @ prior, _TINY)
+    raked: Floats = np.maximum((means * base).reshape(counts.shape), 1e-6)
+    for _ in range(_RAKING_STEPS):
+        raked *= (first / np.maximum(raked.sum(axis=1), 1e-9))[:, None]
+        raked *= second / np.maximum(raked.sum(axis=0), 1e-9)
+    return raked
+
+
+def _beyond_independence(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Independent counts, and what is left without its margins, which are better known from `first` and `second`."""
+    rows = first.sum()
+    independent = np.outer(first, second) / rows if rows > 0.0 else np.zeros_like(counts)
+    rest = counts - independent
+    return independent, rest - rest.mean(axis=1, keepdims=True) - rest.mean(axis=0, keepdims=True) + rest.mean()

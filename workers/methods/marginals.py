@@ -23,7 +23,7 @@ from workers.mechanism import PrivateSum
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores
 from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.denoising import Floats, combine, onto_simplex, shrink
+from workers.methods.denoising import Floats, by_ratios, by_singular_values, combine, onto_simplex, shrink_slices
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
 from workers.methods.pair_choice import choose_pairs, expected_counts
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
@@ -44,6 +44,12 @@ SMALLEST_SHARE = 1e-4
 """Of a cell whose noised count is next to nothing, where nothing is fitted."""
 
 ROUNDING_VARIANCE = 1.0 / 12.0
+
+Denoiser = Callable[[Floats, Floats, Floats, float], Floats]
+"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std -> (a, b)."""
+
+DENOISERS: tuple[Denoiser, ...] = (by_singular_values, by_ratios)
+"""A mixture is fitted after each; the one of less estimated error is kept."""
 
 
 class Marginals:
@@ -197,17 +203,22 @@ class Marginals:
         twin = shifted(self.measured, seed=seed)
         spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
         risk = EstimatedRisk(self.measured, twin, spans, self.device)
-        fitted = MixtureFit(
-            self._noised_tables(self.measured),
-            (self._noised_tables(twin), risk),
-            components=self.components,
-            steps=self.order.steps,
-            learning_rate=self.order.learning_rate,
-            randomness=torch.Generator().manual_seed(seed),
-            device=self.device,
-        )
-        fitted.run(on_step)
-        return MixtureGenerator(self._with_condition(fitted.logits())).eval()
+        least, best = math.inf, torch.empty(0)
+        for done, denoise in enumerate(DENOISERS):
+            fitted = MixtureFit(
+                self._noised_tables(self.measured, denoise),
+                (self._noised_tables(twin, denoise), risk),
+                components=self.components,
+                steps=self.order.steps,
+                learning_rate=self.order.learning_rate,
+                randomness=torch.Generator().manual_seed(seed),
+                device=self.device,
+            )
+            fitted.run(_part_of(on_step, before=done * self.order.steps, parts=len(DENOISERS)))
+            # One for all slices: where two differ in how they were denoised, a classifier would take that for the label's doing.
+            if not done or fitted.error() < least:
+                least, best = fitted.error(), fitted.logits()
+        return MixtureGenerator(self._with_condition(best)).eval()
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""
@@ -217,7 +228,7 @@ class Marginals:
         logits = np.log(np.maximum(shares, SMALLEST_SHARE)).astype(np.float32)
         return torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1)
 
-    def _noised_tables(self, measured: tuple[Measured, ...]) -> NoisedTables:
+    def _noised_tables(self, measured: tuple[Measured, ...], denoise: Denoiser) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
         layout, free, totals = self.layout, self.layout.free, self._totals(measured)
         widths = [layout.widths[column] for column in free]
@@ -234,7 +245,7 @@ class Marginals:
             i, j = m.columns
             a, b = grouped[i], grouped[j]
             for place in range(layout.slices):
-                table = shrink(
+                table = denoise(
                     m.counts[place].astype(np.float64), in_groups[i][place], in_groups[j][place], math.sqrt(m.variance)
                 )
                 two_way[place, a, b], two_way[place, b, a] = table, table.T
@@ -272,6 +283,11 @@ class Marginals:
             mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
             groups = self.layout.groups_of(column)
             mean = combine(mean, 1.0 / precision, groups, margins[column])
+            if self.layout.widths[column] == self.layout.pair_widths[column]:
+                precision += sum(1.0 / variance for _, variance in margins[column])
+            # Without pairs, single columns are all a classifier has: it would lose more than the tables win (docs/log.md).
+            if margins[column]:
+                mean = shrink_slices(mean, 1.0 / precision, totals)
             fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(mean, totals, strict=True)])
             in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
         return fine, margins, in_groups
@@ -309,6 +325,11 @@ class Marginals:
             Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
             for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))
         )
+
+
+def _part_of(on_step: Callable[[int], None], *, before: int, parts: int) -> Callable[[int], None]:
+    """Steps of one of several fits, `before` of which are over, as steps of them all."""
+    return lambda step: on_step(math.ceil((before + step) / parts))
 
 
 def _spans(columns: Columns, widths: list[int]) -> dict[int, slice]:

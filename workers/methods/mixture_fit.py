@@ -85,13 +85,17 @@ class MixtureFit:
     def logits(self) -> Tensor:
         return torch.stack([one.logits for one in self._slices]).cpu()
 
+    def error(self) -> float:
+        """The estimated error that is left, of all slices together; infinite without a twin, or before the first look."""
+        return sum(one.least if isinstance(one, _Watched) else math.inf for one in self._slices)
+
 
 class _Watched:
     """A slice beside its twin: the logits of least estimated error."""
 
     def __init__(self, fit: _Slice, twin: _Slice, place: int, risk: Risk) -> None:
         self._fit, self._twin, self._place, self._risk = fit, twin, place, risk
-        self._least, self._best_step, self._ended = math.inf, 0, False
+        self.least, self._best_step, self._ended = math.inf, 0, False
         self.logits = fit.logits.clone()
 
     def step(self, number: int, rate: float) -> bool:
@@ -102,8 +106,8 @@ class _Watched:
         self._twin.step(number, rate)
         if number % LOOK_EVERY == 0:
             error = self._risk(self._place, self._fit.expected(), self._twin.expected())
-            if error < self._least:
-                self._least, self._best_step = error, number
+            if error < self.least:
+                self.least, self._best_step = error, number
                 self.logits.copy_(self._fit.logits)
             self._ended = number > PATIENCE * self._best_step + 5 * LOOK_EVERY
         return not self._ended

@@ -242,7 +242,8 @@ def test_a_crash_after_the_measurement_never_measures_again(monkeypatch: pytest.
 def test_progress_counts_the_fitting_steps() -> None:
     steps: list[int] = []
     run(make_table(100), make_order(steps=12), hooks=Hooks(on_progress=steps.append))
-    assert steps == list(range(1, 13))
+    assert steps == sorted(steps)  # two fits, each of half the way
+    assert set(steps) == set(range(1, 13))
 
 
 def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:

@@ -1,0 +1,66 @@
+"""Noised tables come nearer to the ones without noise, and what stands out from the noise stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workers.methods.denoising import Floats, by_ratios, by_singular_values, shrink_slices
+
+NOISE_STD = 20.0
+
+
+def noised(counts: Floats) -> Floats:
+    return counts + NOISE_STD * np.random.default_rng(1).standard_normal(counts.shape)
+
+
+def test_slices_without_a_difference_share_what_they_know() -> None:
+    shares = np.random.default_rng(2).dirichlet(np.ones(13))
+    totals = np.array([5_000.0, 4_000.0, 300.0, 20.0, 1e-3])
+    counts = totals[:, None] * shares
+    before = noised(counts)
+    after = shrink_slices(before, NOISE_STD**2, totals)
+    assert after.sum(axis=1) == pytest.approx(totals)
+    assert np.abs(after - counts).sum() < 0.5 * np.abs(before - counts).sum()
+
+
+def test_slices_that_differ_stay_as_they_are() -> None:
+    totals = np.array([50_000.0, 40_000.0])
+    counts = totals[:, None] * np.random.default_rng(2).dirichlet(np.ones(13), size=2)
+    before = noised(counts)
+    before += ((totals - before.sum(axis=1)) / 13)[:, None]
+    after = shrink_slices(before, NOISE_STD**2, totals)
+    assert after == pytest.approx(before, abs=0.1 * NOISE_STD)
+
+
+def test_one_slice_of_noise_alone_becomes_nearly_uniform() -> None:
+    after = shrink_slices(noised(np.full((1, 32), 3.0)), NOISE_STD**2, np.array([96.0]))
+    assert after.sum() == pytest.approx(96.0)
+    assert np.abs(after - 3.0).mean() < 3.0
+
+
+@pytest.mark.parametrize("cells", [(13, 13), (4, 13)])
+def test_columns_that_say_nothing_of_each_other_become_independent(cells: tuple[int, int]) -> None:
+    first, second = (np.full(size, 10_000.0 / size) for size in cells)
+    independent = np.outer(first, second) / 10_000.0
+    after = by_ratios(noised(independent), first, second, NOISE_STD)
+    assert np.abs(after - independent).mean() < 0.1 * NOISE_STD
+    assert after.sum(axis=1) == pytest.approx(first, rel=1e-3)
+    assert after.sum(axis=0) == pytest.approx(second, rel=1e-3)
+
+
+def test_an_empty_diagonal_is_found_by_ratios_and_not_by_singular_values() -> None:
+    counts = np.full((13, 13), 10_000.0 / 156.0)
+    np.fill_diagonal(counts, 0.0)
+    first = counts.sum(axis=1)
+    errors = [
+        np.abs(denoise(noised(counts), first, first, NOISE_STD) - counts).mean()
+        for denoise in (by_ratios, by_singular_values)
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_a_table_without_rows_or_of_one_cell_is_independent() -> None:
+    assert by_ratios(noised(np.zeros((3, 2))), np.zeros(3), np.zeros(2), NOISE_STD) == pytest.approx(np.zeros((3, 2)))
+    one = by_ratios(np.array([[30.0, -5.0]]), np.array([25.0]), np.array([24.0, 1.0]), NOISE_STD)
+    assert one == pytest.approx(np.array([[24.0, 1.0]]))
