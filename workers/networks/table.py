@@ -146,6 +146,8 @@ def softmax_of_columns(logits: Tensor, widths: Sequence[int]) -> Tensor:
 
 def _together(of_columns: Callable[[Tensor, tuple[int, ...]], Tensor], values: Tensor, widths: Sequence[int]) -> Tensor:
     """All columns at once, cell by cell and padded to the widest; one by one where that would be mostly padding."""
+    if not widths:  # the condition is the only column
+        return values
     if len(widths) * max(widths) <= MOST_PADDING * sum(widths):
         return of_columns(values, tuple(widths))
     parts = torch.split(values, list(widths), dim=1)

@@ -109,7 +109,7 @@ def test_the_rest_of_a_budget_is_priced_for_the_list_that_will_run(api, upload):
 def test_auto_means_the_mixture_and_a_quote_reserves_nothing(api, upload):
     dataset = upload(npz(*make_images())).json()["id"]
     quote = api.http.post(f"/v1/datasets/{dataset}/quotes", json={"epsilon": 1}, headers=api.reader).json()
-    assert (quote["order"]["method"], quote["order"]["cells"], quote["steps"], quote["fits"]) == ("mixture", 1, 4, True)
+    assert (quote["order"]["method"], quote["order"]["cells"], quote["steps"], quote["fits"]) == ("mixture", 1, 5, True)
     assert api.order(dataset, {"method": "mixture", "epsilon": 1}).status_code == 202
     budget = api.http.get(f"/v1/datasets/{dataset}/budget", headers=api.reader).json()
     assert 2.0 <= budget["largest_next_epsilon"] < 3.0, "the Rényi account has room for more than the difference"

@@ -37,6 +37,17 @@ def assert_a_draw(record: torch.Tensor, condition_index: int | None, condition: 
             assert torch.equal(part.argmax(dim=1), condition)
 
 
+def test_a_condition_may_be_the_only_column() -> None:
+    generator = TableGenerator((3,), noise_dimension=5, hidden=(8,), condition_index=0)
+    condition = torch.tensor([2, 0])
+    free = generator.free_logits(torch.randn(2, 5), condition)
+    assert free.shape == softmax_of_columns(free, ()).shape == (2, 0)
+    records = generator.with_condition(sample_records(free, (), torch.rand(2, 0), 0.5), condition)
+    assert records.tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    gradients = torch.autograd.grad(records.sum(), list(generator.parameters()))  # a generator's step goes this way
+    assert not any(gradient.any() for gradient in gradients)
+
+
 def test_draws_follow_the_softmax_and_gradients_flow() -> None:
     logits = torch.tensor([[0.0, 1.0, -1.0]]).repeat(40_000, 1).requires_grad_()
     uniforms = SecureRandom.from_test_seed(1).uniforms(40_000, 3, dtype=torch.float32)
