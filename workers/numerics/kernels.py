@@ -43,6 +43,8 @@ BLOCKS_IN_FLOAT32 = 10
 DEEPEST = 8
 """Hidden layers of a critic that it knows."""
 
+SIZES = (f"-DROWS={ROWS_AT_ONCE}", f"-DBLOCKS_IN_FLOAT32={BLOCKS_IN_FLOAT32}", f"-DDEEPEST={DEEPEST}")
+
 logger = logging.getLogger(__name__)
 
 _switched_off = False
@@ -192,7 +194,7 @@ def compile_kernels(*macros: str) -> Kernels | None:
         library = Path(folder) / "kernels.so"
         for flags in FLAGS:
             # -fno-math-errno and -fno-trapping-math change no number; they let square roots run side by side.
-            command = [compiler, *flags, *macros, "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC"]
+            command = [compiler, *flags, *SIZES, *macros, "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC"]
             command += ["-o", str(library), *map(str, SOURCES)]
             try:
                 subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)  # noqa: S603

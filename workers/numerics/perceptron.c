@@ -2,6 +2,8 @@
    mechanism/outer_products.py, block by block, so that nothing but the sum leaves a core's cache. See kernels.py, which
    compiles and calls this.
 
+   ROWS, BLOCKS_IN_FLOAT32 and DEEPEST are given by kernels.py: bounds on rounding are computed from them there.
+
    Plain C with the vector types of GCC and Clang; no header but the compiler's own. Which block of units goes to which
    thread depends on nothing but their numbers. */
 
@@ -29,10 +31,7 @@ typedef double doubles __attribute__((vector_size(8 * HALF), aligned(8)));
 /* G(z), x and x̂ of as many rows go through all layers together, and never leave the cache: row r of kind k of a layer
    is at (k·ROWS + r)·stride. Behind a row's numbers are zeros or nothing that counts, behind the last kind room for
    a tile. */
-enum { ROWS = 32, KINDS = 3, HELD = KINDS * ROWS + TALL, DEEPEST = 8 };
-
-/* What a thread adds up in float32, before it goes to the sums in float64. */
-enum { BLOCKS_IN_FLOAT32 = 10 };
+enum { KINDS = 3, HELD = KINDS * ROWS + TALL };
 enum { FAKE, REAL, BETWEEN };
 
 static long rounded_up(long size, long to) { return (size + to - 1) / to * to; }
