@@ -14,6 +14,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from workers.numerics.adam import Adam
+
 FORMAT = "1"
 
 
@@ -42,23 +44,20 @@ class Checkpoint:
         return cls(load(data), json.loads(header["__metadata__"]["values"]))
 
 
-def adam_tensors(optimizer: torch.optim.Adam, prefix: str) -> dict[str, Tensor]:
+def adam_tensors(optimizer: Adam, prefix: str) -> dict[str, Tensor]:
     """Adam's moments and step counts, by the parameters' places."""
     return {
         f"{prefix}.{place}.{name}": value
-        for place, state in optimizer.state_dict()["state"].items()
-        for name, value in state.items()
+        for name, values in optimizer.state.items()
+        for place, value in enumerate(values)
     }
 
 
-def restore_adam(optimizer: torch.optim.Adam, tensors: dict[str, Tensor], prefix: str) -> None:
-    """Put back what `adam_tensors` took; an optimizer that had not stepped stays fresh."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        if key.startswith(f"{prefix}."):
-            _, place, name = key.split(".")
-            state.setdefault(int(place), {})[name] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+def restore_adam(optimizer: Adam, tensors: dict[str, Tensor], prefix: str) -> None:
+    """Put back what `adam_tensors` took; where there is nothing (no step had been taken) the optimizer stays as it is."""
+    for key, value in adam_tensors(optimizer, prefix).items():
+        if key in tensors:
+            value.copy_(tensors[key])
 
 
 def module_tensors(module: torch.nn.Module, prefix: str) -> dict[str, Tensor]:

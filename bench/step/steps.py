@@ -18,6 +18,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.engines import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
+from workers.numerics.adam import Adam
 from workers.numerics.kernels import Rows, compile_kernels
 from workers.numerics.workspace import Workspace
 
@@ -83,13 +84,13 @@ PERCEPTRON = Setting("perceptron", (64, 256, 1024), 200, 40, (BY_HAND, AUTOGRAD,
 CONVOLUTIONS = Setting("convolutions", (64, 256, 512), 12, 12)
 
 
-def make_adam(critic: nn.Module) -> torch.optim.Adam:
-    return torch.optim.Adam(list(critic.parameters()), lr=1e-4, betas=(0.0, 0.9), fused=True)
+def make_adam(critic: nn.Module) -> Adam:
+    return Adam(critic.parameters(), learning_rate=1e-4, betas=(0.0, 0.9))
 
 
 def autograd_step(critic: nn.Module) -> Step:
     """What one writes first: two backward passes by autograd, no privacy."""
-    adam = make_adam(critic)
+    adam = torch.optim.Adam(critic.parameters(), lr=1e-4, betas=(0.0, 0.9), fused=True)
 
     def step(batch: CriticBatch) -> None:
         between = (batch.mix * batch.real + (1.0 - batch.mix) * batch.fake).requires_grad_()

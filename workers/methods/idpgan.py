@@ -32,6 +32,7 @@ from workers.mechanism.noise import release
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
 from workers.methods.engines import choose_engine
+from workers.numerics.adam import Adam
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
@@ -92,11 +93,9 @@ class Idpgan(ABC):
         self.engine = self.gradients.name
         self.bounds = self.gradients.bounds(units=units, expected_units=self.expected_units)
         betas = (order.optimizer.beta1, order.optimizer.beta2)
-        self.critic_adam = torch.optim.Adam(
-            self.tensors, lr=order.optimizer.critic_learning_rate, betas=betas, fused=True
-        )
-        self.generator_adam = torch.optim.Adam(
-            self.generator.parameters(), lr=order.optimizer.generator_learning_rate, betas=betas, fused=True
+        self.critic_adam = Adam(self.tensors, learning_rate=order.optimizer.critic_learning_rate, betas=betas)
+        self.generator_adam = Adam(
+            self.generator.parameters(), learning_rate=order.optimizer.generator_learning_rate, betas=betas
         )
         self.generator_steps, self.last_generator_step = 0, 0
         self.critic_steps = CRITIC_STEPS_CLIMB[0]

@@ -15,6 +15,7 @@ from service.privacy.orders import Optimizer
 from workers.methods.held_tables import FINE, HeldTables
 from workers.methods.idpgan import SMALLEST_SQUARED_SLOPE
 from workers.networks.table import TableGenerator
+from workers.numerics.adam import Adam
 
 ROWS_OF_A_SLICE = 1_024
 """Noise vectors of a batch for every slice that it looks at."""
@@ -36,10 +37,9 @@ def fit_generator(
     on_step: Callable[[], None],
 ) -> None:
     """Bring a generator's tables near those held, the floor sinking for the first half; `on_step` may raise to stop."""
-    adam = torch.optim.Adam(generator.parameters(), lr=learning_rate, betas=BETAS, fused=True)
+    adam = Adam(generator.parameters(), learning_rate=learning_rate, betas=BETAS)
     for step in range(steps):
-        for group in adam.param_groups:
-            group["lr"] = learning_rate * (1.0 - step / steps)
+        adam.learning_rate = learning_rate * (1.0 - step / steps)
         adam.zero_grad()
         floor = COARSE * (FINE / COARSE) ** min(1.0, 2.0 * step / steps)
         parts = held.even_parts(ROWS_OF_A_SLICE, torch.rand(()).item())
@@ -64,7 +64,7 @@ def fit_critic(
     Clipped to nothing and without noise, since neither is private. `on_step` may raise to stop.
     """
     betas = (optimizer.beta1, optimizer.beta2)
-    adam = torch.optim.Adam(critic.parameters(), lr=optimizer.critic_learning_rate, betas=betas)
+    adam = Adam(critic.parameters(), learning_rate=optimizer.critic_learning_rate, betas=betas)
     for _ in range(steps):
         with torch.no_grad():
             high, low = draw()
