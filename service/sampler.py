@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -213,12 +214,13 @@ class TableSampler:
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
         chunk_rows: int | None = None,
+        each: Callable[[Callable[[int], list[Array]], Iterable[int]], Iterator[list[Array]]] = map,
     ) -> Iterator[list[Array]]:
         """Chunks of drawn columns (see the column classes), `rows` rows in all, memory bounded.
 
         The request is checked at once, before the first chunk is asked for. The same seed gives the same rows, and
         fewer rows are the beginning of more. `chunk_rows` is how many are drawn at a time: another number draws
-        other rows from the same seed.
+        other rows from the same seed. `each` is `map`, or what gives the same but draws some chunks side by side.
         """
         if rows < 0 or (seed is not None and seed < 0) or (chunk_rows is not None and chunk_rows < 1):
             raise SamplingError("rows and seed must not be negative, and chunk_rows must be positive")
@@ -233,7 +235,7 @@ class TableSampler:
                 given = column.code_of(wanted)
             else:
                 masks.append((index, column.where(wanted)))
-        return self._draws(rows, np.random.Generator(np.random.PCG64(seed)), given, masks, chunk_rows)
+        return self._draws(rows, np.random.SeedSequence(seed), given, masks, chunk_rows, each)
 
     def chunks(
         self,
@@ -250,33 +252,49 @@ class TableSampler:
     def _draws(
         self,
         rows: int,
-        rng: np.random.Generator,
+        coins: np.random.SeedSequence,
         given: int | None,
         masks: Sequence[tuple[int, Mask]],
         chunk_rows: int | None,
+        each: Callable[[Callable[[int], list[Array]], Iterable[int]], Iterator[list[Array]]],
     ) -> Iterator[list[Array]]:
-        # Always whole chunks, cut at the end: that makes fewer rows the beginning of more.
+        # Always whole chunks, cut at the end, with coins of their own: that makes fewer rows the beginning of more.
         at_a_time = chunk_rows or self.rows_at_a_time
-        drawn_rows = kept_rows = 0
-        while kept_rows < rows:
-            columns = self._draw(at_a_time, rng, given)
-            drawn_rows += at_a_time
+
+        def draw(place: int) -> list[Array]:
+            own = np.random.SeedSequence(coins.entropy, spawn_key=(place,))
+            columns = self._draw(at_a_time, np.random.Generator(np.random.PCG64(own)), given)
             for index, mask in masks:  # rejection sampling
                 keep = mask(columns[index])
                 columns = [column[keep] for column in columns]
-            columns = [column[: rows - kept_rows] for column in columns]
-            kept_rows += len(columns[0])
-            if drawn_rows >= PATIENCE and kept_rows * RAREST < drawn_rows:
+            return columns
+
+        places: Iterable[int] = itertools.count() if masks else range(-(-rows // at_a_time))
+        kept_rows = 0
+        for drawn, columns in enumerate(each(draw, places if rows else ()), start=1):
+            kept = [column[: rows - kept_rows] for column in columns]
+            kept_rows += len(kept[0])
+            if drawn * at_a_time >= PATIENCE and kept_rows * RAREST < drawn * at_a_time:
                 raise SamplingError(f"fewer than 1 in {RAREST:,} rows meet the condition; ask for a more common value")
-            if len(columns[0]):
-                yield columns
+            if len(kept[0]):
+                yield kept
+            if kept_rows == rows:
+                return
 
     def _draw(self, count: int, rng: np.random.Generator, given: int | None) -> list[Array]:
-        """`count` rows; `given` fixes the condition column."""
-        inputs = {"noise": rng.standard_normal((count, self._noise_dimension), dtype=np.float32)}
+        """`count` rows; `given` fixes the condition column.
+
+        Each for itself is drawn as the first lines of this file say. Together they are spread evenly over conditions and
+        over the signs of the noise (a mixture's components), so that fewer of the differences to the generator are chance.
+        """
+        places = rng.permutation(count)
+        noise = rng.standard_normal((count, self._noise_dimension), dtype=np.float32)
+        _spread_signs(noise, places, rng)
+        inputs = {"noise": noise}
         condition: Array | None = None
         if self._condition is not None:
-            condition = np.searchsorted(self._cumulative_frequencies, rng.random(count), side="right")
+            shares = (places + rng.random()) / count  # systematic sampling
+            condition = np.searchsorted(self._cumulative_frequencies, shares, side="right")
             condition = np.minimum(condition, len(self._cumulative_frequencies) - 1).astype(np.int64)
             if given is not None:
                 condition[:] = given
@@ -321,6 +339,17 @@ def write_csv(
 ) -> None:
     """Write CSV to a text file opened with newline=""."""
     file.writelines(sampler.csv(rows, seed=seed, where=where))
+
+
+def _spread_signs(noise: Array, places: Array, rng: np.random.Generator) -> None:
+    """Give leading coordinates the bits of each row's place as signs, a fair coin per coordinate turning them over. In place.
+
+    All combinations come equally often, as far as the rows go, along any stretch of places too (a van der Corput
+    sequence). A row for itself has fair and independent signs, whatever its place.
+    """
+    for coordinate in range(min(noise.shape[1], (len(noise) - 1).bit_length())):
+        turned = int(rng.integers(2))
+        noise[:, coordinate] = np.copysign(noise[:, coordinate], 1 - 2 * ((places >> coordinate & 1) ^ turned))
 
 
 def _draw_from_softmax(logits: Array, rng: np.random.Generator) -> Array:

@@ -232,7 +232,9 @@ def sample_response(
     sampler = samplers.get(_bundle_key(release))
     chosen = sample_format or default_format(sampler)
     pieces = drawing.run(
-        lambda: stream_rows(sampler, rows=rows, format=chosen, seed=seed, where=where, formulas=formulas)
+        lambda: stream_rows(
+            sampler, rows=rows, format=chosen, seed=seed, where=where, formulas=formulas, each=drawing.each
+        )
     )
     return ClosingStream(
         drawing.stream(pieces),

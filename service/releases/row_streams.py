@@ -25,7 +25,7 @@ from service.releases.sampling import SampleFormat, TableFormat, media_type
 from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
 Sampler = TableSampler | ImageSampler
 
@@ -50,11 +50,12 @@ def stream_rows(
     seed: int | None = None,
     where: str | Mapping[str, Any] | None = None,
     formulas: Formulas = "keep",
+    each: Callable[..., Iterator[Any]] = map,
 ) -> Generator[bytes]:
     """The bytes of `rows` synthetic rows or images, piece by piece.
 
     A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping; `formulas`
-    says what becomes of CSV texts that a spreadsheet would carry out.
+    says what becomes of CSV texts that a spreadsheet would carry out; `each` draws chunks of rows, as `map` would.
     """
     media_type(format)
     if isinstance(sampler, ImageSampler):
@@ -65,7 +66,7 @@ def stream_rows(
         raise InvalidInput(f"this release makes rows: choose format {', '.join(get_args(TableFormat))}", where="format")
     try:
         conditions = sampler.parse_where(where) if isinstance(where, str) else where
-        draws = sampler.draws(rows, seed=seed, where=conditions)
+        draws = sampler.draws(rows, seed=seed, where=conditions, each=each)
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None

@@ -104,6 +104,41 @@ def test_columns_are_independent_given_the_noise():
     fits(pairs, support, np.full(12, 1 / 12))
 
 
+def signs_of_noise():
+    """The class is drawn, the colour says the signs of the first two coordinates of the noise, "a:b" that of the third."""
+    weights = np.zeros((NOISE_DIMENSION, domain_of(CLASSES).total_width))
+    weights[0, 3:7] = 1e6 * np.array([-1, 1, -1, 1])
+    weights[1, 3:7] = 1e6 * np.array([-1, -1, 1, 1])
+    weights[2, -2:] = 1e6 * np.array([-1, 1])
+    config = tiny_config(CLASSES, condition="class", frequencies=FREQUENCIES)
+    return TableSampler.from_files(
+        config, tiny_onnx(weights, np.zeros(weights.shape[1]), np.zeros((3, weights.shape[1])))
+    )
+
+
+COMBINATIONS = list(itertools.product([0, 1, 2], ["red", "green", "blue", None], [False, True]))
+CHANCES = np.repeat(FREQUENCIES, 8) / 8
+
+
+@pytest.mark.parametrize("rows", [100, 1_000, 4_096])
+def test_rows_are_spread_evenly_over_conditions_and_signs_of_the_noise(rows):
+    for seed in range(5):
+        drawn = [(row[0], row[1], row[3]) for row in rows_of(signs_of_noise(), rows, seed=seed, chunk_rows=rows)]
+        counts = np.array([drawn.count(combination) for combination in COMBINATIONS])
+        assert np.abs(counts - CHANCES * rows).max() <= 3
+    some = [row[:2] for row in rows_of(signs_of_noise(), 400, seed=0)]  # of a larger chunk: its first rows are any rows
+    fits(some, list(itertools.product([0, 1, 2], ["red", "green", "blue", None])), np.repeat(FREQUENCIES, 4) / 4)
+
+
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_row_for_itself_is_an_independent_draw(place):
+    sampler = signs_of_noise()
+    drawn = [next(sampler.draws(6, seed=seed, chunk_rows=6)) for seed in range(4_000)]
+    colours = ["red", "green", "blue", None]
+    rows = [(int(c[0][place]), colours[int(c[1][place])], bool(c[3][place])) for c in drawn]
+    fits(rows, COMBINATIONS, CHANCES)
+
+
 def test_huge_logits_do_not_overflow():
     bias = np.zeros(domain_of(CLASSES).total_width)
     bias[1], bias[3] = 1e5, -1e5

@@ -2,13 +2,16 @@
 
 import asyncio
 import itertools
+import os
+import sys
 import threading
+import time
 
 import pytest
 from tiny_generators import tiny_sampler
 
 from service.releases.row_streams import stream_rows
-from service.releases.sampling import DrawingThreads
+from service.releases.sampling import CHUNKS_NICENESS, DrawingThreads
 from service.streaming import ClosingStream
 
 SCOPES = [{"type": "http", "asgi": {"spec_version": version}} for version in ("2.3", "2.4")]
@@ -71,6 +74,45 @@ def test_samples_take_turns():
 async def _exhaust(stream):
     async for _ in stream:
         pass
+
+
+@pytest.mark.parametrize("sample_format", ["csv", "parquet"])
+@pytest.mark.parametrize("where", [None, "flag:true"])
+def test_chunks_drawn_side_by_side_are_the_same_rows(sample_format, where):
+    sampler, asked = tiny_sampler(), {"rows": 30_000, "seed": 3, "where": where, "format": sample_format}
+    one_by_one, side_by_side = (
+        b"".join(stream_rows(sampler, **asked, each=each)) for each in (map, DrawingThreads(1).each)
+    )
+    assert side_by_side == one_by_one
+
+
+def test_chunks_are_drawn_in_order_a_few_ahead_and_by_threads_that_step_back():
+    threads, drawn, priorities = DrawingThreads(1), [], set()
+
+    def draw(place):
+        drawn.append(place)
+        priorities.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        time.sleep(0.01 if place % 2 else 0.0)  # they end in another order than they began
+        return place
+
+    taken = list(itertools.islice(threads.each(draw, itertools.count()), 20))
+    assert taken == list(range(20))
+    assert len(drawn) <= 20 + os.cpu_count()
+    if sys.platform == "linux":
+        assert priorities == {CHUNKS_NICENESS}
+    assert os.getpriority(os.PRIO_PROCESS, 0) != CHUNKS_NICENESS
+
+
+def test_a_chunk_that_fails_ends_the_sample_with_its_error():
+    def draw(place):
+        if place == 3:
+            raise ValueError("no")
+        return place
+
+    chunks, taken = DrawingThreads(1).each(draw, itertools.count()), []
+    with pytest.raises(ValueError, match="no"):
+        taken.extend(chunks)
+    assert taken == [0, 1, 2]
 
 
 def test_a_generator_at_work_is_closed_when_its_piece_is_done():
