@@ -78,7 +78,15 @@ def sampled_gaussian_renyi(q, noise_multiplier, steps, order):
 # -- at least 200 settings ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index", range(len(SETTINGS)), ids=[name_of(setting) for setting in SETTINGS])
+def marks_of(setting):
+    """Few steps of rare, sharp losses take ten to thirty seconds each; milder ones of the kind stay."""
+    q, noise_multiplier, steps, _ = setting
+    return [pytest.mark.long] if q <= 1e-4 and noise_multiplier <= 0.8 and steps <= 1_000 else []
+
+
+@pytest.mark.parametrize(
+    "index", [pytest.param(i, id=name_of(setting), marks=marks_of(setting)) for i, setting in enumerate(SETTINGS)]
+)
 def test_a_setting_costs_what_every_accountant_says(index):
     q, noise_multiplier, steps, delta = SETTINGS[index]
     prv, autodp, opacus = (read(tool)["settings"][index] for tool in ("prv", "autodp", "opacus"))
@@ -212,7 +220,14 @@ def test_calibrated_noise_spends_the_request_by_the_closed_form(epsilon, budget_
     assert gaussian_delta(epsilon * (1 - 1.5 * TOLERANCE), mu) > price.delta
 
 
-@pytest.mark.parametrize("knobs", [{}, {"condition_on": "y"}, {"steps": 7, "sampling_probability": 0.7}])
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        pytest.param({}, marks=pytest.mark.long),
+        {"condition_on": "y"},
+        {"steps": 7, "sampling_probability": 0.7},
+    ],
+)
 def test_the_renyi_share_is_never_below_the_true_divergence(knobs):
     for budget in (open_budget(0.1, 1e-6), open_budget(4.0, 1e-6), open_budget(60.0, 1e-9)):
         price = price_order(

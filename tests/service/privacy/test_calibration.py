@@ -122,7 +122,7 @@ def test_many_small_releases_compose_tightly_in_the_renyi_account():
     assert NANO // price.shares.renyi > 3 * (NANO // price.shares.simple)
 
 
-@pytest.mark.parametrize("knobs", [{}, {"condition_on": "y"}])
+@pytest.mark.parametrize("knobs", [{}, pytest.param({"condition_on": "y"}, marks=pytest.mark.long)])
 @pytest.mark.parametrize("left", [500_000_000, 50_000_000, 3_000_000])
 def test_the_largest_next_epsilon_fits(knobs, left):
     budget = open_budget(3.0, 1e-6)
