@@ -28,8 +28,10 @@ ACCOUNTING = "service/privacy/accounting.py"
 FILTERS = "service/privacy/filters.py"
 
 IMAGES = "workers/mechanism/image_moments.py"
+IMAGE_MIXTURE = "workers/methods/image_mixture.py"
 MIXTURE_PRICE = "service/privacy/mixture.py"
 T_IMAGES = "tests/privacy/test_contracts_images.py"
+T_IMAGE_MIXTURE = "tests/workers/test_image_mixture.py"
 T_MIXTURE_PRICE = "tests/service/privacy/test_mixture_price.py"
 T_PREVIEWS = "tests/service/api/test_previews.py"
 
@@ -667,6 +669,28 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a round of sorting that is not on the price list",
         ((MIXTURE_PRICE, "*[(CELL_MEANS, order.sorting_precision_share)] * rounds,\n", ""),),
+        (T_MIXTURE_PRICE,),
+    ),
+    Bug(
+        "exact counts of slants decide whether images are stood upright",
+        (
+            (
+                IMAGE_MIXTURE,
+                "(counts,) = self._release(LEANINGS, leanings, (1.0,))",
+                "self._release(LEANINGS, leanings, (1.0,))\n            counts = leanings.values[0].double().numpy()",
+            ),
+        ),
+        (T_IMAGE_MIXTURE,),
+    ),
+    Bug(
+        "slants that are not on the price list",
+        (
+            (
+                MIXTURE_PRICE,
+                "        *([(LEANINGS, order.leanings_precision_share)] if order.upright is None else []),\n",
+                "",
+            ),
+        ),
         (T_MIXTURE_PRICE,),
     ),
     Bug(

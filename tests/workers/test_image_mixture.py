@@ -250,6 +250,12 @@ def test_too_little_is_known_of_a_few_images_to_stand_them_up():
     assert not measured(images, noise=30.0, upright=None).upright
 
 
+def test_noised_counts_decide_who_is_stood_upright_not_exact_ones():
+    pixels, _ = leaning(600)
+    images = EncodedImages(pixels, np.zeros(600, dtype=np.int64), (12, 14, 1), 0)
+    assert {measured(images, noise=28.0, seed=seed, upright=None).upright for seed in range(20)} == {True, False}
+
+
 def test_whether_images_were_measured_upright_is_in_the_checkpoint():
     pixels, _ = leaning(3_000)
     images = EncodedImages(pixels, np.zeros(3_000, dtype=np.int64), (12, 14, 1), 0)
