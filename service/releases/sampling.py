@@ -30,6 +30,8 @@ TableFormat = Literal["csv", "jsonl", "parquet", "arrow"]
 ImageFormat = Literal["npz", "zip", "png"]
 SampleFormat = TableFormat | ImageFormat
 CHUNKS_NICENESS = 10
+MOST_SIDE_BY_SIDE = 4
+"""A thread that writes has no use for more threads that draw; each holds some ten megabytes."""
 FORMATS: tuple[str, ...] = (*get_args(TableFormat), *get_args(ImageFormat))
 
 _MEDIA_TYPES: dict[str, str] = {
@@ -90,23 +92,23 @@ class SamplerCache:
 class DrawingThreads:
     """A few threads in which all samples of this process are drawn, one piece of one sample at a time.
 
-    Samples take turns, piece by piece. A sample whose client is slow holds one piece, and a chunk of rows for each core; it
-    holds no thread. One whose client has gone ends with what is being drawn. Chunks are drawn side by side, in threads
-    that step back for all others, so that requests need not wait for them.
+    Samples take turns, piece by piece. A sample whose client is slow holds one piece, a few chunks of rows and no
+    thread. One whose client has gone ends with what is being drawn. Chunks are drawn side by side, in threads that step
+    back for all others, so that requests need not wait for them.
     """
 
     def __init__(self, count: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(count or max(1, cores - 1), "drawing")
-        self._side_by_side = cores
-        self._chunks = ThreadPoolExecutor(cores, "drawing-chunks", initializer=_step_back)
+        self._side_by_side = min(cores, MOST_SIDE_BY_SIDE)
+        self._chunks = ThreadPoolExecutor(self._side_by_side, "drawing-chunks", initializer=_step_back)
 
     def run(self, function: Callable[[], T]) -> T:
         """The function's result, from one of the threads."""
         return self._threads.submit(function).result()
 
     def each(self, draw: Callable[[int], T], places: Iterable[int]) -> Generator[T]:
-        """As `map`, but as many as there are cores at a time, ahead of whoever takes them."""
+        """As `map`, but a few at a time, ahead of whoever takes them."""
         drawing: deque[Future[T]] = deque()
         try:
             for place in places:
