@@ -1,6 +1,7 @@
 # Needs only python3 (3.11 or newer), make and a package index; no root, no Docker, no running service.
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than cores on the smallest machine: some tests wait for leases to lapse and servers to start.
+WORKERS ?= 3
 BIN := .venv/bin
 
 .PHONY: help demo up test test-long audit planted check format constraints clean

@@ -35,7 +35,7 @@ def main() -> None:
     sizes, side, seeds = (FULL, 28, 3) if arguments.full else (QUICK if arguments.quick else SMALL, 14, 1)
     if arguments.steps:
         sizes = Sizes(arguments.steps, sizes.expected_batch, sizes.critic_steps, sizes.count, sizes.epochs)
-    seeds = arguments.seeds or seeds
+    seeds, side = arguments.seeds or seeds, arguments.side or side
     data = load(arguments.data / arguments.name, side)
     judge = train_classifier(data.train[: sizes.count], data.labels[: sizes.count], epochs=sizes.epochs, seed=0)
     compared: dict[str, list[Result]] = {}
@@ -47,7 +47,7 @@ def main() -> None:
         """After every row: a long run that is cut short leaves what it has."""
         text = render(arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
         if not arguments.no_file:
-            _path(arguments.name, "md").write_text(text, encoding="utf-8")
+            _path(arguments, "md").write_text(text, encoding="utf-8")
         return text
 
     for method in arguments.methods.split(","):
@@ -59,7 +59,7 @@ def main() -> None:
             first = compared[name][0]
             if not arguments.no_file:
                 tag = name.replace(", ε = ", "-").replace(" ", "-").lower()
-                picture(first.images, first.labels, _path(arguments.name, f"{tag}.png"))
+                picture(first.images, first.labels, _path(arguments, f"{tag}.png"))
             keep()
     for name, knobs in {} if arguments.no_ablation else ABLATION.items():
         ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if knobs == KNOBS else None
@@ -69,9 +69,11 @@ def main() -> None:
     print(keep())
 
 
-def _path(name: str, ending: str) -> Path:
+def _path(arguments: argparse.Namespace, ending: str) -> Path:
+    parts = ["paper", arguments.name, dt.datetime.now(dt.UTC).date().isoformat()]
+    parts += [arguments.tag] if arguments.tag else []
     separator = "." if ending == "md" else "-"
-    return ROOT / "bench" / "results" / f"paper-{name}-{dt.datetime.now(dt.UTC).date().isoformat()}{separator}{ending}"
+    return ROOT / "bench" / "results" / f"{'-'.join(parts)}{separator}{ending}"
 
 
 def _arguments() -> argparse.Namespace:
@@ -82,11 +84,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--epsilons", default="10")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--side", type=int, choices=[14, 28])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it runs; prints only")
     parser.add_argument("--no-ablation", action="store_true")
     parser.add_argument("--no-file", action="store_true")
+    parser.add_argument("--tag", default="", help="added to the names of the files")
     return parser.parse_args()
 
 
