@@ -5,7 +5,8 @@
 
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
-logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform.
+logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform. Rows are drawn
+in chunks whose rows share coins, so that tables of a sample vary less than those of independent rows (`_draw`).
 """
 
 from __future__ import annotations
