@@ -67,7 +67,9 @@ class Marginals:
         self.order, self.plan, self.table, self.domain = order, plan, table, domain
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
-        self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
+        # A column that is alone is measured as it is: there is nothing to slice by it.
+        slices = order.condition_on is not None and len(domain.columns) > 1
+        self.condition_index = domain.index(order.condition_on or "") if slices else None
         free = [column for column in range(len(domain.columns)) if column != self.condition_index]
         grouped = dict(zip(free, pair_widths(tuple(domain.widths[c] for c in free), order.pair_cells), strict=True))
         self.layout = TableLayout(

@@ -158,6 +158,19 @@ def test_without_a_condition_the_label_is_a_column_like_others() -> None:
     assert float(joint[1, 3:].sum() + joint[0, :3].sum()) < 0.03
 
 
+@pytest.mark.parametrize("pairs", ["all", "none"])
+@pytest.mark.parametrize("rows_per_unit", [1, 4])
+def test_the_condition_may_be_the_only_column(pairs: str, rows_per_unit: int) -> None:
+    table = make_table(rows_per_unit=rows_per_unit)
+    labels = EncodedTable(table.codes[:, 2:3], table.units, table.unit_starts, table.max_rows_per_unit)
+    schema = TableSchema.model_validate({"target": "label", "fields": [SCHEMA.fields[2]]})
+    domain, order = TableDomain.from_schema(schema, numeric_bins=6), make_order(pairs=pairs)
+    trained = train(order, Plan(ALMOST_NONE), labels, domain, SecureRandom.from_test_seed(2))
+    assert trained.condition_index is None
+    shares = torch.softmax(trained.generator(torch.randn(1, trained.noise_dimension))[0], dim=0)
+    assert float(shares[1]) == pytest.approx(table.codes[:, 2].mean(), abs=0.01)
+
+
 def test_every_event_is_taken_and_no_other() -> None:
     plan = Plan(CHOSEN)
     train(make_order(pairs="chosen", steps=2), plan, make_table(200), DOMAIN, SecureRandom.from_test_seed(1))
