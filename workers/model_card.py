@@ -54,7 +54,9 @@ have been without that unit.
 - Other releases from the same table: each adds to what is revealed. The owner's ledger keeps the sum within a budget.
 
 Synthetic rows are approximate, most of all for rare groups and for relations among many columns. Do not use them to
-decide about a single person, and check important findings against the real table with its owner.
+decide about a single person, and check important findings against the real table with its owner. Standard errors
+computed as if these were real, independent rows say nothing about that: rows of one sample are spread more evenly than
+independent ones, and what the noise of the method changed is in all of them.
 
 ## Where it comes from
 
