@@ -96,7 +96,7 @@ BUGS: tuple[Bug, ...] = (
                     "        noised = release(\n            mean,"
                 ),
             ),
-            (IDPGAN, "mean_gradients(noised, self.expected_units)", "mean_gradients(noised, 1.0)"),
+            (IDPGAN, "total.to(torch.float32) / self.expected_units for", "total.to(torch.float32) for"),
         ),
         (f"{T_DISTRIBUTIONS}::test_noise_of_every_group_of_the_real_step",),
     ),
@@ -119,7 +119,7 @@ BUGS: tuple[Bug, ...] = (
     # -- normaliser and draw
     Bug(
         "normaliser is the drawn batch size",
-        ((IDPGAN, "mean_gradients(noised, self.expected_units)", "mean_gradients(noised, max(1, len(drawn)))"),),
+        ((IDPGAN, "(torch.float32) / self.expected_units", "(torch.float32) / max(1, len(drawn))"),),
         (f"{T_DISTRIBUTIONS}::test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw",),
     ),
     Bug(

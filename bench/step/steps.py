@@ -16,7 +16,6 @@ from workers.mechanism.convolutions import UNITS_AT_ONCE, image_passes
 from workers.mechanism.noise import release
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.engines import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
-from workers.methods.idpgan import mean_gradients
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.adam import Adam
@@ -247,8 +246,8 @@ def private_step(critic: TableCritic | ImageCritic, *, vmap: bool, noise: bool) 
         values = clipped.sum.values
         if noise:
             values = release(clipped.sum, noise_multiplier=1.0, randomness=randomness)
-        for tensor, gradient in zip(tensors, mean_gradients(values, batch.units), strict=True):
-            tensor.grad = gradient
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.grad = value.to(torch.float32) / batch.units
         adam.step()
 
     return step

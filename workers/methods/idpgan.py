@@ -49,14 +49,6 @@ SMALLEST_SQUARED_SLOPE = 1e-12
 CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
 
-def mean_gradients(noised: tuple[Tensor, ...], expected_units: float) -> list[Tensor]:
-    """Noised sums divided by the constant q·n, never by the drawn batch size (§3), in float32, as the critic is."""
-    means = [torch.empty_like(total, dtype=torch.float32) for total in noised]
-    torch._foreach_copy_(means, noised)
-    torch._foreach_div_(means, expected_units)
-    return means
-
-
 class Idpgan(ABC):
     """The state of one run and its three moves: measure, critic step, generator step."""
 
@@ -155,7 +147,7 @@ class Idpgan(ABC):
             randomness=self.randomness,
             allocation=self.order.allocation,
         )
-        gradients = mean_gradients(noised, self.expected_units)
+        gradients = [total.to(torch.float32) / self.expected_units for total in noised]
         if not self.loss.paired:
             # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
             gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
