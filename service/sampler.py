@@ -27,6 +27,8 @@ import onnxruntime
 
 Array = np.ndarray[Any, Any]
 Mask = Callable[[Array], Array]
+InOrder = Callable[[Callable[[int], list[Array]], Iterable[int]], Iterator[list[Array]]]
+"""As `map`: what to do with a chunk's place, and the places -> drawn chunks in that order."""
 
 LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wide tables crawl
 ROWS_AT_A_TIME = (256, 4_096)
@@ -215,7 +217,7 @@ class TableSampler:
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
         chunk_rows: int | None = None,
-        each: Callable[[Callable[[int], list[Array]], Iterable[int]], Iterator[list[Array]]] = map,
+        each: InOrder = map,
     ) -> Iterator[list[Array]]:
         """Chunks of drawn columns (see the column classes), `rows` rows in all, memory bounded.
 
@@ -257,7 +259,7 @@ class TableSampler:
         given: int | None,
         masks: Sequence[tuple[int, Mask]],
         chunk_rows: int | None,
-        each: Callable[[Callable[[int], list[Array]], Iterable[int]], Iterator[list[Array]]],
+        each: InOrder,
     ) -> Iterator[list[Array]]:
         # Always whole chunks, cut at the end, with coins of their own: that makes fewer rows the beginning of more.
         at_a_time = chunk_rows or self.rows_at_a_time

@@ -22,10 +22,10 @@ from service.releases.drain import Drain
 from service.releases.formulas import Formulas, disarmed
 from service.releases.image_streams import stream_images
 from service.releases.sampling import SampleFormat, TableFormat, media_type
-from service.sampler import CategoryColumn, GridColumn, SamplingError, TableSampler, quoted
+from service.sampler import CategoryColumn, GridColumn, InOrder, SamplingError, TableSampler, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 Sampler = TableSampler | ImageSampler
 
@@ -50,7 +50,7 @@ def stream_rows(
     seed: int | None = None,
     where: str | Mapping[str, Any] | None = None,
     formulas: Formulas = "keep",
-    each: Callable[..., Iterator[Any]] = map,
+    each: InOrder = map,
 ) -> Generator[bytes]:
     """The bytes of `rows` synthetic rows or images, piece by piece.
 

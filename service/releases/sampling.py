@@ -30,6 +30,7 @@ TableFormat = Literal["csv", "jsonl", "parquet", "arrow"]
 ImageFormat = Literal["npz", "zip", "png"]
 SampleFormat = TableFormat | ImageFormat
 CHUNKS_NICENESS = 10
+"""Of threads that draw chunks; requests beside two samples wait half as long as without (docs/log.md)."""
 MOST_SIDE_BY_SIDE = 4
 """A thread that writes has no use for more threads that draw; each holds some ten megabytes."""
 FORMATS: tuple[str, ...] = (*get_args(TableFormat), *get_args(ImageFormat))

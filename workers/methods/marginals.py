@@ -68,8 +68,8 @@ class Marginals:
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
         # A column that is alone is measured as it is: there is nothing to slice by it.
-        slices = order.condition_on is not None and len(domain.columns) > 1
-        self.condition_index = domain.index(order.condition_on or "") if slices else None
+        condition = order.condition_on if len(domain.columns) > 1 else None
+        self.condition_index = None if condition is None else domain.index(condition)
         free = [column for column in range(len(domain.columns)) if column != self.condition_index]
         grouped = dict(zip(free, pair_widths(tuple(domain.widths[c] for c in free), order.pair_cells), strict=True))
         self.layout = TableLayout(

@@ -1,6 +1,6 @@
 """Adam (Kingma and Ba 2015, algorithm 1) by torch's fused kernels, without what `torch.optim.Adam` brings along.
 
-That class imports torch's compiler when it is made, about three seconds and 60 MB of every training, and runs hooks around each
+That class imports torch's compiler when it is made, two to three seconds and 70 MiB of every training, and runs hooks around each
 step. Nothing here is compiled by torch and nothing hooks a step.
 """
 
