@@ -1,10 +1,11 @@
 """Noised tables made better by what is known without the rows. Post-processing.
 
-One-way tables: all estimates of the same count are averaged by their precision, shrunk towards what all slices have in
-common, and projected onto counts that are not negative and have the slice's total. Two-way tables, either of: what is left
-after independence is a matrix of few strong directions under white noise of known size, its singular values are shrunk;
-or its cells' ratios to independence come from one distribution, which all cells together tell, and each becomes its mean given
-its noised count. The first keeps weak relations that many tables share, the second finds empty cells and independent columns.
+One-way tables beside two-way ones (smoothing.py has those without): all estimates of the same count are averaged by their
+precision, shrunk towards what all slices have in common, and projected onto counts that are not negative and have the slice's
+total. Two-way tables, either of: what is left after independence is a matrix of few strong directions under white noise of
+known size, its singular values are shrunk; or its cells' ratios to independence come from one distribution, which all cells
+together tell, and each becomes its mean given its noised count. The first keeps weak relations that many tables share, the
+second finds empty cells and independent columns.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import Floats, by_ratios, by_singular_values, combine, onto_simplex, shrink_slices
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
 from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
@@ -279,18 +280,23 @@ class Marginals:
                 i, j = m.columns
                 margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
                 margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
-        fine, in_groups = {}, {}
+        estimates: dict[int, NoisedColumn] = {}
         for column in self.layout.free:
             precision = sum(1.0 / variance for _, variance in own[column])
             mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
-            groups = self.layout.groups_of(column)
-            mean = combine(mean, 1.0 / precision, groups, margins[column])
+            mean = combine(mean, 1.0 / precision, self.layout.groups_of(column), margins[column])
             if self.layout.widths[column] == self.layout.pair_widths[column]:
                 precision += sum(1.0 / variance for _, variance in margins[column])
-            # Without pairs, single columns are all a classifier has: it would lose more than the tables win (docs/log.md).
-            if margins[column]:
-                mean = shrink_slices(mean, 1.0 / precision, totals)
-            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(mean, totals, strict=True)])
+            in_order = self.domain.columns[column].kind == "grid"
+            estimates[column] = NoisedColumn(mean, 1.0 / precision, in_order, self.layout.has_missing[column])
+        if any(margins.values()):
+            nearer = [shrink_slices(one.counts, one.variance, totals) for one in estimates.values()]
+        else:
+            nearer = smooth_columns(list(estimates.values()), totals)
+        fine, in_groups = {}, {}
+        for column, counts in zip(estimates, nearer, strict=True):
+            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(counts, totals, strict=True)])
+            groups = self.layout.groups_of(column)
             in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
         return fine, margins, in_groups
 
