@@ -50,7 +50,10 @@ Denoiser = Callable[[Floats, Floats, Floats, float], Floats]
 """One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std -> (a, b)."""
 
 DENOISERS: tuple[Denoiser, ...] = (by_singular_values, by_ratios)
-"""A mixture is fitted after each; the one of less estimated error is kept."""
+"""A mixture is fitted after each; the one of less estimated error after its first steps goes on."""
+
+FIRST_STEPS = 100
+"""Of 800, after which no two fits were seen to change places: docs/log.md."""
 
 
 class Marginals:
@@ -206,9 +209,8 @@ class Marginals:
         twin = shifted(self.measured, seed=seed)
         spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
         risk = EstimatedRisk(self.measured, twin, spans, self.device)
-        least, best = math.inf, torch.empty(0)
-        for done, denoise in enumerate(DENOISERS):
-            fitted = MixtureFit(
+        fits = [
+            MixtureFit(
                 self._noised_tables(self.measured, denoise),
                 (self._noised_tables(twin, denoise), risk),
                 components=self.components,
@@ -217,11 +219,16 @@ class Marginals:
                 randomness=torch.Generator().manual_seed(seed),
                 device=self.device,
             )
-            fitted.run(_part_of(on_step, before=done * self.order.steps, parts=len(DENOISERS)))
-            # One for all slices: where two differ in how they were denoised, a classifier would take that for the label's doing.
-            if not done or fitted.error() < least:
-                least, best = fitted.error(), fitted.logits()
-        return MixtureGenerator(self._with_condition(best)).eval()
+            for denoise in DENOISERS
+        ]
+        first_steps = min(FIRST_STEPS, self.order.steps)
+        for place, fit in enumerate(fits):
+            fit.run(_taking_turns(on_step, before=place * first_steps, fits=len(fits)), until=first_steps)
+        # One for all slices: where two differ in how they were denoised, a classifier would take that for the label's doing.
+        best = min(fits, key=MixtureFit.error)
+        del fits, fit  # the others' memory
+        best.run(on_step)
+        return MixtureGenerator(self._with_condition(best.logits())).eval()
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""
@@ -335,9 +342,9 @@ class Marginals:
         )
 
 
-def _part_of(on_step: Callable[[int], None], *, before: int, parts: int) -> Callable[[int], None]:
-    """Steps of one of several fits, `before` of which are over, as steps of them all."""
-    return lambda step: on_step(math.ceil((before + step) / parts))
+def _taking_turns(on_step: Callable[[int], None], *, before: int, fits: int) -> Callable[[int], None]:
+    """First steps of one of several fits, of which others took `before`, as first steps of them all."""
+    return lambda step: on_step(math.ceil((before + step) / fits))
 
 
 def _spans(columns: Columns, widths: list[int]) -> dict[int, slice]:

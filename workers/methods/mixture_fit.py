@@ -61,7 +61,7 @@ class MixtureFit:
         randomness: torch.Generator,
         device: torch.device,
     ) -> None:
-        self.steps, self.learning_rate = steps, learning_rate
+        self.steps, self.learning_rate, self._done = steps, learning_rate, 0
         spreads = torch.randn(len(tables.totals), components, sum(tables.widths), generator=randomness)
         self._slices: list[_Slice | _Watched] = []
         for place, spread in enumerate(spreads):
@@ -71,16 +71,21 @@ class MixtureFit:
             else:
                 self._slices.append(_Watched(fit, _Slice(twin[0], place, spread=spread, device=device), place, twin[1]))
 
-    def run(self, on_step: Callable[[int], None]) -> None:
-        """All steps of all slices side by side; `on_step` may raise to stop. The last one it hears of is the order's last."""
-        for step in range(1, self.steps + 1):
+    def run(self, on_step: Callable[[int], None], *, until: int | None = None) -> None:
+        """The steps that are left, or those up to `until`, of all slices side by side; `on_step` may raise to stop.
+
+        It hears of the last step even where all slices ended before it.
+        """
+        last = self.steps if until is None else min(until, self.steps)
+        for step in range(self._done + 1, last + 1):
             rate = self.learning_rate * (1.0 - (step - 1) / self.steps)
             going = [one.step(step, rate) for one in self._slices]
+            self._done = step
             if not any(going):
                 break
-            if step < self.steps:
+            if step < last:
                 on_step(step)
-        on_step(self.steps)
+        on_step(last)
 
     def logits(self) -> Tensor:
         return torch.stack([one.logits for one in self._slices]).cpu()

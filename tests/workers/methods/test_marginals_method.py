@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals
 from workers.methods.marginals import Marginals
+from workers.methods.mixture_fit import MixtureFit
 from workers.plan import Plan, StepNotOnPlan
 from workers.training import TrainedGenerator, train
 
@@ -257,6 +259,27 @@ def test_progress_counts_the_fitting_steps() -> None:
     run(make_table(100), make_order(steps=12), hooks=Hooks(on_progress=steps.append))
     assert steps == sorted(steps)  # two fits, each of half the way
     assert set(steps) == set(range(1, 13))
+
+
+def test_of_two_fits_the_one_nearer_after_its_first_steps_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[MixtureFit] = []
+    taken: dict[int, int] = {}
+
+    class Watched(MixtureFit):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            fits.append(self)
+
+        def run(self, on_step: Callable[[int], None], *, until: int | None = None) -> None:
+            super().run(on_step, until=until)
+            taken[id(self)] = until or self.steps
+
+    monkeypatch.setattr(marginals, "MixtureFit", Watched)
+    monkeypatch.setattr(marginals, "FIRST_STEPS", 30)
+    run(make_table(2_000), make_order(steps=60), (GaussianEvent(MARGINALS, 5.0),))
+    went_on, gave_up = sorted(fits, key=lambda fit: -taken[id(fit)])
+    assert (taken[id(went_on)], taken[id(gave_up)]) == (60, 30)
+    assert went_on.error() < gave_up.error()
 
 
 def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:
