@@ -23,7 +23,10 @@ chosen on a validation split of Adult's training rows at ε = 1 (docs/results.md
 """
 
 RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 3_000.0, 80)])
-"""Of a cell's count to that of independent columns: where their distribution may have mass."""
+"""Of a cell's count to that of independent columns: their distribution is a mixture of normal ones about these, and a point at zero."""
+
+RATIO_VARIANCES = np.append(0.0, (0.5 * np.gradient(RATIOS[1:])) ** 2)
+"""Neighbours overlap: points would round what is known better than their distances."""
 
 FEWEST_EXPECTED_ROWS = 0.5
 """Cells expected to have fewer are looked at as if they had as many; under noise of tens of rows it makes no difference."""
@@ -109,13 +112,16 @@ def by_ratios(counts: Floats, first: Floats, second: Floats, noise_std: float) -
     if min(counts.shape) < 2 or first.sum() <= 0.0:
         return independent
     base = np.maximum(independent, FEWEST_EXPECTED_ROWS).ravel()
-    ratios = (independent + rest).ravel() / base
-    logs = -0.5 * ((ratios[:, None] - RATIOS) * (base / noise_std)[:, None]) ** 2
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))  # (cells, ratios)
+    ratios = (independent + rest).ravel()[:, None] / base[:, None]
+    variances = (noise_std / base[:, None]) ** 2 + RATIO_VARIANCES  # (cells, ratios)
+    logs = -0.5 * ((ratios - RATIOS) ** 2 / variances + np.log(variances))
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     prior = np.full(len(RATIOS), 1.0 / len(RATIOS))
     for _ in range(_EM_STEPS):
         prior *= likelihood.T @ (1.0 / np.maximum(likelihood @ prior, _TINY)) / len(base)
-    means = (likelihood @ (prior * RATIOS)) / np.maximum(likelihood @ prior, _TINY)
+    chances = likelihood * prior
+    within = RATIOS + RATIO_VARIANCES / variances * (ratios - RATIOS)
+    means = (chances * within).sum(axis=1) / np.maximum(chances.sum(axis=1), _TINY)
     raked: Floats = np.maximum((means * base).reshape(counts.shape), 1e-6)
     for _ in range(_RAKING_STEPS):
         raked *= (first / np.maximum(raked.sum(axis=1), 1e-9))[:, None]
