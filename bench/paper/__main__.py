@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import shlex
+import sys
 from pathlib import Path
 
 import torch
@@ -45,7 +47,7 @@ def main() -> None:
 
     def keep() -> str:
         """After every row: a long run that is cut short leaves what it has."""
-        text = render(arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
+        text = render(_command(), arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
         if not arguments.no_file:
             _path(arguments, "md").write_text(text, encoding="utf-8")
         return text
@@ -67,6 +69,15 @@ def main() -> None:
         print(name, ablation[name][-1].scores, flush=True)
         keep()
     print(keep())
+
+
+def _command() -> str:
+    """As it was given, less where the data lies."""
+    given = sys.argv[1:]
+    if "--data" in given:
+        place = given.index("--data")
+        given = given[:place] + given[place + 2 :]
+    return shlex.join(["python", "-m", "bench.paper", *given])
 
 
 def _path(arguments: argparse.Namespace, ending: str) -> Path:

@@ -22,6 +22,7 @@ OURS = ("measured mixture", "IDPGAN from a mixture")
 
 
 def render(
+    command: str,
     name: str,
     side: int,
     seeds: int,
@@ -34,7 +35,7 @@ def render(
     """Markdown."""
     date = dt.datetime.now(dt.UTC).date().isoformat()
     head = (
-        f"# The paper's comparison again\n\n{date}, {device}; `python -m bench.paper`; {name} at {side}×{side}, δ = {DELTA:g}, "
+        f"# The paper's comparison again\n\n{date}, {device}; `{command}`; {name} at {side}×{side}, δ = {DELTA:g}, "
         f"{sizes.steps:,} critic steps,\nexpected batch {sizes.expected_batch}, {sizes.critic_steps} critic steps per "
         f"generator step, {seeds} seed(s): mean (standard deviation).\n\n"
         "ε of every private row is the price of the events that ran (PLD), calibrated from below; WGAN-GP has no noise and\n"
