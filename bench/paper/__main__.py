@@ -73,7 +73,7 @@ def main() -> None:
 
 def _command() -> str:
     """As it was given, less where the data lies."""
-    given = sys.argv[1:]
+    given = [word for word in sys.argv[1:] if not word.startswith("--data=")]
     if "--data" in given:
         place = given.index("--data")
         given = given[:place] + given[place + 2 :]

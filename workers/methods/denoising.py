@@ -22,11 +22,12 @@ SHRUNK_NOISE = 0.6
 chosen on a validation split of Adult's training rows at ε = 1 (docs/results.md).
 """
 
-RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 3_000.0, 80)])
-"""Of a cell's count to that of independent columns: their distribution is a mixture of normal ones about these, and a point at zero."""
+_POINTS = np.geomspace(0.02, 3_000.0, 80)
+RATIOS = np.concatenate([[0.0], _POINTS, _POINTS])
+"""Of a cell's count to that of independent columns: where their distribution may have mass, in a point or in a normal one about it."""
 
-RATIO_VARIANCES = np.append(0.0, (0.5 * np.gradient(RATIOS[1:])) ** 2)
-"""Neighbours overlap: points would round what is known better than their distances."""
+RATIO_VARIANCES = np.concatenate([np.zeros(1 + len(_POINTS)), (0.5 * np.gradient(_POINTS)) ** 2])
+"""Points alone round what is known better than their distances, normal ones alone keep noise where columns are independent."""
 
 FEWEST_EXPECTED_ROWS = 0.5
 """Cells expected to have fewer are looked at as if they had as many; under noise of tens of rows it makes no difference."""
@@ -116,10 +117,7 @@ def by_ratios(counts: Floats, first: Floats, second: Floats, noise_std: float) -
     variances = (noise_std / base[:, None]) ** 2 + RATIO_VARIANCES  # (cells, ratios)
     logs = -0.5 * ((ratios - RATIOS) ** 2 / variances + np.log(variances))
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    prior = np.full(len(RATIOS), 1.0 / len(RATIOS))
-    for _ in range(_EM_STEPS):
-        prior *= likelihood.T @ (1.0 / np.maximum(likelihood @ prior, _TINY)) / len(base)
-    chances = likelihood * prior
+    chances = likelihood * mixing_weights(likelihood, steps=_EM_STEPS)
     within = RATIOS + RATIO_VARIANCES / variances * (ratios - RATIOS)
     means = (chances * within).sum(axis=1) / np.maximum(chances.sum(axis=1), _TINY)
     raked: Floats = np.maximum((means * base).reshape(counts.shape), 1e-6)
@@ -127,6 +125,18 @@ def by_ratios(counts: Floats, first: Floats, second: Floats, noise_std: float) -
         raked *= (first / np.maximum(raked.sum(axis=1), 1e-9))[:, None]
         raked *= second / np.maximum(raked.sum(axis=0), 1e-9)
     return raked
+
+
+def mixing_weights(likelihoods: Floats, *, steps: int) -> Floats:
+    """Weights (components,) of a mixture, given likelihoods (observations, components), by EM from equal ones.
+
+    Source: nonparametric maximum likelihood (Kiefer and Wolfowitz 1956).
+    """
+    observations, components = likelihoods.shape
+    weights = np.full(components, 1.0 / components)
+    for _ in range(steps):
+        weights *= likelihoods.T @ (1.0 / np.maximum(likelihoods @ weights, _TINY)) / observations
+    return weights
 
 
 def _beyond_independence(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct
 
-Floats = NDArray[np.float64]
+from workers.methods.denoising import Floats, mixing_weights
 
 _SCALES = np.concatenate([[0.0], np.geomspace(1e-5, 30.0, 24)])
 _DECAYS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
@@ -158,11 +158,8 @@ def _chances(log_likelihoods: list[Floats]) -> list[Floats]:
         return []
     logs = np.stack(log_likelihoods)
     likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-    chances = likelihoods / likelihoods.sum(axis=1, keepdims=True)
-    for _ in range(_EM_STEPS):
-        chances = likelihoods * chances.mean(axis=0)
-        chances /= chances.sum(axis=1, keepdims=True)
-    return list(chances)
+    chances = likelihoods * mixing_weights(likelihoods, steps=_EM_STEPS)
+    return list(chances / chances.sum(axis=1, keepdims=True))
 
 
 def _coefficients(counts: Floats, *, has_missing: bool) -> Floats:
