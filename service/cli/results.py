@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "parquet", "jsonl", "arrow", "npz", "zip", "png")
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="The same seed draws the same rows.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="The same seed draws the same rows, as long as it draws as many.")
+]
 Where = Annotated[
     str | None,
     typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS."),

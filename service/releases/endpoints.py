@@ -157,7 +157,7 @@ def read_sample(
     where: Annotated[
         str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label=CLASS; only such rows.")
     ] = None,
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Makes the rows repeatable.")] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
     formulas: Annotated[
         Formulas,
         Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),

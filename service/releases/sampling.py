@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from service.sampler import TableSampler
 
 T = TypeVar("T")
+Part = TypeVar("Part")
 TableFormat = Literal["csv", "jsonl", "parquet", "arrow"]
 ImageFormat = Literal["npz", "zip", "png"]
 SampleFormat = TableFormat | ImageFormat
@@ -108,12 +109,12 @@ class DrawingThreads:
         """The function's result, from one of the threads."""
         return self._threads.submit(function).result()
 
-    def each(self, draw: Callable[[int], T], places: Iterable[int]) -> Generator[T]:
-        """As `map`, but a few at a time, ahead of whoever takes them."""
+    def each(self, draw: Callable[[Part], T], parts: Iterable[Part]) -> Generator[T]:
+        """As `map`, but a few at a time, ahead of whoever takes them; `parts` are made in the thread that takes them."""
         drawing: deque[Future[T]] = deque()
         try:
-            for place in places:
-                drawing.append(self._chunks.submit(draw, place))
+            for part in parts:
+                drawing.append(self._chunks.submit(draw, part))
                 if len(drawing) > self._side_by_side:
                     yield drawing.popleft().result()
             while drawing:

@@ -70,11 +70,19 @@ def test_a_seed_repeats_and_no_seed_does_not():
     assert rows_of(sampler, 500) != rows_of(sampler, 500)
 
 
-def test_fewer_rows_are_the_beginning_of_more():
+def test_chunks_may_be_drawn_in_any_order():
+    """As several threads draw them: all that a chunk needs is dealt before."""
+
+    def backwards(draw, chunks):
+        return reversed([draw(chunk) for chunk in reversed(list(chunks))])
+
     sampler = conditional()
-    many = rows_of(sampler, 20_000, seed=3)
-    assert rows_of(sampler, 10, seed=3) == many[:10]
-    assert rows_of(sampler, 9_000, seed=3) == many[:9_000]
+    rows = 3 * sampler.rows_at_a_time * service.sampler.CHUNKS_OF_A_BLOCK // 2
+    plain, turned = (list(sampler.draws(rows, seed=3, **options)) for options in ({}, {"each": backwards}))
+    assert sum(len(chunk[0]) for chunk in plain) == rows
+    assert all(
+        np.array_equal(a, b) for one, other in zip(plain, turned, strict=True) for a, b in zip(one, other, strict=True)
+    )
 
 
 def test_the_global_random_state_is_left_alone():
@@ -120,20 +128,54 @@ COMBINATIONS = list(itertools.product([0, 1, 2], ["red", "green", "blue", None],
 CHANCES = np.repeat(FREQUENCIES, 8) / 8
 
 
-@pytest.mark.parametrize("rows", [100, 1_000, 4_096])
+@pytest.mark.parametrize("rows", [100, 1_000, 10_000])
 def test_rows_are_spread_evenly_over_conditions_and_signs_of_the_noise(rows):
     for seed in range(5):
-        drawn = [(row[0], row[1], row[3]) for row in rows_of(signs_of_noise(), rows, seed=seed, chunk_rows=rows)]
+        drawn = [(row[0], row[1], row[3]) for row in rows_of(signs_of_noise(), rows, seed=seed)]
         counts = np.array([drawn.count(combination) for combination in COMBINATIONS])
         assert np.abs(counts - CHANCES * rows).max() <= 3
-    some = [row[:2] for row in rows_of(signs_of_noise(), 400, seed=0)]  # of a larger chunk: its first rows are any rows
-    fits(some, list(itertools.product([0, 1, 2], ["red", "green", "blue", None])), np.repeat(FREQUENCIES, 4) / 4)
+
+
+def test_rows_alike_in_condition_and_signs_are_spread_evenly_over_the_cells_of_every_column():
+    """A cell of probability p has k·p of a group's k rows, give or take one: so many thresholds lie in its interval."""
+    bias = np.zeros(domain_of(CLASSES).total_width)
+    bias[3:7] = np.log([0.4, 0.3, 0.2, 0.1])
+    table = np.zeros((3, len(bias)))
+    sampler = tiny_sampler(CLASSES, condition="class", frequencies=FREQUENCIES, bias=bias, table=table, noise_scale=0.0)
+    groups, rows = 2**NOISE_DIMENSION, 1_000
+    for seed in range(20):
+        drawn = column(sampler, "colour", rows, seed=seed, where={"class": 1})
+        counts = np.array([drawn.count(colour) for colour in ("red", "green", "blue", None)])
+        assert np.abs(counts - rows * np.array([0.4, 0.3, 0.2, 0.1])).max() <= groups / 2
+
+
+def test_thresholds_are_even_within_a_group_and_independent_between_columns():
+    rng = np.random.default_rng(0)
+    groups = rng.choice([0, 3, 4, 70_000], p=[0.5, 0.3, 0.19, 0.01], size=5_000)
+    thresholds = service.sampler._thresholds(groups, 40, rng)
+    assert 0 <= thresholds.min() < thresholds.max() < 1
+    for group in np.unique(groups):
+        dealt = thresholds[:, groups == group]
+        rows = dealt.shape[1]
+        assert np.allclose(np.diff(np.sort(dealt, axis=1), axis=1), 1 / rows, atol=1e-6)
+        correlations = np.corrcoef(dealt)[np.triu_indices(len(dealt), 1)]
+        assert abs(correlations.mean()) < 5 / np.sqrt(rows * len(correlations))
+        assert correlations.var() * rows == pytest.approx(1, abs=0.3)
+
+
+def test_a_row_s_thresholds_are_uniform_whatever_its_place_and_group():
+    groups = np.array([1, 0, 1, 1, 0, 2])
+    rng = np.random.default_rng(1)
+    dealt = np.array([service.sampler._thresholds(groups, 2, rng) for _ in range(4_000)])
+    for place in range(len(groups)):
+        cells = np.floor(4 * dealt[:, :, place]).astype(int)
+        fits((4 * cells[:, 0] + cells[:, 1]).tolist(), range(16), np.full(16, 1 / 16))
 
 
 @pytest.mark.parametrize("place", [0, 5])
 def test_a_row_for_itself_is_an_independent_draw(place):
     sampler = signs_of_noise()
-    drawn = [next(sampler.draws(6, seed=seed, chunk_rows=6)) for seed in range(4_000)]
+    drawn = [next(sampler.draws(6, seed=seed)) for seed in range(4_000)]
     colours = ["red", "green", "blue", None]
     rows = [(int(c[0][place]), colours[int(c[1][place])], bool(c[3][place])) for c in drawn]
     fits(rows, COMBINATIONS, CHANCES)
@@ -249,7 +291,7 @@ def test_no_rows_and_impossible_numbers():
     assert list(sampler.chunks(0)) == []
     assert len("".join(sampler.csv(0)).splitlines()) == 1
     assert "".join(sampler.jsonl(0)) == ""
-    for options in ({"rows": -1}, {"rows": 1, "seed": -1}, {"rows": 1, "chunk_rows": 0}):
+    for options in ({"rows": -1}, {"rows": 1, "seed": -1}):
         with pytest.raises(SamplingError):
             sampler.draws(**options)
 
