@@ -22,6 +22,7 @@ from service.outbox import PING_TASK, TRAIN_TASK, beat, enqueue
 from workers import lease as leases
 from workers.app import celery
 from workers.lease import RETRY, Lease, LeaseLost
+from workers.numerics.compiling import SharedLibrary
 from workers.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ POLL_SECONDS = 0.2
 
 stopping = threading.Event()
 watch = Watch(celery)
+library = SharedLibrary()
 
 
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
@@ -43,6 +45,7 @@ def on_setup(sender: str, instance: Any, **_: object) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def on_ready(**_: object) -> None:
     watch.start()
+    library.compile()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -98,7 +101,7 @@ def claim(context: Context, release_id: uuid.UUID) -> Lease | None:
 def run_child(context: Context, lease: Lease) -> int:
     """Train in a process of its own, so that a crash or a lack of memory there cannot take the worker along."""
     command = [sys.executable, "-m", "workers.run", str(lease.release_id), str(lease.token)]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **library.for_a_child())  # noqa: S603 - our own module
     next_beat, deadline, told = 0.0, math.inf, False
     try:
         while (status := child.poll()) is None:

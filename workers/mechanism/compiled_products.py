@@ -19,7 +19,8 @@ from workers.mechanism import (
     CriticLoss,
     Perceptron,
 )
-from workers.numerics.kernels import DEEPEST, ROWS_AT_ONCE, ClippingRule, Kernels, Limits, Rows, kernels
+from workers.numerics.compiling import DEEPEST, ROWS_AT_ONCE
+from workers.numerics.kernels import ClippingRule, Kernels, Limits, Rows, kernels
 from workers.numerics.workspace import Workspace
 
 LIMITS = Limits(LARGEST_NORM, LARGEST_CANCELLATION, FLOAT32_CANCELLATION)

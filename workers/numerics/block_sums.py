@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.numerics.kernels import BLOCKS_IN_FLOAT32, ROWS_AT_ONCE
+from workers.numerics.compiling import BLOCKS_IN_FLOAT32, ROWS_AT_ONCE
 from workers.numerics.workspace import Workspace
 
 BLOCK_ROWS = 64

@@ -1,19 +1,15 @@
-"""The loops of perceptron.c and normals.c, compiled where a C compiler is at hand; without one the callers use torch.
+"""The loops of perceptron.c and normals.c as functions on tensors; where they cannot be compiled the callers use torch.
 
-Compiling takes a second, once a process, at the first use, for the very processor it runs on. What is computed is the
-same either way up to rounding, and every bound on rounding covers both.
+What is computed is the same either way up to rounding, and every bound on rounding covers both.
 """
 
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -21,31 +17,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from workers.numerics.compiling import DEEPEST, HANDED_OVER, ROWS_AT_ONCE, compile_library
 from workers.numerics.workspace import Workspace
-
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "normals.c"))
-COMPILE_SECONDS = 60.0
-FLAGS = (
-    ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512", "-fopenmp"),
-    ("-O3", "-march=native", "-fopenmp"),
-    ("-O3", "-march=native"),
-    ("-O3",),
-)
-"""The first that the compiler knows; as fast as -O3, and compiled in half the time. Threads come from the OpenMP library that
-torch has brought along."""
-
-ROWS_AT_ONCE = 32
-"""Of one block in perceptron.c; those of a unit must fit into one."""
-
-BLOCKS_IN_FLOAT32 = 10
-"""Such blocks that a thread adds up in float32, before they go to the sums in float64."""
-
-DEEPEST = 8
-"""Hidden layers of a critic that it knows."""
-
-SIZES = (f"-DROWS={ROWS_AT_ONCE}", f"-DBLOCKS_IN_FLOAT32={BLOCKS_IN_FLOAT32}", f"-DDEEPEST={DEEPEST}")
-
-logger = logging.getLogger(__name__)
 
 _switched_off = False
 
@@ -181,28 +154,17 @@ def without_kernels() -> Iterator[None]:
 
 @cache
 def _compiled() -> Kernels | None:
+    if HANDED_OVER in os.environ:
+        with suppress(OSError):
+            return Kernels(ctypes.CDLL(f"/proc/self/fd/{int(os.environ[HANDED_OVER])}"))
     return compile_kernels()
 
 
 def compile_kernels(*macros: str) -> Kernels | None:
     """Them anew, perhaps with macros; None, and a warning, where that is not possible."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        logger.warning("no C compiler: private steps use torch's operations, which take longer")
-        return None
     with tempfile.TemporaryDirectory(prefix="imprimatur-kernels-") as folder:
-        library = Path(folder) / "kernels.so"
-        for flags in FLAGS:
-            # -fno-math-errno and -fno-trapping-math change no number; they let square roots run side by side.
-            command = [compiler, *flags, *SIZES, *macros, "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC"]
-            command += ["-o", str(library), *map(str, SOURCES)]
-            try:
-                subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)  # noqa: S603
-                return Kernels(ctypes.CDLL(str(library)))
-            except (OSError, subprocess.SubprocessError) as error:
-                refusal = error
-    logger.warning("the C compiler failed: private steps use torch's operations, which take longer: %s", refusal)
-    return None
+        library = compile_library(Path(folder), *macros)
+        return None if library is None else Kernels(ctypes.CDLL(str(library)))
 
 
 class _Critic(ctypes.Structure):

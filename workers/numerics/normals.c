@@ -1,4 +1,4 @@
-/* Normals from a keystream: Box and Muller in float64. See kernels.py, which compiles and calls this. */
+/* Normals from a keystream: Box and Muller in float64. compiling.py compiles it, kernels.py calls it. */
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The clipped sum of a perceptron critic's gradients, with the gradient penalty inside: the formulas of
-   mechanism/outer_products.py, block by block, so that nothing but the sum leaves a core's cache. See kernels.py, which
-   compiles and calls this.
+   mechanism/outer_products.py, block by block, so that nothing but the sum leaves a core's cache. compiling.py compiles
+   it, kernels.py calls it.
 
-   ROWS, BLOCKS_IN_FLOAT32 and DEEPEST are given by kernels.py: bounds on rounding are computed from them there.
+   ROWS, BLOCKS_IN_FLOAT32 and DEEPEST are given by compiling.py: bounds on rounding are computed from them there.
 
    Plain C with the vector types of GCC and Clang; no header but the compiler's own. Which block of units goes to which
    thread depends on nothing but their numbers. */

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -19,9 +25,8 @@ from workers.mechanism.compiled_products import LIMITS, CompiledGradients, compi
 from workers.mechanism.outer_products import outer_product_gradients
 from workers.numerics import kernels as module
 from workers.numerics.block_sums import block_sum_rounding
+from workers.numerics.compiling import DEEPEST, HANDED_OVER, ROWS_AT_ONCE, SharedLibrary
 from workers.numerics.kernels import (
-    DEEPEST,
-    ROWS_AT_ONCE,
     ClippingRule,
     Kernels,
     Rows,
@@ -244,3 +249,43 @@ def test_without_a_compiler_there_is_a_warning_and_no_kernel(
         with caplog.at_level(logging.WARNING):
             assert _compiled.__wrapped__() is None
         assert said in caplog.text
+
+
+NORMALS_WITHOUT_A_COMPILER = """
+import torch
+from workers.numerics.kernels import kernels
+words, (cosines, sines) = torch.arange(10), torch.empty(2, 5, dtype=torch.float64)
+loops = kernels(torch.device("cpu"))
+loops.box_muller(words, cosines, sines) if loops else cosines.zero_()
+print(cosines.tolist())
+"""
+
+
+def in_a_process(handed_over: dict[str, Any]) -> str:
+    options = {**handed_over, "env": handed_over.get("env", os.environ) | {"CC": "no-such-compiler"}}
+    command = [sys.executable, "-c", NORMALS_WITHOUT_A_COMPILER]
+    return subprocess.run(command, **options, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_training_uses_the_library_that_its_worker_compiled() -> None:
+    library = SharedLibrary()
+    assert library.for_a_child() == {}
+    library.compile()
+    descriptor = library._descriptor.result()
+    assert descriptor is not None
+    assert os.fstat(descriptor).st_nlink == 0
+    without = in_a_process({})
+    assert without == f"{[0.0] * 5}\n"
+    assert in_a_process(library.for_a_child()) != without
+    os.close(descriptor)
+    assert in_a_process({"env": os.environ | {HANDED_OVER: str(descriptor)}}) == without
+
+
+def test_a_worker_that_cannot_compile_hands_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    for compiler, folder in (("no-such-compiler", "/tmp"), ("cc", "/no-such-folder")):
+        monkeypatch.setenv("CC", compiler)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        library = SharedLibrary()
+        library.compile()
+        wait([library._descriptor])
+        assert library.for_a_child() == {}
