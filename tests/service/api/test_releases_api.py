@@ -140,22 +140,22 @@ BAD_ORDERS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_ORDERS)
-def test_a_bad_order_is_refused_and_nothing_is_reserved(api, dataset_id, name):
-    for path in ("releases", "quotes"):
-        reply = api.http.post(f"/v1/datasets/{dataset_id}/{path}", json=BAD_ORDERS[name], headers=api.analyst)
-        _assert_problem(reply, 422, "invalid_order", "unpriceable", "invalid_input")
-    assert budget(api, dataset_id)["accounts"]["simple"]["pending"] == 0
-    assert api.http.get("/v1/releases", headers=api.reader).json()["items"] == []
+def test_a_bad_order_is_refused_and_nothing_is_reserved(api, dataset_id, subtests):
+    for name, order in BAD_ORDERS.items():
+        with subtests.test(name):
+            for path in ("releases", "quotes"):
+                reply = api.http.post(f"/v1/datasets/{dataset_id}/{path}", json=order, headers=api.analyst)
+                _assert_problem(reply, 422, "invalid_order", "unpriceable", "invalid_input")
+            assert budget(api, dataset_id)["accounts"]["simple"]["pending"] == 0
+            assert api.http.get("/v1/releases", headers=api.reader).json()["items"] == []
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b'{"method": "idpgan", "epsilon": NaN}', b"\xff", b"[" * 9000]
-)
-def test_a_body_that_is_no_order_is_refused(api, dataset_id, body):
+def test_a_body_that_is_no_order_is_refused(api, dataset_id, subtests):
     headers = {**api.analyst, "Content-Type": "application/json"}
-    reply = api.http.post(f"/v1/datasets/{dataset_id}/releases", content=body, headers=headers)
-    _assert_problem(reply, 422, "invalid_input", "invalid_order")
+    for body in (b"", b"{", b"[]", b"null", b'{"method": "idpgan", "epsilon": NaN}', b"\xff", b"[" * 9000):
+        with subtests.test(body[:40]):
+            reply = api.http.post(f"/v1/datasets/{dataset_id}/releases", content=body, headers=headers)
+            _assert_problem(reply, 422, "invalid_input", "invalid_order")
 
 
 def test_a_reader_may_not_order_or_cancel(api, dataset_id):
