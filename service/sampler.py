@@ -6,7 +6,7 @@
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
 logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform. Rows are dealt
-in blocks that share coins, so that tables of a sample vary less than those of independent rows (`_Block`).
+in blocks that share coins, so that tables of a sample vary less than those of independent rows (`_Dealt`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import itertools
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -173,54 +174,39 @@ class GridColumn:
 
 
 @dataclass(frozen=True)
-class _Block:
-    """What has been dealt to rows that share coins. Each row for itself has fair and independent ones.
+class _Dealt:
+    """What rows that share coins have been dealt. Each row for itself has fair and independent ones.
 
     Conditions come by systematic sampling, the signs of the noise (a mixture's components) evenly within each condition.
     Rows alike in both are dealt each column's thresholds evenly over (0, 1), in an order of that column's own: a Latin
     hypercube (McKay, Beckman and Conover 1979). So fewer of the differences to the generator are chance.
     """
 
-    coins: np.random.SeedSequence
     condition: Array  # (rows,) int64
     signs: Array  # (rows,) int64: bit d tells the sign of coordinate d of the noise
     sign_count: int
     thresholds: Array  # (columns, rows) float32
 
-    @classmethod
-    def deal(
-        cls,
-        rows: int,
-        columns: int,
-        cumulative_frequencies: Array,
-        given: int | None,
-        noise_dimension: int,
-        coins: np.random.SeedSequence,
-    ) -> _Block:
-        """`given` fixes the condition."""
-        rng = np.random.Generator(np.random.PCG64(coins))
-        places = rng.permutation(rows)
-        if given is None:
-            condition = np.searchsorted(cumulative_frequencies, (places + rng.random()) / rows, side="right")
-            condition = np.minimum(condition, len(cumulative_frequencies) - 1).astype(np.int64)
-        else:
-            condition = np.full(rows, given, dtype=np.int64)
-        # The bits of a place, lowest first, take turns along any stretch of places: a van der Corput sequence.
-        sign_count = min(noise_dimension, (rows - 1).bit_length())
-        signs = (places ^ int(rng.integers(1 << sign_count))) & ((1 << sign_count) - 1)
-        group_signs = min(sign_count, SIGNS_OF_A_GROUP)
-        groups = condition << group_signs | signs & ((1 << group_signs) - 1)
-        return cls(coins, condition, signs, sign_count, _thresholds(groups, columns, rng))
 
-    def in_chunks(self, rows: int) -> Iterator[_Chunk]:
-        """Its rows, so many at a time."""
-        for start in range(0, len(self.signs), rows):
-            yield _Chunk(self, slice(start, min(start + rows, len(self.signs))))
+class _Block:
+    """Rows that share coins. They are dealt by the first thread that asks for them."""
+
+    def __init__(self, rows: int, coins: np.random.SeedSequence) -> None:
+        self.rows, self.coins = rows, coins
+        self._dealt: _Dealt | None = None
+        self._lock = threading.Lock()
+
+    def dealt(self, deal: Callable[[int, np.random.Generator], _Dealt]) -> _Dealt:
+        """What it has been dealt."""
+        with self._lock:
+            if self._dealt is None:
+                self._dealt = deal(self.rows, np.random.Generator(np.random.PCG64(self.coins)))
+            return self._dealt
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Rows of a block that are drawn at a time."""
+    """Rows of a block that are drawn at a time; with no row at all, the block is dealt, ahead of its chunks."""
 
     block: _Block
     rows: slice
@@ -316,23 +302,25 @@ class TableSampler:
         blocks = -(-rows // largest)
         block_rows = largest if masks else -(-rows // max(blocks, 1))
 
-        def chunks() -> Iterator[_Chunk]:
-            for number in itertools.count() if masks else range(blocks):
-                own = np.random.SeedSequence(coins.entropy, spawn_key=(number,))
-                frequencies, noise_dimension = self._cumulative_frequencies, self._noise_dimension
-                block = _Block.deal(block_rows, len(self.columns), frequencies, given, noise_dimension, own)
-                yield from block.in_chunks(self.rows_at_a_time)
-                del block  # before the next one is dealt
+        seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
+        dealt_to = (_Block(block_rows, own) for own in itertools.islice(seeds, None if masks and rows else blocks))
+
+        def deal(count: int, rng: np.random.Generator) -> _Dealt:
+            return self._deal(count, rng, given)
 
         def draw(chunk: _Chunk) -> list[Array]:
-            columns = self._draw(chunk)
+            dealt = chunk.block.dealt(deal)
+            if chunk.rows.stop == 0:
+                return []
+            columns = self._draw(chunk, dealt)
             for index, mask in masks:  # rejection sampling
                 keep = mask(columns[index])
                 columns = [column[keep] for column in columns]
             return columns
 
         kept_rows = 0
-        for drawn, columns in enumerate(each(draw, chunks() if rows else ()), start=1):
+        drawn_chunks = (columns for columns in each(draw, _in_chunks(dealt_to, self.rows_at_a_time)) if columns)
+        for drawn, columns in enumerate(drawn_chunks, start=1):
             kept = [column[: rows - kept_rows] for column in columns]
             kept_rows += len(kept[0])
             if drawn * self.rows_at_a_time >= PATIENCE and kept_rows * RAREST < drawn * self.rows_at_a_time:
@@ -342,15 +330,31 @@ class TableSampler:
             if kept_rows == rows:
                 return
 
-    def _draw(self, chunk: _Chunk) -> list[Array]:
-        """Rows with the noise's sizes and places inside cells from coins of the chunk's own, all else from its block."""
+    def _deal(self, rows: int, rng: np.random.Generator, given: int | None) -> _Dealt:
+        """`given` fixes the condition."""
+        places = rng.permutation(rows)
+        if given is None:
+            shares = (places + rng.random()) / rows
+            condition = np.searchsorted(self._cumulative_frequencies, shares, side="right")
+            condition = np.minimum(condition, len(self._cumulative_frequencies) - 1).astype(np.int64)
+        else:
+            condition = np.full(rows, given, dtype=np.int64)
+        # The bits of a place, lowest first, take turns along any stretch of places: a van der Corput sequence.
+        sign_count = min(self._noise_dimension, (rows - 1).bit_length())
+        signs = (places ^ int(rng.integers(1 << sign_count))) & ((1 << sign_count) - 1)
+        group_signs = min(sign_count, SIGNS_OF_A_GROUP)
+        groups = condition << group_signs | signs & ((1 << group_signs) - 1)
+        return _Dealt(condition, signs, sign_count, _thresholds(groups, len(self.columns), rng))
+
+    def _draw(self, chunk: _Chunk, dealt: _Dealt) -> list[Array]:
+        """Rows with the noise's sizes and places inside cells from coins of the chunk's own, all else as dealt."""
         block, rows = chunk.block, chunk.rows
         own = np.random.SeedSequence(block.coins.entropy, spawn_key=(*block.coins.spawn_key, rows.start))
         rng = np.random.Generator(np.random.PCG64(own))
-        condition, signs = block.condition[rows], block.signs[rows]
+        condition, signs = dealt.condition[rows], dealt.signs[rows]
         noise = rng.standard_normal((len(signs), self._noise_dimension), dtype=np.float32)
-        minus = (signs[:, None] >> np.arange(block.sign_count) & 1).astype(bool)
-        leading = noise[:, : block.sign_count]
+        minus = (signs[:, None] >> np.arange(dealt.sign_count) & 1).astype(bool)
+        leading = noise[:, : dealt.sign_count]
         np.copysign(leading, np.where(minus, np.float32(-1), np.float32(1)), out=leading)
         inputs = {"noise": noise} if self._condition is None else {"noise": noise, "condition": condition}
         (logits,) = self._session.run(["logits"], inputs)  # (count, total width)
@@ -361,7 +365,7 @@ class TableSampler:
                 codes: Array = condition
             else:
                 cells = by_cell[self._offsets[index] : self._offsets[index + 1]]
-                codes = _draw_from_softmax(cells, block.thresholds[index, rows])
+                codes = _draw_from_softmax(cells, dealt.thresholds[index, rows])
             columns.append(column.fill(codes, rng))
         return columns
 
@@ -394,6 +398,18 @@ def write_csv(
 ) -> None:
     """Write CSV to a text file opened with newline=""."""
     file.writelines(sampler.csv(rows, seed=seed, where=where))
+
+
+def _in_chunks(blocks: Iterator[_Block], rows: int) -> Iterator[_Chunk]:
+    """So many rows at a time; after a block's first chunk, the next block to be dealt."""
+    block = next(blocks, None)
+    while block is not None:
+        following = next(blocks, None)
+        for start in range(0, block.rows, rows):
+            yield _Chunk(block, slice(start, min(start + rows, block.rows)))
+            if start == 0 and following is not None:
+                yield _Chunk(following, slice(0))
+        block = following
 
 
 def _thresholds(groups: Array, columns: int, rng: np.random.Generator) -> Array:

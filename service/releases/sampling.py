@@ -110,7 +110,7 @@ class DrawingThreads:
         return self._threads.submit(function).result()
 
     def each(self, draw: Callable[[Part], T], parts: Iterable[Part]) -> Generator[T]:
-        """As `map`, but a few at a time, ahead of whoever takes them; `parts` are made in the thread that takes them."""
+        """As `map`, but a few at a time, ahead of whoever takes them."""
         drawing: deque[Future[T]] = deque()
         try:
             for part in parts:
