@@ -35,7 +35,7 @@ InOrder = Callable[[Callable[["_Chunk"], list[Array]], Iterable["_Chunk"]], Iter
 LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wide tables crawl
 ROWS_AT_A_TIME = (256, 4_096)
 CHUNKS_OF_A_BLOCK = 8
-SIGNS_OF_A_GROUP = 12  # of the noise, which rows share that are dealt their thresholds together
+MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with the same ones are alike
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
 
@@ -178,14 +178,14 @@ class _Dealt:
     """What rows that share coins have been dealt. Each row for itself has fair and independent ones.
 
     Conditions come by systematic sampling, the signs of the noise (a mixture's components) evenly within each condition.
-    Rows alike in both are dealt each column's thresholds evenly over (0, 1), in an order of that column's own: a Latin
-    hypercube (McKay, Beckman and Conover 1979). So fewer of the differences to the generator are chance.
+    Rows of a mixture alike in both are dealt each column's thresholds evenly over (0, 1), in an order of that column's own:
+    a Latin hypercube (McKay, Beckman and Conover 1979). So fewer of the differences to the generator are chance.
     """
 
     condition: Array  # (rows,) int64
     signs: Array  # (rows,) int64: bit d tells the sign of coordinate d of the noise
     sign_count: int
-    thresholds: Array  # (columns, rows) float32
+    thresholds: Array | None  # (columns, rows) float32; None where no two rows are alike
 
 
 class _Block:
@@ -342,9 +342,10 @@ class TableSampler:
         # The bits of a place, lowest first, take turns along any stretch of places: a van der Corput sequence.
         sign_count = min(self._noise_dimension, (rows - 1).bit_length())
         signs = (places ^ int(rng.integers(1 << sign_count))) & ((1 << sign_count) - 1)
-        group_signs = min(sign_count, SIGNS_OF_A_GROUP)
-        groups = condition << group_signs | signs & ((1 << group_signs) - 1)
-        return _Dealt(condition, signs, sign_count, _thresholds(groups, len(self.columns), rng))
+        thresholds = None
+        if self._noise_dimension <= MOST_SIGNS:
+            thresholds = _thresholds(condition << sign_count | signs, len(self.columns), rng)
+        return _Dealt(condition, signs, sign_count, thresholds)
 
     def _draw(self, chunk: _Chunk, dealt: _Dealt) -> list[Array]:
         """Rows with the noise's sizes and places inside cells from coins of the chunk's own, all else as dealt."""
@@ -365,7 +366,11 @@ class TableSampler:
                 codes: Array = condition
             else:
                 cells = by_cell[self._offsets[index] : self._offsets[index + 1]]
-                codes = _draw_from_softmax(cells, dealt.thresholds[index, rows])
+                if dealt.thresholds is None:
+                    thresholds = rng.random(len(signs), dtype=np.float32)
+                else:
+                    thresholds = dealt.thresholds[index, rows]
+                codes = _draw_from_softmax(cells, thresholds)
             columns.append(column.fill(codes, rng))
         return columns
 
@@ -413,7 +418,7 @@ def _in_chunks(blocks: Iterator[_Block], rows: int) -> Iterator[_Chunk]:
 
 
 def _thresholds(groups: Array, columns: int, rng: np.random.Generator) -> Array:
-    """(columns, rows) float32 in [0, 1): each uniform and independent of the row's others, and even over a group's rows.
+    """(columns, rows) float32 in [0, 1]: each uniform and independent of the row's others, and even over a group's rows.
 
     Along one column the k rows of a group (groups (rows,) int64, not negative) have thresholds 1/k apart, dealt in random
     order.
@@ -432,8 +437,7 @@ def _thresholds(groups: Array, columns: int, rng: np.random.Generator) -> Array:
         # One sort of whole numbers that end in their place is five times as fast as an argsort.
         shuffled = np.sort(keys | coins) & ((1 << place_bits) - 1)
         dealt[shuffled] = lowest + np.repeat((rng.random(len(sizes)) / sizes).astype(np.float32), sizes)
-    # Times a float32 sum of weights, more than this could round to the whole sum: to a cell without weight.
-    return np.minimum(thresholds, np.float32(1 - 2**-23), out=thresholds)
+    return thresholds
 
 
 def _transposed(logits: Array) -> Array:
@@ -454,7 +458,8 @@ def _draw_from_softmax(logits: Array, thresholds: Array) -> Array:
     cumulative = np.exp(logits, out=logits)
     for cell in range(1, len(cumulative)):
         cumulative[cell] += cumulative[cell - 1]
-    reach = thresholds * cumulative[-1]
+    # Times a float32 sum of weights, more than this could round to the whole sum: to a cell without weight.
+    reach = np.minimum(thresholds, np.float32(1 - 2**-23)) * cumulative[-1]
     codes: Array = np.zeros(len(reach), dtype=np.uint8 if len(cumulative) <= 256 else np.uint16)
     passed = np.empty(len(reach), dtype=bool)
     for reached in cumulative[:-1]:

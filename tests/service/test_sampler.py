@@ -92,6 +92,14 @@ def test_the_global_random_state_is_left_alone():
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002 - the state in question
 
 
+@pytest.fixture(params=["a mixture's noise", "a network's noise"])
+def noise(request, monkeypatch):
+    """Rows of a mixture share thresholds; a network's do not."""
+    if request.param == "a network's noise":
+        monkeypatch.setattr(service.sampler, "MOST_SIGNS", NOISE_DIMENSION - 1)
+
+
+@pytest.mark.usefixtures("noise")
 def test_frequencies_are_the_softmax_of_the_logits():
     domain = domain_of(CLASSES)
     bias = np.random.default_rng(1).normal(scale=1.5, size=domain.total_width)
@@ -105,6 +113,7 @@ def test_frequencies_are_the_softmax_of_the_logits():
         fits(drawn.tolist(), range(stop - start), special.softmax(bias[start:stop]))
 
 
+@pytest.mark.usefixtures("noise")
 def test_columns_are_independent_given_the_noise():
     sampler = tiny_sampler(CLASSES, bias=np.zeros(domain_of(CLASSES).total_width), noise_scale=0.0)
     pairs = [(row[0], row[1]) for row in rows_of(sampler, 60_000, seed=0)]
@@ -153,7 +162,7 @@ def test_thresholds_are_even_within_a_group_and_independent_between_columns():
     rng = np.random.default_rng(0)
     groups = rng.choice([0, 3, 4, 70_000], p=[0.5, 0.3, 0.19, 0.01], size=5_000)
     thresholds = service.sampler._thresholds(groups, 40, rng)
-    assert 0 <= thresholds.min() < thresholds.max() < 1
+    assert 0 <= thresholds.min() < thresholds.max() <= 1
     for group in np.unique(groups):
         dealt = thresholds[:, groups == group]
         rows = dealt.shape[1]
@@ -172,6 +181,7 @@ def test_a_row_s_thresholds_are_uniform_whatever_its_place_and_group():
         fits((4 * cells[:, 0] + cells[:, 1]).tolist(), range(16), np.full(16, 1 / 16))
 
 
+@pytest.mark.usefixtures("noise")
 @pytest.mark.parametrize("place", [0, 5])
 def test_a_row_for_itself_is_an_independent_draw(place):
     sampler = signs_of_noise()
@@ -179,6 +189,14 @@ def test_a_row_for_itself_is_an_independent_draw(place):
     colours = ["red", "green", "blue", None]
     rows = [(int(c[0][place]), colours[int(c[1][place])], bool(c[3][place])) for c in drawn]
     fits(rows, COMBINATIONS, CHANCES)
+
+
+def test_no_threshold_reaches_a_cell_without_weight():
+    logits = np.repeat(np.array([[-1e4], [0.3], [0.1], [-1e4]], dtype=np.float32), 5_000, axis=1)
+    logits[1:3] += np.linspace(-3, 3, 5_000, dtype=np.float32)
+    for threshold in (0.0, 1.0 - 2.0**-24, 1.0):
+        thresholds = np.full(5_000, threshold, dtype=np.float32)
+        assert set(service.sampler._draw_from_softmax(logits.copy(), thresholds)) <= {1, 2}
 
 
 def test_huge_logits_do_not_overflow():
