@@ -303,7 +303,7 @@ class TableSampler:
         block_rows = largest if masks else -(-rows // max(blocks, 1))
 
         seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        dealt_to = (_Block(block_rows, own) for own in itertools.islice(seeds, None if masks and rows else blocks))
+        every_block = (_Block(block_rows, own) for own in itertools.islice(seeds, None if masks and rows else blocks))
 
         def deal(count: int, rng: np.random.Generator) -> _Dealt:
             return self._deal(count, rng, given)
@@ -319,7 +319,7 @@ class TableSampler:
             return columns
 
         kept_rows = 0
-        drawn_chunks = (columns for columns in each(draw, _in_chunks(dealt_to, self.rows_at_a_time)) if columns)
+        drawn_chunks = (columns for columns in each(draw, _in_chunks(every_block, self.rows_at_a_time)) if columns)
         for drawn, columns in enumerate(drawn_chunks, start=1):
             kept = [column[: rows - kept_rows] for column in columns]
             kept_rows += len(kept[0])

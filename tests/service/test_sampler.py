@@ -137,12 +137,14 @@ COMBINATIONS = list(itertools.product([0, 1, 2], ["red", "green", "blue", None],
 CHANCES = np.repeat(FREQUENCIES, 8) / 8
 
 
-@pytest.mark.parametrize("rows", [100, 1_000, 10_000])
+@pytest.mark.parametrize("rows", [100, 1_000, 4_096, 10_000])
 def test_rows_are_spread_evenly_over_conditions_and_signs_of_the_noise(rows):
     for seed in range(5):
         drawn = [(row[0], row[1], row[3]) for row in rows_of(signs_of_noise(), rows, seed=seed)]
         counts = np.array([drawn.count(combination) for combination in COMBINATIONS])
         assert np.abs(counts - CHANCES * rows).max() <= 3
+    some = [row[:2] for row in rows_of(signs_of_noise(), 10_000, seed=0)[:400]]  # the first rows are any rows
+    fits(some, list(itertools.product([0, 1, 2], ["red", "green", "blue", None])), np.repeat(FREQUENCIES, 4) / 4)
 
 
 def test_rows_alike_in_condition_and_signs_are_spread_evenly_over_the_cells_of_every_column():

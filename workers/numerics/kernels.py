@@ -155,7 +155,7 @@ def without_kernels() -> Iterator[None]:
 @cache
 def _compiled() -> Kernels | None:
     if HANDED_OVER in os.environ:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # no such file, or no number
             return Kernels(ctypes.CDLL(f"/proc/self/fd/{int(os.environ[HANDED_OVER])}"))
     return compile_kernels()
 
