@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 
+from bench import image_data
+
 ROOT = Path(__file__).parents[2]
 CELLS_OF_A_SMALL_TABLE = 8
 """Equal cells of a real-valued column: these tables have a few hundred rows. Their ranges are public, as the tables are."""
@@ -79,6 +81,26 @@ def _shipped(name: str, folder: Path, _shared: Path) -> Source:
     return Source(_write(folder / f"{name}.csv", [field["name"] for field in fields], rows), schema)
 
 
+def _brightness(name: str, folder: Path, shared: Path) -> Source | None:
+    """Pictures as a table: the mean brightness of each of 16 squares, and what is shown."""
+    kind = name.removesuffix("_brightness")
+    if not (shared / kind).is_dir():
+        return None
+    places = [f"square_{row}_{column}" for row in range(4) for column in range(4)]
+    files = {}
+    data = image_data.load(shared / kind, 28)
+    for part, images, classes in (("train", data.train, data.labels), ("test", data.test, data.test_labels)):
+        means = images.reshape(-1, 4, 7, 4, 7).mean(axis=(2, 4)).round().astype(int).reshape(len(images), 16)
+        rows = ([*map(int, row), str(shown)] for row, shown in zip(means, classes, strict=True))
+        files[part] = _write(folder / f"{name}-{part}.csv", [*places, "shown"], rows)
+    brightness = {"type": "integer", "constraints": {"required": True, "minimum": 0, "maximum": 255}}
+    fields: list[dict[str, Any]] = [{"name": place, **brightness} for place in places]
+    fields.append({"name": "shown", "type": "string", "constraints": {"required": True, "enum": list("0123456789")}})
+    schema = folder / f"{name}.schema.json"
+    schema.write_text(json.dumps({"target": "shown", "fields": fields}))
+    return Source(files["train"], schema, files["test"])
+
+
 def _field(name: str, column: np.ndarray) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
     if (column == column.round()).all() and high - low <= 64:
@@ -100,6 +122,8 @@ def _write(file: Path, names: list[str], rows: Iterator[list[Any]]) -> Path:
 MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "adult": _adult,
     "poker": _poker,
+    "mnist_brightness": _brightness,
+    "fashion_mnist_brightness": _brightness,
     "breast_cancer": _shipped,
     "diabetes": _shipped,
     "digits": _shipped,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
@@ -46,6 +47,12 @@ FEWEST_CHOSEN_PAIRS = 3
 Both chosen on held-out training rows of Adult and of tables that scikit-learn ships (docs/log.md).
 """
 
+MOST_NOISE_PER_COARSE_PAIR = 0.3
+"""The same where ordered columns are counted in fewer cells, so that all pairs can be measured after all."""
+
+FEWEST_ORDERED_PAIR_CELLS = 8
+"""Fewer say too little of a column; both chosen on tables of brightness made from digits and clothes (docs/decisions/0016)."""
+
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
     "classifiers, than a generator trained by noisy gradients, where both were measured (docs/results.md)"
@@ -55,11 +62,12 @@ BECAUSE_IDPGAN = "idpgan: the table has a single column, or more categories in o
 
 @dataclass(frozen=True)
 class TableShape:
-    """The declared columns: cells of each, the field named as target, and how many rows of a unit are used."""
+    """The declared columns: cells of each, the field named as target, how many rows of a unit are used, and which have an order."""
 
     cells: Mapping[str, int]
     target: str | None = None
     max_rows_per_unit: int = 1
+    ordered: frozenset[str] = frozenset()
 
 
 def resolve_order(
@@ -88,7 +96,8 @@ def resolve_order(
     _check_choice(order.pairs, order.condition_on, shape, where="pairs")
     if order.pairs != "auto":
         return order
-    return order.model_copy(update={"pairs": _pairs_to_measure(order, units, shape, budget)})
+    pairs, ordered_pair_cells = _pairs_to_measure(order, units, shape, budget)
+    return order.model_copy(update={"pairs": pairs, "ordered_pair_cells": ordered_pair_cells})
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
@@ -113,7 +122,9 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order
-    pairs = _pairs_to_measure(tables, units, shape, budget, start.precision_share)
+    # As many cells as columns have: networks were only ever begun near such tables.
+    without_order = None if shape is None else replace(shape, ordered=frozenset())
+    pairs, _ = _pairs_to_measure(tables, units, without_order, budget, start.precision_share)
     return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
 
 
@@ -141,16 +152,25 @@ def choose_method(order: AutoOrder, shape: TableShape | ImageShape | None) -> Or
     return MarginalsOrder(method="marginals", chosen_because=BECAUSE_MARGINALS, **named)
 
 
-def pair_widths(cells: Mapping[str, int] | tuple[int, ...], pair_cells: int) -> tuple[int, ...]:
-    """Cells of every column in two-way tables: at most `pair_cells`, and fewer where all together are too many."""
-    widths = tuple(cells.values()) if isinstance(cells, Mapping) else cells
+def pair_widths(
+    cells: Sequence[int], is_ordered: Sequence[bool], *, pair_cells: int, ordered_pair_cells: int | None = None
+) -> tuple[int, ...]:
+    """Cells of every column in two-way tables: at most so many, and fewer where all together are too many."""
+    most = [min(pair_cells, ordered_pair_cells or pair_cells) if ordered else pair_cells for ordered in is_ordered]
+    widths = [min(width, limit) for width, limit in zip(cells, most, strict=True)]
     while pair_cells > 2 and sum(min(width, pair_cells) for width in widths) > MAX_PAIR_WIDTH:
         pair_cells -= 1
     return tuple(min(width, pair_cells) for width in widths)
 
 
 def pairs_worth_measuring(
-    widths: tuple[int, ...], *, slices: int, noise_std: float, units: int, exponent: float
+    widths: tuple[int, ...],
+    *,
+    slices: int,
+    noise_std: float,
+    units: int,
+    exponent: float,
+    most_noise: float = MOST_NOISE_PER_PAIR,
 ) -> tuple[int, int]:
     """How many pairs of average size can share a measurement, and how many there are.
 
@@ -163,7 +183,7 @@ def pairs_worth_measuring(
     total = sum(size**exponent for size in sizes)
     noise = sum(size * noise_std * math.sqrt(total / size**exponent) for size in sizes) / len(sizes)
     moved = math.sqrt(1.0 / (2.0 * math.pi)) * noise / max(1, units)
-    affordable = math.floor(len(sizes) * (MOST_NOISE_PER_PAIR / moved) ** 2) if moved > 0.0 else len(sizes)
+    affordable = math.floor(len(sizes) * (most_noise / moved) ** 2) if moved > 0.0 else len(sizes)
     return min(len(sizes), affordable), len(sizes)
 
 
@@ -188,26 +208,50 @@ def _pairs_to_measure(
     shape: TableShape | None,
     budget: Budget | None,
     precision_share: float = 1.0,
-) -> Literal["all", "chosen", "none"]:
-    """What `pairs: auto` becomes: as many as the noise allows; the better ones where these are still many."""
+) -> tuple[Literal["all", "chosen", "none"], int | None]:
+    """What `pairs: auto` becomes, and the cells of ordered columns in them, where those are fewer than declared.
+
+    All pairs, if noise allows; else the better ones, if these are still many; else all in fewer cells, if that is enough; else none.
+    """
     if shape is None or budget is None:
-        return "all"
+        return "all", order.ordered_pair_cells
     share = (
         exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
     )
     noise = _gaussian_noise_std(float(share) * budget.epsilon, float(share) * budget.delta / 2)
     free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
+    is_ordered = [name in shape.ordered for name in free]
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
-    affordable, all_pairs = pairs_worth_measuring(
-        pair_widths(free, order.pair_cells),
-        slices=slices,
-        noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
-        units=units,
-        exponent=order.precision_exponent,
-    )
+
+    def worth_measuring(ordered_pair_cells: int | None, most_noise: float) -> tuple[int, int]:
+        return pairs_worth_measuring(
+            pair_widths(
+                tuple(free.values()),
+                is_ordered,
+                pair_cells=order.pair_cells,
+                ordered_pair_cells=ordered_pair_cells,
+            ),
+            slices=slices,
+            noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
+            units=units,
+            exponent=order.precision_exponent,
+            most_noise=most_noise,
+        )
+
+    affordable, all_pairs = worth_measuring(order.ordered_pair_cells, MOST_NOISE_PER_PAIR)
     if affordable == all_pairs:
-        return "all"
-    return "chosen" if affordable >= FEWEST_CHOSEN_PAIRS * len(free) else "none"
+        return "all", order.ordered_pair_cells
+    if affordable >= FEWEST_CHOSEN_PAIRS * len(free):
+        return "chosen", order.ordered_pair_cells
+    if order.ordered_pair_cells is not None:
+        return "none", order.ordered_pair_cells
+    widest = max((min(cells, order.pair_cells) for name, cells in free.items() if name in shape.ordered), default=0)
+    fewer = range(widest - 1, FEWEST_ORDERED_PAIR_CELLS - 1, -1)
+    # Noise falls with the cells: behind those that are too many come those that are not.
+    place = bisect_left(
+        fewer, True, key=lambda cells: worth_measuring(cells, MOST_NOISE_PER_COARSE_PAIR) == (all_pairs, all_pairs)
+    )
+    return ("all", fewer[place]) if place < len(fewer) else ("none", None)
 
 
 @lru_cache(4_096)

@@ -260,6 +260,15 @@ class MarginalsOrder(_ChosenOrder):
             "Fewer where the table is wide.",
         ),
     ] = 64
+    ordered_pair_cells: Annotated[
+        int | None,
+        Field(
+            ge=2,
+            le=256,
+            description="The same for columns of numbers and dates alone. If not ordered: as many as `pair_cells`, or, with "
+            "`pairs: auto`, as few as the noise at this n asks for.",
+        ),
+    ] = None
     pairs: Annotated[
         Literal["auto", "all", "chosen", "none"],
         Field(
@@ -279,7 +288,7 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0,
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
-            "chosen, else 1.",
+            "chosen or have `ordered_pair_cells`, else 1.",
         ),
     ] = None
     precision_exponent: Annotated[

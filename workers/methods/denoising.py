@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import dct, idct
 
 SHRUNK_NOISE = 0.6
 """Singular values are shrunk as if the noise were this part of what it is.
@@ -86,30 +87,45 @@ def _james_stein(deviations: Floats, variance: float) -> Floats:
     return kept
 
 
-def by_singular_values(counts: Floats, first: Floats, second: Floats, noise_std: float) -> Floats:
+KeptWaves = tuple[Floats | None, Floats | None]
+"""(cells in order,) of the first and of the second column of a table."""
+
+
+def by_singular_values(
+    counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves = (None, None)
+) -> Floats:
     """One slice's two-way table (a, b), given its one-way counts (a,) and (b,): independence plus what stands out.
+
+    kept: for each axis, where neighbours are alike, the part of each of its waves to keep beforehand (pair_smoothing.py).
 
     Source: the shrinker of Gavish and Donoho 2017 for Frobenius loss, at SHRUNK_NOISE of the noise.
     """
-    independent, rest = _beyond_independence(counts, first, second)
-    small, large = sorted(size - 1 for size in counts.shape)
-    if small < 1:
+    independent, rest = beyond_independence(counts, first, second)
+    if min(counts.shape) < 2:
         return independent
+    freedom = [size - 1.0 for size in counts.shape]  # of the noise, along each axis
+    for axis, waves in enumerate(kept):
+        if waves is not None:
+            rest = _smoothed(rest, waves, axis)
+            freedom[axis] -= float((1.0 - waves**2).sum())
+    small, large = sorted(freedom)
     left, values, right = np.linalg.svd(rest, full_matrices=False)
     unit = SHRUNK_NOISE * noise_std * math.sqrt(large)
     y, beta = values / unit, small / large
     root = np.sqrt(np.clip((y**2 - beta - 1.0) ** 2 - 4.0 * beta, 0.0, None))
-    kept = np.where(y > 1.0 + math.sqrt(beta), root / np.maximum(y, 1e-12), 0.0)
-    shrunk: Floats = independent + (left * (kept * unit)) @ right
-    return shrunk
+    shrunk = np.where(y > 1.0 + math.sqrt(beta), root / np.maximum(y, 1e-12), 0.0)
+    found: Floats = independent + (left * (shrunk * unit)) @ right
+    return found
 
 
-def by_ratios(counts: Floats, first: Floats, second: Floats, noise_std: float) -> Floats:
-    """The same from the distribution of all cells' ratios to independence, raked to the one-way counts.
+def by_ratios(
+    counts: Floats, first: Floats, second: Floats, noise_std: float, _kept: KeptWaves = (None, None)
+) -> Floats:
+    """The same from the distribution of all cells' ratios to independence, whatever their order, raked to the one-way counts.
 
     Source: nonparametric empirical Bayes (Robbins 1956), its prior by maximum likelihood (Kiefer and Wolfowitz 1956), by EM on a grid.
     """
-    independent, rest = _beyond_independence(counts, first, second)
+    independent, rest = beyond_independence(counts, first, second)
     if min(counts.shape) < 2 or first.sum() <= 0.0:
         return independent
     base = np.maximum(independent, FEWEST_EXPECTED_ROWS).ravel()
@@ -139,7 +155,15 @@ def mixing_weights(likelihoods: Floats, *, steps: int) -> Floats:
     return weights
 
 
-def _beyond_independence(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+def _smoothed(rest: Floats, kept: Floats, axis: int) -> Floats:
+    """(a, b) with these parts of its waves along the axis, of cells in order; a missing cell behind them stays as it is."""
+    in_order, missing = np.split(rest, [len(kept)], axis=axis)
+    parts = kept.reshape(-1, 1) if axis == 0 else kept
+    smooth = idct(parts * dct(in_order, norm="ortho", axis=axis), norm="ortho", axis=axis)
+    return np.concatenate([smooth, missing], axis=axis)
+
+
+def beyond_independence(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Independent counts, and what is left without its margins, which are better known from `first` and `second`."""
     rows = first.sum()
     independent = np.outer(first, second) / rows if rows > 0.0 else np.zeros_like(counts)

@@ -23,9 +23,19 @@ from workers.mechanism import PrivateSum
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores
 from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.denoising import Floats, by_ratios, by_singular_values, combine, onto_simplex, shrink_slices
+from workers.methods.denoising import (
+    Floats,
+    KeptWaves,
+    beyond_independence,
+    by_ratios,
+    by_singular_values,
+    combine,
+    onto_simplex,
+    shrink_slices,
+)
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
 from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.methods.pair_smoothing import kept_waves
 from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.networks.mixture import MixtureGenerator
@@ -38,16 +48,16 @@ MOST_LOGITS = 32_000_000
 MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 """A few hundred units say too little for more: on breast_cancer 2,048 were no better, and ten times as slow."""
 
-ONE_WAY_WEIGHT_BESIDE_CHOSEN = 20.0
-"""Pairs are chosen where noise is large, and classifiers and most pairs live on the single columns (docs/log.md)."""
+ONE_WAY_WEIGHT_BESIDE_FEW = 20.0
+"""Pairs are chosen, or counted in few cells, where noise is large, and classifiers and most pairs live on single columns (docs/log.md)."""
 
 SMALLEST_SHARE = 1e-4
 """Of a cell whose noised count is next to nothing, where nothing is fitted."""
 
 ROUNDING_VARIANCE = 1.0 / 12.0
 
-Denoiser = Callable[[Floats, Floats, Floats, float], Floats]
-"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std -> (a, b)."""
+Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
+"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std, what to keep of waves -> (a, b)."""
 
 DENOISERS: tuple[Denoiser, ...] = (by_singular_values, by_ratios)
 """A mixture is fitted after each; the one of less estimated error after its first steps goes on."""
@@ -75,7 +85,13 @@ class Marginals:
         condition = order.condition_on if len(domain.columns) > 1 else None
         self.condition_index = None if condition is None else domain.index(condition)
         free = [column for column in range(len(domain.columns)) if column != self.condition_index]
-        grouped = dict(zip(free, pair_widths(tuple(domain.widths[c] for c in free), order.pair_cells), strict=True))
+        widths = pair_widths(
+            [domain.widths[column] for column in free],
+            [domain.columns[column].kind == "grid" for column in free],
+            pair_cells=order.pair_cells,
+            ordered_pair_cells=order.ordered_pair_cells,
+        )
+        grouped = dict(zip(free, widths, strict=True))
         self.layout = TableLayout(
             widths=domain.widths,
             pair_widths=tuple(grouped.get(column, width) for column, width in enumerate(domain.widths)),
@@ -155,7 +171,8 @@ class Marginals:
     ) -> tuple[float, ...]:
         """More precision to larger tables; one-way tables count as if they were larger by the order's weight."""
         exponent = self.order.precision_exponent
-        weight = self.order.one_way_weight or (ONE_WAY_WEIGHT_BESIDE_CHOSEN if self.order.pairs == "chosen" else 1.0)
+        is_coarse = self.order.pairs == "chosen" or self.order.ordered_pair_cells is not None
+        weight = self.order.one_way_weight or (ONE_WAY_WEIGHT_BESIDE_FEW if is_coarse else 1.0)
         weight = weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
         sizes = [self.layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
         return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
@@ -245,6 +262,7 @@ class Marginals:
         groups = [layout.pair_widths[column] for column in free]
         cells, grouped = _spans(free, widths), _spans(free, groups)
         fine, margins, in_groups = self._one_way_estimates(measured, totals)
+        kept = self._kept_waves(measured, in_groups)
         precision = torch.zeros(sum(widths))
         two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
         two_precision = torch.zeros(sum(groups), sum(groups))
@@ -256,7 +274,11 @@ class Marginals:
             a, b = grouped[i], grouped[j]
             for place in range(layout.slices):
                 table = denoise(
-                    m.counts[place].astype(np.float64), in_groups[i][place], in_groups[j][place], math.sqrt(m.variance)
+                    m.counts[place].astype(np.float64),
+                    in_groups[i][place],
+                    in_groups[j][place],
+                    math.sqrt(m.variance),
+                    (kept[i][place] if i in kept else None, kept[j][place] if j in kept else None),
                 )
                 two_way[place, a, b], two_way[place, b, a] = table, table.T
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
@@ -272,6 +294,26 @@ class Marginals:
             widths=tuple(widths),
             groups=tuple(torch.from_numpy(layout.groups_of(column)) for column in free),
         )
+
+    def _kept_waves(self, measured: tuple[Measured, ...], in_groups: dict[int, Floats]) -> dict[int, Floats]:
+        """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
+        beyond: dict[int, list[tuple[Floats, float]]] = {}
+        for m in measured:
+            if len(m.columns) == 1:
+                continue
+            i, j = m.columns
+            rest = np.stack(
+                [
+                    beyond_independence(counts.astype(np.float64), *margins)[1]
+                    for counts, *margins in zip(m.counts, in_groups[i], in_groups[j], strict=True)
+                ]
+            )
+            for column, counts in ((i, rest), (j, rest.transpose(0, 2, 1))):
+                if self.domain.columns[column].kind == "grid":
+                    in_order = self.layout.pair_widths[column] - int(self.layout.has_missing[column])
+                    beyond.setdefault(column, []).append((counts[:, :in_order], m.variance))
+        found = {column: kept_waves(tables) for column, tables in beyond.items()}
+        return {column: kept for column, kept in found.items() if kept is not None}
 
     def _one_way_estimates(
         self, measured: tuple[Measured, ...], totals: Floats

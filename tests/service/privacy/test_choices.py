@@ -11,7 +11,9 @@ from service.errors import InvalidOrder, InvalidSchema
 from service.privacy.accounting import renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import (
+    FEWEST_ORDERED_PAIR_CELLS,
     MAX_PAIR_WIDTH,
+    MOST_NOISE_PER_COARSE_PAIR,
     TableShape,
     choose_method,
     pair_widths,
@@ -84,7 +86,7 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y")
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", ordered=frozenset({"size", "day"}))
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
     assert resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=9, shape=shape).condition_on == "y"
@@ -111,6 +113,51 @@ def test_pairs_are_chosen_where_noise_would_drown_all_of_them_and_left_where_it_
     rows = TableShape(many.cells, max_rows_per_unit=50)
     assert resolve_order(order(), units=1_000_000, shape=many, budget=BUDGET).pairs == "all"
     assert resolve_order(order(), units=1_000_000, shape=rows, budget=BUDGET).pairs == "chosen"
+
+
+NUMBERS = {f"x{i}": 33 for i in range(12)}
+
+
+def test_ordered_columns_are_counted_in_fewer_cells_where_all_pairs_can_be_measured_so():
+    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
+    found = []
+    for units in (5_000, 10_000, 24_000, 40_000, 200_000):
+        resolved = resolve_order(order(), units=units, shape=numbers, budget=BUDGET)
+        assert resolve_order(resolved, units=units, shape=numbers, budget=BUDGET) == resolved
+        found.append((resolved.pairs, resolved.ordered_pair_cells))
+    assert found[0] == ("none", None)
+    assert [pairs for pairs, _ in found[1:3]] == ["all", "all"]
+    assert FEWEST_ORDERED_PAIR_CELLS <= found[1][1] < found[2][1] < 33
+    assert found[3] == ("chosen", None)
+    assert found[4] == ("all", None)
+    # One cell more would be too many.
+    widths = [(cells,) * 12 for cells in (found[2][1], found[2][1] + 1)]
+    noise_std = get_sigma_gaussian(1.0, 1.0 / 4.0 * BUDGET.delta / 2)
+    affordable = [
+        pairs_worth_measuring(
+            cells, slices=2, noise_std=noise_std, units=24_000, exponent=2 / 3, most_noise=MOST_NOISE_PER_COARSE_PAIR
+        )
+        for cells in widths
+    ]
+    assert affordable[0] == (66, 66)
+    assert affordable[1][0] < 66
+
+
+def test_cells_of_ordered_columns_can_be_ordered_and_categories_keep_theirs():
+    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
+    asked = resolve_order(order(ordered_pair_cells=9), units=24_000, shape=numbers, budget=BUDGET)
+    assert (asked.pairs, asked.ordered_pair_cells) == ("all", 9)
+    asked = resolve_order(order(ordered_pair_cells=30), units=24_000, shape=numbers, budget=BUDGET)
+    assert asked.ordered_pair_cells == 30
+    assert asked.pairs != "all"
+    categories = TableShape({**NUMBERS, "y": 2}, "y")
+    asked = resolve_order(order(), units=24_000, shape=categories, budget=BUDGET)
+    assert (asked.pairs, asked.ordered_pair_cells) == ("none", None)
+
+
+def test_networks_begin_near_tables_of_all_cells():
+    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
+    assert resolve_order(idpgan(), units=24_000, shape=numbers, budget=BUDGET).warm_start.pairs == "none"
 
 
 def idpgan(**knobs):
@@ -184,9 +231,11 @@ def test_the_number_of_pairs_that_share_a_measurement_grows_with_n():
 
 
 def test_wide_tables_have_coarser_pairs():
-    assert pair_widths((5, 300, 20), 64) == (5, 64, 20)
-    assert sum(pair_widths((200,) * 100, 64)) <= MAX_PAIR_WIDTH
-    assert min(pair_widths((200,) * 1_000, 64)) == 2
+    assert pair_widths((5, 300, 20), (False, False, True), pair_cells=64) == (5, 64, 20)
+    assert pair_widths((5, 300, 20), (False, False, True), pair_cells=64, ordered_pair_cells=12) == (5, 64, 12)
+    assert pair_widths((5, 300, 20), (True,) * 3, pair_cells=10, ordered_pair_cells=12) == (5, 10, 10)
+    assert sum(pair_widths((200,) * 100, (True,) * 100, pair_cells=64, ordered_pair_cells=40)) <= MAX_PAIR_WIDTH
+    assert min(pair_widths((200,) * 1_000, (False,) * 1_000, pair_cells=64)) == 2
 
 
 @pytest.mark.parametrize("label", [None, "y"])
