@@ -6,7 +6,7 @@ Private rows are read by `measure` only, which takes its events from the plan; e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
@@ -297,23 +297,25 @@ class Marginals:
 
     def _kept_waves(self, measured: tuple[Measured, ...], in_groups: dict[int, Floats]) -> dict[int, Floats]:
         """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
-        beyond: dict[int, list[tuple[Floats, float]]] = {}
-        for m in measured:
-            if len(m.columns) == 1:
-                continue
-            i, j = m.columns
-            rest = np.stack(
-                [
-                    beyond_independence(counts.astype(np.float64), *margins)[1]
-                    for counts, *margins in zip(m.counts, in_groups[i], in_groups[j], strict=True)
-                ]
-            )
-            for column, counts in ((i, rest), (j, rest.transpose(0, 2, 1))):
-                if self.domain.columns[column].kind == "grid":
-                    in_order = self.layout.pair_widths[column] - int(self.layout.has_missing[column])
-                    beyond.setdefault(column, []).append((counts[:, :in_order], m.variance))
-        found = {column: kept_waves(tables) for column, tables in beyond.items()}
+        ordered = [column for column in self.layout.free if self.domain.columns[column].kind == "grid"]
+        found = {column: kept_waves(self._relations_of(column, measured, in_groups)) for column in ordered}
         return {column: kept for column, kept in found.items() if kept is not None}
+
+    def _relations_of(
+        self, column: int, measured: tuple[Measured, ...], in_groups: dict[int, Floats]
+    ) -> Iterator[tuple[Floats, float]]:
+        """What each two-way table of a column says beyond independence: (slices, its cells in order, the other's), variance."""
+        in_order = self.layout.pair_widths[column] - int(self.layout.has_missing[column])
+        for m in measured:
+            if len(m.columns) == 1 or column not in m.columns:
+                continue
+            first, second = (in_groups[one] for one in m.columns)
+            beyond = [
+                beyond_independence(m.counts[place].astype(np.float64), first[place], second[place])[1]
+                for place in range(self.layout.slices)
+            ]
+            lying = beyond if column == m.columns[0] else [table.T for table in beyond]
+            yield np.stack(lying)[:, :in_order], m.variance
 
     def _one_way_estimates(
         self, measured: tuple[Measured, ...], totals: Floats

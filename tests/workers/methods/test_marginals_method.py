@@ -389,3 +389,73 @@ def test_money_has_cents_dates_are_days_and_nothing_leaves_the_declaration() -> 
     assert paid.max() <= 99.99
     days = [dt.date.fromisoformat(day) for day in rows["day"]]
     assert dt.date(2020, 2, 27) <= min(days) < max(days) <= dt.date(2020, 4, 1)
+
+
+AGES = TableSchema.model_validate(
+    {
+        "fields": [
+            {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 23, "required": True}},
+            {"name": "hours", "type": "integer", "constraints": {"minimum": 0, "maximum": 23, "required": True}},
+            {"name": "job", "type": "string", "constraints": {"enum": list("abcdefgh"), "required": True}},
+        ],
+    }
+)
+
+
+def people(rows: int = 20_000) -> EncodedTable:
+    """Jobs have ages about which their people are, and half of the people of every other job work one same number of hours."""
+    generator = np.random.default_rng(1)
+    job = generator.integers(8, size=rows)
+    age = np.clip(np.rint(6.0 + 1.5 * job + 4.0 * generator.standard_normal(rows)), 0, 23)
+    hours = np.where((job % 2 == 1) & (generator.random(rows) < 0.5), 15, generator.integers(24, size=rows))
+    return EncodedTable(np.stack([age, hours, job], axis=1).astype(np.uint16), rows, None, 1)
+
+
+def test_relations_are_smoothed_along_the_column_where_they_are_smooth(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, domain = people(), TableDomain.from_schema(AGES, numeric_bins=24)
+    order = make_order(condition_on=None, components=256, steps=60)
+    looked_at: list[bool] = []
+    kept_waves = marginals.kept_waves
+
+    def watched(tables: Any) -> Any:
+        kept = kept_waves(tables)
+        looked_at.append(kept is not None)
+        return kept
+
+    def distance_of_ages_by_job() -> float:
+        trained = train(order, Plan((GaussianEvent(MARGINALS, 15.0),)), table, domain, SecureRandom.from_test_seed(1))
+        shares = [part.softmax(dim=-1) for part in torch.split(trained.generator.logits, list(domain.widths), dim=-1)]
+        fitted = (shares[0].T @ shares[2] / len(shares[0])).numpy()
+        real = np.zeros((24, 8))
+        np.add.at(real, (table.codes[:, 0], table.codes[:, 2]), 1.0 / len(table.codes))
+        return 0.5 * float(np.abs(fitted - real).sum())
+
+    monkeypatch.setattr(marginals, "kept_waves", watched)
+    smoothed = distance_of_ages_by_job()
+    assert looked_at == [True, False] * 4  # age, hours: for the fit and its twin, by each denoiser
+    monkeypatch.setattr(marginals, "kept_waves", lambda _: None)
+    assert smoothed < 0.9 * distance_of_ages_by_job()
+
+
+def test_cells_of_ordered_columns_in_pairs_are_those_of_the_order() -> None:
+    table, domain = people(2_000), TableDomain.from_schema(AGES, numeric_bins=24)
+
+    def method(noise_multiplier: float, **knobs: Any) -> Marginals:
+        order, plan = make_order(condition_on=None, **knobs), Plan((GaussianEvent(MARGINALS, noise_multiplier),))
+        made = Marginals(order, plan, table, domain, SecureRandom.from_test_seed(1), torch.device("cpu"))
+        made.measure()
+        return made
+
+    usual, coarse = method(TINY), method(TINY, ordered_pair_cells=6)
+    assert [m.counts.shape[1:] for m in usual.measured[3:]] == [(24, 24), (24, 8), (24, 8)]
+    assert [m.counts.shape[1:] for m in coarse.measured[3:]] == [(6, 6), (6, 8), (6, 8)]
+    assert [m.counts.shape[1:] for m in coarse.measured[:3]] == [(24,), (24,), (8,)]
+    assert coarse.measured[3].counts == pytest.approx(usual.measured[3].counts.reshape(1, 6, 4, 6, 4).sum(axis=(2, 4)))
+    # Within a group single columns are all there is, so they are told more precisely; all together cost the same.
+    variances = [
+        [m.variance - marginals.ROUNDING_VARIANCE for m in made.measured]
+        for made in (method(100.0), method(100.0, ordered_pair_cells=6))
+    ]
+    assert variances[1][0] < 0.3 * variances[0][0]
+    for each in variances:
+        assert sum(1.0 / variance for variance in each) == pytest.approx(100.0**-2)
