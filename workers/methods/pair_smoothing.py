@@ -32,17 +32,15 @@ def kept_waves(tables: Iterable[tuple[Floats, float]]) -> Floats | None:
     tables: counts beyond independence (slices, cells, cells of another column) and the variance of a count, for every two-way
     table of the column; a missing cell is left out.
     """
-    energy, noise = np.zeros((0, 0)), 0.0
+    energies, noises = [], []
     for counts, variance in tables:
-        waves = np.square(dct(counts, axis=1, norm="ortho")).sum(axis=2)
-        energy = energy + waves if energy.size else waves
-        noise += variance * (counts.shape[2] - 1)
-    slices, cells = energy.shape
-    if cells < FEWEST_CELLS or noise <= 0.0:
+        energies.append(np.square(dct(counts, axis=1, norm="ortho")).sum(axis=2))
+        noises.append(variance * (counts.shape[2] - 1))
+    if sum(noises) <= 0.0 or energies[0].shape[1] < FEWEST_CELLS:
         return None
-    found = (
-        energy[:, 1:] / noise - 1.0
-    )  # (slices, waves), in units of the noise; a constant along the column is in its margins
+    # (slices, waves), in units of the noise; a constant along the column is in its margins.
+    found = sum(energies)[:, 1:] / sum(noises) - 1.0
+    slices, cells = energies[0].shape
     of_all = found.sum(axis=0)
     if of_all[cells // 2 :].sum() > ROUGH_SHARE * of_all.sum():
         return None

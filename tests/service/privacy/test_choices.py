@@ -23,6 +23,7 @@ from service.privacy.choices import (
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
 from service.privacy.mixture import ImageShape
 from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
+from workers.encoding.table import TableDomain
 
 BUDGET = open_budget(4.0, 1e-6)
 
@@ -141,6 +142,21 @@ def test_ordered_columns_are_counted_in_fewer_cells_where_all_pairs_can_be_measu
     ]
     assert affordable[0] == (66, 66)
     assert affordable[1][0] < 66
+
+
+def test_the_price_and_the_worker_mean_the_same_columns_by_ordered():
+    fields = [
+        {"name": "text", "type": "string", "constraints": {"enum": ["a", "b"]}},
+        {"name": "level", "type": "integer", "constraints": {"enum": [1, 2, 3]}},
+        {"name": "yes", "type": "boolean"},
+        {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 90}},
+        {"name": "money", "type": "number", "constraints": {"minimum": 0, "maximum": 1}},
+        {"name": "day", "type": "date", "constraints": {"minimum": "2026-01-01", "maximum": "2026-03-01"}},
+    ]
+    schema = parse_table_schema({"fields": fields})
+    domain = TableDomain.from_schema(schema, numeric_bins=32)
+    ordered = {column.name for column in domain.columns if column.kind == "grid"}
+    assert shape_of(schema, numeric_bins=32).ordered == ordered == {"size", "money", "day"}
 
 
 def test_cells_of_ordered_columns_can_be_ordered_and_categories_keep_theirs():
