@@ -50,6 +50,9 @@ TOLERANCE = 0.01
 _AIM = 0.997
 """Where inside that interval the search aims: near the top, with room for the last secant step."""
 
+_SLOPE_OVER = 0.1
+"""Over how much of log σ the search's first slope is taken."""
+
 SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
 """Below these the search for a noise level meets the ends of floating point."""
 LARGEST_COST = 2**62
@@ -226,16 +229,18 @@ def _calibrate(order: Order, epsilon: float, delta: float) -> tuple[Events, floa
     def epsilon_at(noise_multiplier: float) -> float:
         return float(pld_of(events_at(noise_multiplier), epsilon_scale=epsilon).get_epsilon(delta))
 
-    noise_multiplier, reached = _search(epsilon_at, epsilon, _central_limit_guess(events_at, epsilon, delta))
+    noise_multiplier, reached = _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
     return events_at(noise_multiplier), reached
 
 
-def _search(epsilon_at: Callable[[float], float], target: float, guess: float) -> tuple[float, float]:
-    """Find noise whose ε lies just below `target`: secant steps on log-log axes, kept inside a shrinking bracket."""
+def _search(epsilon_at: Callable[[float], float], target: float, guess: float, slope: float) -> tuple[float, float]:
+    """Find noise whose ε lies just below `target`: secant steps on log-log axes, kept inside a shrinking bracket.
+
+    slope: of log ε over log σ at the guess.
+    """
     low, high = math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE)
     aim = math.log(target * _AIM)
     point = min(max(math.log(guess), low), high)
-    slope = -1.0  # ε falls about like 1/σ
     last: tuple[float, float] | None = None
     for _ in range(60):
         reached = epsilon_at(math.exp(point))
@@ -258,16 +263,17 @@ def _search(epsilon_at: Callable[[float], float], target: float, guess: float) -
     raise Unpriceable("no amount of noise gives this order the requested epsilon; change sampling_probability or steps")
 
 
-def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, delta: float) -> float:
-    """A first σ_0 from the Gaussian limit of composition (Bu et al. 2020): Σ count·q²(e^{1/σ²} - 1) = 1/σ_G².
+def _central_limit(events_at: Callable[[float], Events], epsilon: float, delta: float) -> tuple[float, float]:
+    """A first σ_0, and how steeply log ε falls there along log σ_0, at least like 1/σ_0.
 
-    Only where the search begins; the price itself never rests on it.
+    From the Gaussian limit of composition (Bu et al. 2020): Σ count·q²(e^{1/σ²} - 1) = 1/σ_G². Only where the search begins; the price
+    itself never rests on it.
     """
     precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
 
-    def limit(noise_multiplier: float) -> float:
+    def limit(log_noise: float) -> float:
         total = 0.0
-        for event in events_at(noise_multiplier):
+        for event in events_at(math.exp(log_noise)):
             inverse = event.joint_noise_multiplier**-2
             q = event.sampling_probability
             total += event.count * (
@@ -275,8 +281,11 @@ def _central_limit_guess(events_at: Callable[[float], Events], epsilon: float, d
             )
         return total
 
-    low, high = math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE)
-    return math.exp(_bisect(lambda x: limit(math.exp(x)) - precision, low, high))
+    guess = _bisect(lambda x: limit(x) - precision, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
+    near = (guess - _SLOPE_OVER / 2, guess + _SLOPE_OVER / 2)
+    above, below = (gaussian_mechanism.get_epsilon_gaussian(limit(x) ** -0.5, delta) for x in near)
+    slope = (math.log(below) - math.log(above)) / _SLOPE_OVER if 0.0 < below < above else -1.0
+    return math.exp(guess), min(slope, -1.0)
 
 
 def _label_noise(order: IdpganOrder, epsilon: float, delta: float) -> float:

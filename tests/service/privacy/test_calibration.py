@@ -9,7 +9,8 @@ import pytest
 from dp_accounting import pld, rdp
 
 from service.errors import InvalidOrder, Unpriceable
-from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, renyi_divergence
+from service.privacy import calibration
+from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, pld_of, renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import (
@@ -58,6 +59,20 @@ def test_the_price_hits_the_requested_epsilon_from_below_within_one_percent(epsi
     assert 0.99 * epsilon <= price.pld_epsilon <= epsilon == price.epsilon
     assert price.delta == pytest.approx(0.5e-6 / 2)
     assert price.shares.simple == NANO // 2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_search_for_noise_composes_the_list_three_times_at_most(monkeypatch, epsilon):
+    """A composition is what a price takes: up to a second of a core for three thousand steps."""
+    composed = []
+
+    def counted(events, **scale):
+        composed.append(events)
+        return pld_of(events, **scale)
+
+    monkeypatch.setattr(calibration, "pld_of", counted)
+    price_order(order(epsilon=epsilon, steps=1_000), units=30_011, budget=open_budget(10.0, 1e-6))
+    assert 1 <= len(composed) <= 3
 
 
 def test_the_whole_epsilon_of_a_fresh_dataset_is_exactly_its_whole_share():
