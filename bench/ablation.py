@@ -43,6 +43,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "cold no thresholds": ("from nothing; fixed thresholds", COLD | {"thresholds": {"kind": "fixed"}}),
     "cold no groups": ("from nothing; one group", COLD | {"clusters": {"kind": "none"}}),
     "cold pairs": ("from nothing; the critic sees 256 pair products", COLD | {"networks": {"pair_products": 256}}),
+    **{
+        f"cold bound {bound}": (
+            f"from nothing; the critic's weights within {bound}",
+            COLD | {"critic_weight_bound": bound},
+        )
+        for bound in (0.05, 0.1, 0.2)
+    },
     "cold adaptive steps": ("from nothing; adaptive critic steps", COLD | {"adaptive_critic_steps": {}}),
     **{
         f"{name} {steps}": (f"{words}; {steps} critic steps per generator step", knobs | {EVERY: steps})

@@ -17,7 +17,7 @@ MEASURES = {
     "seconds": "wall s",
 }
 PAPER = "see paper"
-OURS = ("measured mixture", "IDPGAN from a mixture")
+OURS = ("measured mixture", "IDPGAN from a mixture", "IDPGAN with bounded weights")
 """Not in the paper."""
 
 

@@ -21,7 +21,7 @@ from bench.image_scores import (
     train_classifier,
 )
 from bench.images import draw, measure
-from bench.paper.methods import dpacgan, dpgan, ganobfuscator, idpgan, started, wgan_gp
+from bench.paper.methods import bounded, dpacgan, dpgan, ganobfuscator, idpgan, started, wgan_gp
 from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
@@ -40,6 +40,7 @@ METHODS: dict[str, ModuleType] = {
     "GANobfuscator": ganobfuscator,
     "DPACGAN": dpacgan,
     "IDPGAN": idpgan,
+    "IDPGAN with bounded weights": bounded,
     "IDPGAN from a mixture": started,
 }
 MIXTURE = "measured mixture"

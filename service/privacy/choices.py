@@ -6,13 +6,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from service.errors import InvalidOrder
-from service.lazy import lazy
-from service.privacy.filters import Budget, exact
+from service.privacy.filters import Budget
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture, resolve_mixture_first
 from service.privacy.orders import (
@@ -26,11 +24,7 @@ from service.privacy.orders import (
     TablesFirst,
     default_sampling_probability,
 )
-
-if TYPE_CHECKING:
-    from dp_accounting import gaussian_mechanism
-else:
-    gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
+from service.privacy.whole_noise import whole_noise
 
 MAX_SLICES = 64
 """Every value of the condition has a mixture of its own, fitted to its own tables."""
@@ -86,7 +80,8 @@ def resolve_order(
     if isinstance(shape, ImageShape):
         if not isinstance(order, IdpganOrder):
             raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
-        order = resolve_mixture_first(resolve_image_gan(order, shape), units=units, shape=shape, budget=budget)
+        order = resolve_image_gan(order, units=units, shape=shape, budget=budget)
+        order = resolve_mixture_first(order, units=units, shape=shape, budget=budget)
         return _with_sampling_probability(order, units)
     if order.condition_on is None and shape is not None and shape.target is not None:
         order = order.model_copy(update={"condition_on": shape.target})
@@ -215,10 +210,7 @@ def _pairs_to_measure(
     """
     if shape is None or budget is None:
         return "all", order.ordered_pair_cells
-    share = (
-        exact(order.epsilon) / exact(budget.epsilon) if order.epsilon is not None else exact(float(order.share or 1))
-    )
-    noise = _gaussian_noise_std(float(share) * budget.epsilon, float(share) * budget.delta / 2)
+    noise = whole_noise(order, budget)
     free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
     is_ordered = [name in shape.ordered for name in free]
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
@@ -252,8 +244,3 @@ def _pairs_to_measure(
         fewer, True, key=lambda cells: worth_measuring(cells, MOST_NOISE_PER_COARSE_PAIR) == (all_pairs, all_pairs)
     )
     return ("all", fewer[place]) if place < len(fewer) else ("none", None)
-
-
-@lru_cache(4_096)
-def _gaussian_noise_std(epsilon: float, delta: float) -> float:
-    return float(gaussian_mechanism.get_sigma_gaussian(epsilon, delta))

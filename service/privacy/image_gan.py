@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from service.errors import InvalidOrder
+from service.privacy.filters import Budget
 from service.privacy.mixture import ImageShape
 from service.privacy.orders import (
     FixedThresholds,
@@ -17,6 +18,7 @@ from service.privacy.orders import (
     TablesFirst,
 )
 from service.privacy.schedules import ConstantNoise
+from service.privacy.whole_noise import whole_noise
 
 LABEL = "label"
 """What a resolved order of labelled images is conditioned on: the class, whose frequencies are bought."""
@@ -30,8 +32,6 @@ _CHANNELS = (32, 64, 128)
 
 MOST_PIXELS_OF_PERCEPTRONS = 32 * 32
 """Up to this many numbers both networks are perceptrons, of a hundredth of the convolutions' work."""
-
-DEFAULT_EXPECTED_BATCH = 1_024
 
 DEFAULTS: dict[str, Any] = {
     "steps": 5_000,
@@ -49,18 +49,25 @@ DEFAULTS: dict[str, Any] = {
 }
 """Where an order of convolutions names none. From the literature and small runs, not tuned on a GPU (docs/results.md)."""
 
-PERCEPTRON_DEFAULTS: dict[str, Any] = {
-    **DEFAULTS,
-    "steps": 2_000,
-    "critic_steps_per_generator_step": 2,
+PERCEPTRON_DEFAULTS: dict[str, Any] = {"steps": 5_000, "critic_steps_per_generator_step": 2}
+"""The same for perceptrons, beside IDPGAN's own three strategies; chosen on held-out training images (docs/results.md)."""
+
+NEAR_MIXTURE_DEFAULTS: dict[str, Any] = {
+    **PERCEPTRON_DEFAULTS,
+    "steps": 600,
+    "noise_decay": ConstantNoise(),
     "thresholds": FixedThresholds(clip_norm=1.0),
-    "optimizer": Optimizer(),
+    "clusters": OneGroup(),
 }
-"""The same for perceptrons, chosen on held-out training digits (docs/results.md)."""
+"""The same where a perceptron corrects a mixture, which more steps lead away from it (docs/results.md)."""
+
+WEIGHT_BOUND, WEIGHT_BOUND_IN_NOISE = 0.1, 0.05
+MOST_NOISE_PER_IMAGE = 4e-5
+"""The wider bound of a perceptron critic's weights is for at most so much noise, of one release with the whole price, divided by n."""
 
 
-def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
-    """Fill in what was not ordered; refuse sizes that the images do not allow."""
+def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budget: Budget | None) -> IdpganOrder:
+    """Fill in what was not ordered; refuse sizes that the images do not allow. The critic's bound waits for the budget."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
             f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
@@ -69,8 +76,7 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
         raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
     named = order.model_fields_set
     networks = order.image_networks or default_networks(shape)
-    defaults = PERCEPTRON_DEFAULTS if networks.layers == "perceptrons" else DEFAULTS
-    update = {name: value for name, value in defaults.items() if name not in named}
+    update = {name: value for name, value in _defaults(order, networks, units, budget).items() if name not in named}
     most = math.floor(math.log2(min(shape.height, shape.width)))
     if most < 1:
         raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels", where="method")
@@ -85,6 +91,17 @@ def resolve_image_gan(order: IdpganOrder, shape: ImageShape) -> IdpganOrder:
     if shape.classes > 1:
         update["condition_on"] = LABEL
     return order.model_copy(update=update)
+
+
+def _defaults(order: IdpganOrder, networks: ImageNetworks, units: int, budget: Budget | None) -> dict[str, Any]:
+    if networks.layers == "convolutions":
+        return DEFAULTS
+    if order.mixture_first is not None:
+        return NEAR_MIXTURE_DEFAULTS
+    if budget is None:
+        return PERCEPTRON_DEFAULTS
+    is_noisy = whole_noise(order, budget) > MOST_NOISE_PER_IMAGE * units
+    return {**PERCEPTRON_DEFAULTS, "critic_weight_bound": WEIGHT_BOUND_IN_NOISE if is_noisy else WEIGHT_BOUND}
 
 
 def default_networks(shape: ImageShape) -> ImageNetworks:

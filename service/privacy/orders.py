@@ -367,6 +367,15 @@ class IdpganOrder(_ChosenOrder):
         Literal["interpolates", "generated"],
         Field(description="Where ‖∇D‖ is pulled to 1: between real and generated records, or at generated ones only."),
     ] = "interpolates"
+    critic_weight_bound: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=1e3,
+            description="After every step each number of the critic is put back between minus this and this. If not "
+            "ordered: 0.05 with perceptrons of images, else none.",
+        ),
+    ] = None
     label_precision_share: Annotated[
         float,
         Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),

@@ -154,6 +154,11 @@ class Idpgan(ABC):
         for tensor, gradient in zip(self.tensors, gradients, strict=True):
             tensor.grad = gradient
         self.critic_adam.step()
+        if self.order.critic_weight_bound is not None:
+            # Noise walks the weights away, and the penalty alone calls them back; of what was released, so free.
+            with torch.no_grad():
+                for tensor in self.tensors:
+                    tensor.clamp_(-self.order.critic_weight_bound, self.order.critic_weight_bound)
 
         if rule is not None and noise.histogram_noise_multiplier is not None:
             # The second half of the same joint Gaussian release: norms of the same draw, before clipping.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from bench.paper.methods.idpgan import NONE
 from service.privacy.orders import IdpganOrder
 from workers.methods.image_idpgan import ImageIdpgan
@@ -18,15 +16,9 @@ WEIGHT_BOUND = 0.05
 
 
 class Run(ImageIdpgan):
-    """Clips the critic's weights after every step."""
-
-    def critic_step(self) -> None:
-        super().critic_step()
-        with torch.no_grad():
-            for tensor in self.tensors:
-                tensor.clamp_(-WEIGHT_BOUND, WEIGHT_BOUND)
+    """The service's own, with these knobs."""
 
 
 def knobs(order: dict[str, Any]) -> IdpganOrder:
     """The order of a run."""
-    return IdpganOrder.model_validate({**NONE, "gradient_penalty": 0.0, **order})
+    return IdpganOrder.model_validate({**NONE, "gradient_penalty": 0.0, "critic_weight_bound": WEIGHT_BOUND, **order})

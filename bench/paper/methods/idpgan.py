@@ -14,6 +14,7 @@ NONE: dict[str, Any] = {
     "noise_decay": {"kind": "constant"},
     "thresholds": {"kind": "fixed", "clip_norm": 1.0},
     "clusters": {"kind": "none"},
+    "critic_weight_bound": None,
 }
 
 KNOBS = {**NONE, **DECAY, **THRESHOLDS, **CLUSTERS}
@@ -27,6 +28,7 @@ ABLATION: dict[str, dict[str, Any]] = {
     "all three (IDPGAN)": KNOBS,
     "all three, separate fake term": {**KNOBS, "critic_loss": "separate"},
     "all three, adaptive critic steps": {**KNOBS, "adaptive_critic_steps": {}},
+    "all three, critic's weights bounded": {**KNOBS, "critic_weight_bound": 0.1},
 }
 
 

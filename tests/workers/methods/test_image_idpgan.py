@@ -14,9 +14,9 @@ from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.image_gan import DEFAULTS, LABEL, PERCEPTRON_DEFAULTS
+from service.privacy.image_gan import DEFAULTS, LABEL, WEIGHT_BOUND, WEIGHT_BOUND_IN_NOISE
 from service.privacy.mixture import ImageShape
-from service.privacy.orders import IdpganOrder, parse_order
+from service.privacy.orders import IdpganOrder, Optimizer, parse_order
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
@@ -68,6 +68,7 @@ VARIANTS = [
     {"critic_loss": "separate", "gradient_penalty_at": "generated"},
     {"gradient_penalty_at": "generated"},
     {"thresholds": {"kind": "adaptive"}, "clusters": {"kind": "dbscan"}},
+    {"critic_weight_bound": 0.05},
 ]
 
 
@@ -125,6 +126,18 @@ def test_a_penalty_at_generated_images_reads_no_row_where_the_loss_is_separate()
     assert not paired._critic_batch(np.arange(4)).mix.any()
 
 
+def test_a_bounded_critic_stays_within_its_bound_and_its_releases_are_the_same() -> None:
+    far = {"optimizer": {"critic_learning_rate": 0.5}}
+    free, bounded = (make_method(make_set(), **far, **more) for more in ({}, {"critic_weight_bound": 0.05}))
+    for method in (free, bounded):
+        method.critic_step()
+    for one, other in zip(released(free), released(bounded), strict=True):
+        assert torch.equal(one, other)
+    largest, kept = (max(float(t.detach().abs().max()) for t in method.tensors) for method in (free, bounded))
+    assert largest > 0.4
+    assert kept == pytest.approx(0.05)
+
+
 def test_critic_steps_climb_as_the_critic_falls_behind() -> None:
     method = make_method(make_set(), adaptive_critic_steps={"threshold": 0.9, "average_decay": 0.0})
     seen = []
@@ -171,20 +184,40 @@ def test_the_generator_makes_the_declared_size_and_mixes_no_images(shape: tuple[
 
 
 def test_what_is_not_ordered_is_what_suits_images_and_resolving_again_changes_nothing() -> None:
-    order = parse_order({"method": "idpgan", "epsilon": 1, "steps": 7})
-    resolved = resolve_order(order, units=60_000, shape=ImageShape(28, 28, 1, 10))
+    order, budget = parse_order({"method": "idpgan", "epsilon": 1, "steps": 7}), open_budget(3.0, 1e-5)
+    resolved = resolve_order(order, units=60_000, shape=ImageShape(28, 28, 1, 10), budget=budget)
     assert isinstance(resolved, IdpganOrder)
-    assert (resolved.steps, resolved.condition_on, resolved.optimizer) == (7, LABEL, PERCEPTRON_DEFAULTS["optimizer"])
+    assert (resolved.steps, resolved.condition_on, resolved.optimizer) == (7, LABEL, Optimizer())
+    assert (resolved.thresholds.kind, resolved.clusters.kind) == ("adaptive", "dbscan")
     assert resolved.image_networks is not None
     assert resolved.image_networks.layers == "perceptrons"
-    large = resolve_order(order, units=60_000, shape=ImageShape(64, 64, 3, 10))
+    large = resolve_order(order, units=60_000, shape=ImageShape(64, 64, 3, 10), budget=budget)
+    assert large.critic_weight_bound is None
     assert (large.optimizer, large.image_networks.layers) == (DEFAULTS["optimizer"], "convolutions")
     assert len(large.image_networks.critic_channels) == 3
     stored = parse_order(resolved.model_dump(mode="json"))
-    assert resolve_order(stored, units=60_000, shape=ImageShape(28, 28, 1, 10)) == resolved
-    price = price_order(resolved, units=60_000, budget=open_budget(3.0, 1e-5))
+    assert resolve_order(stored, units=60_000, shape=ImageShape(28, 28, 1, 10), budget=budget) == resolved
+    price = price_order(resolved, units=60_000, budget=budget)
     assert isinstance(price.events[0], GaussianEvent)
     assert sum(event.count for event in price.events[1:]) == 7
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "units", "bound"),
+    [(1, 60_000, WEIGHT_BOUND_IN_NOISE), (10, 60_000, WEIGHT_BOUND), (10, 1_000, WEIGHT_BOUND_IN_NOISE)],
+)
+def test_the_critic_is_bounded_more_narrowly_in_more_noise(epsilon: float, units: int, bound: float) -> None:
+    shape, budget = ImageShape(14, 14, 1, 10), open_budget(20.0, 2e-5)
+
+    def resolved(**knobs: Any) -> IdpganOrder:
+        order = parse_order({"method": "idpgan", "epsilon": epsilon, **knobs})
+        return resolve_order(order, units=units, shape=shape, budget=budget)  # type: ignore[return-value]
+
+    assert resolved().critic_weight_bound == bound
+    assert resolved(critic_weight_bound=3.0).critic_weight_bound == 3.0
+    assert resolved(critic_weight_bound=None).critic_weight_bound is None
+    near = resolved(warm_start={"kind": "mixture"})
+    assert (near.critic_weight_bound, near.steps, near.clusters.kind) == (None, 600, "none")
 
 
 @pytest.mark.parametrize(

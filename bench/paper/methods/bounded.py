@@ -1,0 +1,18 @@
+"""IDPGAN as the service orders it: all three strategies, and by default a critic whose weights stay within a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.paper.methods.idpgan import CLUSTERS, DECAY, THRESHOLDS
+from service.privacy.orders import IdpganOrder
+from workers.methods.image_idpgan import ImageIdpgan
+
+
+class Run(ImageIdpgan):
+    """The service's own."""
+
+
+def knobs(order: dict[str, Any]) -> IdpganOrder:
+    """The order of a run."""
+    return IdpganOrder.model_validate({**DECAY, **THRESHOLDS, **CLUSTERS, **order})
