@@ -44,10 +44,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "cold no groups": ("from nothing; one group", COLD | {"clusters": {"kind": "none"}}),
     "cold pairs": ("from nothing; the critic sees 256 pair products", COLD | {"networks": {"pair_products": 256}}),
     **{
-        f"cold bound {bound}": (
-            f"from nothing; the critic's weights within {bound}",
-            COLD | {"critic_weight_bound": bound},
+        f"{name} bound {bound}": (
+            f"{words}; the critic's weights within {bound}",
+            knobs | {"critic_weight_bound": bound},
         )
+        for name, words, knobs in (("tables", "tables first", {}), ("cold", "from nothing", COLD))
         for bound in (0.05, 0.1, 0.2)
     },
     "cold adaptive steps": ("from nothing; adaptive critic steps", COLD | {"adaptive_critic_steps": {}}),

@@ -7,13 +7,14 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 from service.errors import InvalidOrder
 from service.privacy.filters import Budget
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, ImageShape, resolve_mixture, resolve_mixture_first
 from service.privacy.orders import (
+    FROM_NOTHING,
     NEAR_TABLES,
     AutoOrder,
     FromNothing,
@@ -105,15 +106,15 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     if start is None and shape is not None:
         start = TablesFirst() if _allows_tables(order.condition_on, shape) else FromNothing()
     if not isinstance(start, TablesFirst):
-        return order.model_copy(update={"warm_start": start})
+        defaults = FROM_NOTHING if isinstance(start, FromNothing) else {}
+        return order.model_copy(update={"warm_start": start, **_unnamed(order, defaults)})
     if shape is not None and not _allows_tables(order.condition_on, shape):
         raise InvalidOrder(
             f"warm_start: tables need two columns, and a condition of at most {MAX_SLICES} categories",
             where="warm_start",
         )
     _check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")
-    defaults = {name: value for name, value in NEAR_TABLES.items() if name not in order.model_fields_set}
-    order = order.model_copy(update={"warm_start": start, **defaults})
+    order = order.model_copy(update={"warm_start": start, **_unnamed(order, NEAR_TABLES)})
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order
@@ -121,6 +122,11 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     without_order = None if shape is None else replace(shape, ordered=frozenset())
     pairs, _ = _pairs_to_measure(tables, units, without_order, budget, start.precision_share)
     return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
+
+
+def _unnamed(order: IdpganOrder, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Those that the order leaves open."""
+    return {name: value for name, value in defaults.items() if name not in order.model_fields_set}
 
 
 def _allows_tables(label: str | None, shape: TableShape) -> bool:

@@ -15,6 +15,8 @@ MAX_EPSILON = 1_000.0
 DEFAULT_EXPECTED_BATCH = 512
 NEAR_TABLES: dict[str, Any] = {"steps": 1_000, "critic_steps_per_generator_step": 8}
 """Of a run on a table that begins near bought tables, where the order names none (docs/results.md)."""
+FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
+"""The same of a run on a table whose networks begin at random."""
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
 
@@ -373,7 +375,7 @@ class IdpganOrder(_ChosenOrder):
             gt=0.0,
             le=1e3,
             description="After every step each number of the critic is put back between minus this and this. If not "
-            "ordered: 0.05 with perceptrons of images, else none.",
+            "ordered: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none.",
         ),
     ] = None
     label_precision_share: Annotated[

@@ -193,6 +193,8 @@ def test_networks_begin_near_tables_where_the_columns_allow_it():
     assert resolve_order(idpgan(warm_start={"kind": "none"}), units=9, shape=few).steps == 3_000
     for knobs, wanted in (({}, 8), ({"critic_steps_per_generator_step": 3}, 3), ({"warm_start": {"kind": "none"}}, 5)):
         assert resolve_order(idpgan(**knobs), units=9, shape=few).critic_steps_per_generator_step == wanted
+    for knobs, bound in (({}, None), ({"warm_start": {"kind": "none"}}, 0.1), ({"critic_weight_bound": 2.0}, 2.0)):
+        assert resolve_order(idpgan(**knobs), units=9, shape=few).critic_weight_bound == bound
     asked = idpgan(warm_start={"kind": "tables"})
     with pytest.raises(InvalidOrder, match="at most 64"):
         resolve_order(asked, units=9, shape=TableShape({"y": 65, "a": 9}, "y"))
