@@ -38,6 +38,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "loose": ("tables first, not held on to afterwards", {"warm_start": {"kind": "tables", "hold": 0.0}}),
     "one step": ("tables first and a single private step", {"steps": 1}),
     "cold": ("from nothing", COLD),
+    "cold unbounded": ("from nothing; no bound on the critic's weights", COLD | {"critic_weight_bound": None}),
     "cold off": ("from nothing; no decay, thresholds, groups", COLD | STRATEGIES_OFF),
     "cold no decay": ("from nothing; no decay", COLD | {"noise_decay": {"kind": "constant"}}),
     "cold no thresholds": ("from nothing; fixed thresholds", COLD | {"thresholds": {"kind": "fixed"}}),

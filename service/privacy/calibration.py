@@ -60,6 +60,8 @@ LARGEST_COST = 2**62
 _UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
 """What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
 
+_NO_NOISE = "no amount of noise gives this order the requested epsilon; change sampling_probability or steps"
+
 SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6
 
@@ -226,11 +228,22 @@ def _calibrate(order: Order, epsilon: float, delta: float) -> tuple[Events, floa
     """Least σ_0 with PLD ε in [(1 - TOLERANCE)·ε, ε]; returns the list and its PLD ε. Cached: prices never change."""
     events_at = _events_by_noise(order, epsilon, delta)
 
+    # Whoever is drawn more rarely than δ costs no ε at any noise; a search would compose lists for minutes to find out.
+    if _chance_of_being_read(events_at(1.0)) <= delta:
+        raise Unpriceable(_NO_NOISE)
+
     def epsilon_at(noise_multiplier: float) -> float:
         return float(pld_of(events_at(noise_multiplier), epsilon_scale=epsilon).get_epsilon(delta))
 
     noise_multiplier, reached = _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
     return events_at(noise_multiplier), reached
+
+
+def _chance_of_being_read(events: Events) -> float:
+    """Probability that a unit is in any draw of the list: 1 - Π (1 - q)^count."""
+    if any(event.sampling_probability >= 1.0 for event in events):
+        return 1.0
+    return -math.expm1(sum(event.count * math.log1p(-event.sampling_probability) for event in events))
 
 
 def _search(epsilon_at: Callable[[float], float], target: float, guess: float, slope: float) -> tuple[float, float]:
@@ -260,7 +273,7 @@ def _search(epsilon_at: Callable[[float], float], target: float, guess: float, s
         else:
             proposal = (low + high) / 2.0
         point = proposal if low < proposal < high else (low + high) / 2.0
-    raise Unpriceable("no amount of noise gives this order the requested epsilon; change sampling_probability or steps")
+    raise Unpriceable(_NO_NOISE)
 
 
 def _central_limit(events_at: Callable[[float], Events], epsilon: float, delta: float) -> tuple[float, float]:

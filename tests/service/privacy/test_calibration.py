@@ -75,6 +75,16 @@ def test_a_search_for_noise_composes_the_list_three_times_at_most(monkeypatch, e
     assert 1 <= len(composed) <= 3
 
 
+def test_an_order_that_delta_alone_covers_is_refused_without_a_search(monkeypatch):
+    composed = []
+    monkeypatch.setattr(calibration, "pld_of", lambda *_, **__: composed.append(1))
+    with pytest.raises(Unpriceable, match="no amount of noise"):  # a unit is drawn with probability 1e-3
+        price_order(
+            order(epsilon=3.0, steps=100, sampling_probability=1e-5), units=10_000, budget=open_budget(3.0, 0.01)
+        )
+    assert not composed
+
+
 def test_the_whole_epsilon_of_a_fresh_dataset_is_exactly_its_whole_share():
     for epsilon in (0.1, 0.3, 1 / 3, 2.7, 10.0):
         budget = open_budget(epsilon, 1e-6)
