@@ -42,16 +42,18 @@ class Plan:
 
     def take_gaussian(self, purpose: str) -> float:
         """Spend the next event, which must be the Gaussian release of this purpose; its noise multiplier."""
-        noise_multiplier = self.upcoming_gaussian(purpose)
-        self._advance(1)
-        return noise_multiplier
-
-    def upcoming_gaussian(self, purpose: str) -> float:
-        """The noise multiplier of the next event, which must be this Gaussian release. Spends nothing."""
         event = self._next()
         if not isinstance(event, GaussianEvent) or event.purpose != purpose:
             raise self._refusal(f"a Gaussian release for {purpose}")
+        self._advance(1)
         return event.noise_multiplier
+
+    def upcoming_gaussian(self, purpose: str) -> float:
+        """The noise multiplier of the first Gaussian release of this purpose that is still to come. Spends nothing."""
+        for event in self._events[self._index :]:
+            if isinstance(event, GaussianEvent) and event.purpose == purpose:
+                return event.noise_multiplier
+        raise self._refusal(f"a Gaussian release for {purpose}")
 
     def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
         """Spend the next sampled step, which must have this sampling probability and (not) carry a histogram."""

@@ -645,6 +645,33 @@ BUGS: tuple[Bug, ...] = (
         (T_MARGINALS,),
     ),
     Bug(
+        "rare cells are found by counts without noise",
+        (
+            (
+                MARGINALS,
+                "            self.layout = self._grouped(first, pairs)\n",
+                (
+                    "            exact = count_tables(self.table.codes, self.layout, singles).values\n"
+                    "            self.layout = self._grouped(\n"
+                    "                tuple(Measured(m.columns, e.numpy(), m.variance) for m, e in zip(first, exact)), pairs\n"
+                    "            )\n"
+                ),
+            ),
+        ),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "one-way tables before all pairs are not on the price list",
+        (
+            (
+                CALIBRATION,
+                "    if not order.looks_at_single_columns_first:\n",
+                "    if order.pairs == 'all' or not order.looks_at_single_columns_first:\n",
+            ),
+        ),
+        (T_CHOICES, T_MARGINALS),
+    ),
+    Bug(
         "a crash after the measurement measures again",
         (
             (

@@ -24,12 +24,7 @@ _WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # day
 def shape_of(schema: TableSchema, *, numeric_bins: int, max_rows_per_unit: int = 1) -> TableShape:
     """What the choice of a method and the price of an order may depend on."""
     cells = {field.name: _cells(field, numeric_bins) for field in schema.fields}
-    ordered = frozenset(field.name for field in schema.fields if _has_order(field))
-    return TableShape(cells, schema.target, max_rows_per_unit, ordered)
-
-
-def _has_order(field: FieldSchema) -> bool:
-    return field.type != "boolean" and field.constraints.enum is None
+    return TableShape(cells, schema.target, max_rows_per_unit)
 
 
 def _cells(field: FieldSchema, numeric_bins: int) -> int:

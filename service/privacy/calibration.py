@@ -176,14 +176,18 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     """Gaussian releases from all units that together are one of this noise multiplier: Σ 1/σ_i² = 1/σ².
 
     Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
-    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured; three where pairs are chosen.
+    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts; three
+    where pairs are chosen.
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")
-    if order.pairs != "chosen":
+    if not order.looks_at_single_columns_first:
         return (GaussianEvent(MARGINALS, noise_multiplier),)
-    selection = order.selection_precision_share
-    shares = {ONE_WAY_TABLES: selection / 2, PAIR_SCORES: selection / 2, MARGINALS: 1.0 - selection}
+    if order.pairs == "all":
+        shares = {ONE_WAY_TABLES: order.grouping_precision_share, MARGINALS: 1.0 - order.grouping_precision_share}
+    else:
+        selection = order.selection_precision_share
+        shares = {ONE_WAY_TABLES: selection / 2, PAIR_SCORES: selection / 2, MARGINALS: 1.0 - selection}
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
@@ -42,11 +41,14 @@ FEWEST_CHOSEN_PAIRS = 3
 Both chosen on held-out training rows of Adult and of tables that scikit-learn ships (docs/log.md).
 """
 
-MOST_NOISE_PER_COARSE_PAIR = 0.3
-"""The same where ordered columns are counted in fewer cells, so that all pairs can be measured after all."""
+GROUPS_OF_A_COLUMN = 8
+"""Where cells are grouped by counts, all pairs are looked at as if they had so many; how many there will be is not known before."""
 
-FEWEST_ORDERED_PAIR_CELLS = 8
-"""Fewer say too little of a column; both chosen on tables of brightness made from digits and clothes (docs/decisions/0016)."""
+MOST_NOISE_PER_GROUPED_PAIR = 0.2
+"""All pairs are measured in groups up to this much, chosen ones up to MOST_NOISE_PER_PAIR (docs/decisions/0018)."""
+
+LEAST_NOISE_TO_GROUP = 0.07
+"""Up to this much for a pair of declared cells, groups have nothing to gain."""
 
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
@@ -57,12 +59,11 @@ BECAUSE_IDPGAN = "idpgan: the table has a single column, or more categories in o
 
 @dataclass(frozen=True)
 class TableShape:
-    """The declared columns: cells of each, the field named as target, how many rows of a unit are used, and which have an order."""
+    """The declared columns: cells of each, the field named as target, and how many rows of a unit are used."""
 
     cells: Mapping[str, int]
     target: str | None = None
     max_rows_per_unit: int = 1
-    ordered: frozenset[str] = frozenset()
 
 
 def resolve_order(
@@ -92,8 +93,8 @@ def resolve_order(
     _check_choice(order.pairs, order.condition_on, shape, where="pairs")
     if order.pairs != "auto":
         return order
-    pairs, ordered_pair_cells = _pairs_to_measure(order, units, shape, budget)
-    return order.model_copy(update={"pairs": pairs, "ordered_pair_cells": ordered_pair_cells})
+    pairs, groups = _pairs_to_measure(order, units, shape, budget)
+    return order.model_copy(update={"pairs": pairs, "pair_groups": groups})
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
@@ -118,9 +119,9 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     tables = order.tables_order
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order
-    # As many cells as columns have: networks were only ever begun near such tables.
-    without_order = None if shape is None else replace(shape, ordered=frozenset())
-    pairs, _ = _pairs_to_measure(tables, units, without_order, budget, start.precision_share)
+    # In cells as they are declared: networks were only ever begun near such tables.
+    tables = tables.model_copy(update={"pair_groups": "declared"})
+    pairs, _ = _pairs_to_measure(tables, units, shape, budget, start.precision_share)
     return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
 
 
@@ -153,15 +154,11 @@ def choose_method(order: AutoOrder, shape: TableShape | ImageShape | None) -> Or
     return MarginalsOrder(method="marginals", chosen_because=BECAUSE_MARGINALS, **named)
 
 
-def pair_widths(
-    cells: Sequence[int], is_ordered: Sequence[bool], *, pair_cells: int, ordered_pair_cells: int | None = None
-) -> tuple[int, ...]:
+def pair_widths(cells: Sequence[int], *, pair_cells: int) -> tuple[int, ...]:
     """Cells of every column in two-way tables: at most so many, and fewer where all together are too many."""
-    most = [min(pair_cells, ordered_pair_cells or pair_cells) if ordered else pair_cells for ordered in is_ordered]
-    widths = [min(width, limit) for width, limit in zip(cells, most, strict=True)]
-    while pair_cells > 2 and sum(min(width, pair_cells) for width in widths) > MAX_PAIR_WIDTH:
+    while pair_cells > 2 and sum(min(width, pair_cells) for width in cells) > MAX_PAIR_WIDTH:
         pair_cells -= 1
-    return tuple(min(width, pair_cells) for width in widths)
+    return tuple(min(width, pair_cells) for width in cells)
 
 
 def pairs_worth_measuring(
@@ -209,44 +206,35 @@ def _pairs_to_measure(
     shape: TableShape | None,
     budget: Budget | None,
     precision_share: float = 1.0,
-) -> tuple[Literal["all", "chosen", "none"], int | None]:
-    """What `pairs: auto` becomes, and the cells of ordered columns in them, where those are fewer than declared.
+) -> tuple[Literal["all", "chosen", "none"], Literal["counted", "declared"]]:
+    """What `pairs: auto` becomes, and what they count, if the order does not say.
 
-    All pairs, if noise allows; else the better ones, if these are still many; else all in fewer cells, if that is enough; else none.
+    All pairs, if noise allows in cells or in groups of them; else the better ones, if these are still many; else none.
     """
     if shape is None or budget is None:
-        return "all", order.ordered_pair_cells
+        return "all", order.pair_groups or "counted"
     noise = whole_noise(order, budget)
-    free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
-    is_ordered = [name in shape.ordered for name in free]
+    free = [cells for name, cells in shape.cells.items() if name != order.condition_on]
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
 
-    def worth_measuring(ordered_pair_cells: int | None, most_noise: float) -> tuple[int, int]:
+    def worth_measuring(pair_cells: int, most_noise: float = MOST_NOISE_PER_PAIR) -> int:
         return pairs_worth_measuring(
-            pair_widths(
-                tuple(free.values()),
-                is_ordered,
-                pair_cells=order.pair_cells,
-                ordered_pair_cells=ordered_pair_cells,
-            ),
+            pair_widths(free, pair_cells=pair_cells),
             slices=slices,
             noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
             units=units,
             exponent=order.precision_exponent,
             most_noise=most_noise,
-        )
+        )[0]
 
-    affordable, all_pairs = worth_measuring(order.ordered_pair_cells, MOST_NOISE_PER_PAIR)
-    if affordable == all_pairs:
-        return "all", order.ordered_pair_cells
-    if affordable >= FEWEST_CHOSEN_PAIRS * len(free):
-        return "chosen", order.ordered_pair_cells
-    if order.ordered_pair_cells is not None:
-        return "none", order.ordered_pair_cells
-    widest = max((min(cells, order.pair_cells) for name, cells in free.items() if name in shape.ordered), default=0)
-    fewer = range(widest - 1, FEWEST_ORDERED_PAIR_CELLS - 1, -1)
-    # Noise falls with the cells: behind those that are too many come those that are not.
-    place = bisect_left(
-        fewer, True, key=lambda cells: worth_measuring(cells, MOST_NOISE_PER_COARSE_PAIR) == (all_pairs, all_pairs)
-    )
-    return ("all", fewer[place]) if place < len(fewer) else ("none", None)
+    everything, few_cells = math.comb(len(free), 2), min(GROUPS_OF_A_COLUMN, order.pair_cells)
+    little_noise = worth_measuring(order.pair_cells, LEAST_NOISE_TO_GROUP) == everything
+    groups = order.pair_groups or ("declared" if little_noise else "counted")
+    in_groups, affordable = groups == "counted", worth_measuring(order.pair_cells)
+    if affordable == everything or (
+        in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything
+    ):
+        return "all", groups
+    if affordable >= FEWEST_CHOSEN_PAIRS * len(free) or (in_groups and worth_measuring(few_cells) == everything):
+        return "chosen", groups
+    return "none", groups

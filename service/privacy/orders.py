@@ -262,15 +262,22 @@ class MarginalsOrder(_ChosenOrder):
             "Fewer where the table is wide.",
         ),
     ] = 64
-    ordered_pair_cells: Annotated[
-        int | None,
+    pair_groups: Annotated[
+        Literal["counted", "declared"] | None,
         Field(
-            ge=2,
-            le=256,
-            description="The same for columns of numbers and dates alone. If not ordered: as many as `pair_cells`, or, with "
-            "`pairs: auto`, as few as the noise at this n asks for.",
+            description="What two-way tables count: the cells as they are declared, or groups of them, in which rare cells are "
+            "together, found from one-way tables that are measured first. Default: counted with `pairs: auto`, unless noise is "
+            "small beside the declared cells; else declared."
         ),
     ] = None
+    grouping_precision_share: Annotated[
+        float,
+        Field(
+            gt=0.0,
+            lt=0.5,
+            description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them.",
+        ),
+    ] = 0.1
     pairs: Annotated[
         Literal["auto", "all", "chosen", "none"],
         Field(
@@ -290,7 +297,7 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0,
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
-            "chosen or have `ordered_pair_cells`, else 1.",
+            "chosen, 5 where the cells of all are grouped by counts, else 1.",
         ),
     ] = None
     precision_exponent: Annotated[
@@ -314,6 +321,11 @@ class MarginalsOrder(_ChosenOrder):
         if self.components & (self.components - 1):
             raise ValueError("components must be a power of two")
         return self
+
+    @property
+    def looks_at_single_columns_first(self) -> bool:
+        """Whether one-way tables are measured before it is known what else is."""
+        return self.pairs == "chosen" or (self.pairs == "all" and self.pair_groups == "counted")
 
 
 class IdpganOrder(_ChosenOrder):

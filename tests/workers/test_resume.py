@@ -119,7 +119,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "label counts": (TABLE_RUN | {"warm_start": {"kind": "none"}}, 1),
     "tables of all pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "all"}}, 1),
     "tables of chosen pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "chosen"}, "condition_on": None}, 3),
-    "marginals": (SMALL | {"method": "marginals", "condition_on": "kind", "components": 4, "steps": 3}, 1),
+    "marginals": (SMALL | {"method": "marginals", "condition_on": "kind", "components": 4, "steps": 3}, 2),
     "class counts": (IMAGE_RUN, 1),
     "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
     "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 7),

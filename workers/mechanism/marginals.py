@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,16 +23,18 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The public form of all tables: from the declared domain and the order alone.
+    """The public form of all tables: from the declared domain, the order, and counts that were released before.
 
     A table of columns (i,) has shape (slices, widths[i]); one of (i, j) has (slices, pair_widths[i], pair_widths[j]), where
-    neighbouring cells of a column share a group and a missing cell, always the last, has its own.
+    cells of a column share a group: as many neighbours each, or as `grouping` says. A missing cell, always the last, has its own.
     """
 
     widths: tuple[int, ...]
     pair_widths: tuple[int, ...]
     has_missing: tuple[bool, ...]
     label: int | None
+    grouping: tuple[tuple[int, ...] | None, ...] | None = None
+    """For each column the group of each of its cells, or None where groups are of equal width."""
 
     @property
     def slices(self) -> int:
@@ -51,7 +53,9 @@ class TableLayout:
         return math.prod(self.shape(columns))
 
     def groups_of(self, column: int) -> NDArray[np.int64]:
-        """The group of each cell of a column in two-way tables: (widths[column],), increasing."""
+        """The group of each cell of a column in two-way tables: (widths[column],)."""
+        if self.grouping is not None and (given := self.grouping[column]) is not None:
+            return np.array(given, dtype=np.int64)
         cells, groups = self.widths[column], self.pair_widths[column]
         codes = np.arange(cells, dtype=np.int64)
         if cells == groups:
@@ -59,6 +63,12 @@ class TableLayout:
         if not self.has_missing[column]:
             return codes * groups // cells
         return np.append(codes[:-1] * (groups - 1) // (cells - 1), groups - 1)
+
+    def with_groups(self, groups: Mapping[int, NDArray[np.int64]]) -> TableLayout:
+        """This layout with groups (widths[column],), counted from 0, for these columns; they must be public."""
+        widths = tuple(int(groups[c].max()) + 1 if c in groups else width for c, width in enumerate(self.pair_widths))
+        grouping = tuple(tuple(groups[c].tolist()) if c in groups else None for c in range(len(self.widths)))
+        return replace(self, pair_widths=widths, grouping=grouping)
 
 
 def count_tables(

@@ -35,6 +35,7 @@ from workers.methods.denoising import (
 )
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
 from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.methods.pair_groups import group_by_counts
 from workers.methods.pair_smoothing import kept_waves
 from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
@@ -48,8 +49,8 @@ MOST_LOGITS = 32_000_000
 MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
 """A few hundred units say too little for more: on breast_cancer 2,048 were no better, and ten times as slow."""
 
-ONE_WAY_WEIGHT_BESIDE_FEW = 20.0
-"""Pairs are chosen, or counted in few cells, where noise is large, and classifiers and most pairs live on single columns (docs/log.md)."""
+ONE_WAY_WEIGHT_BESIDE_CHOSEN, ONE_WAY_WEIGHT_BESIDE_GROUPED = 20.0, 5.0
+"""Pairs are chosen where noise is large, and classifiers and most pairs live on single columns; of cells in one group they are all there is (docs/log.md)."""
 
 SMALLEST_SHARE = 1e-4
 """Of a cell whose noised count is next to nothing, where nothing is fitted."""
@@ -85,12 +86,7 @@ class Marginals:
         condition = order.condition_on if len(domain.columns) > 1 else None
         self.condition_index = None if condition is None else domain.index(condition)
         free = [column for column in range(len(domain.columns)) if column != self.condition_index]
-        widths = pair_widths(
-            [domain.widths[column] for column in free],
-            [domain.columns[column].kind == "grid" for column in free],
-            pair_cells=order.pair_cells,
-            ordered_pair_cells=order.ordered_pair_cells,
-        )
+        widths = pair_widths([domain.widths[column] for column in free], pair_cells=order.pair_cells)
         grouped = dict(zip(free, widths, strict=True))
         self.layout = TableLayout(
             widths=domain.widths,
@@ -107,8 +103,11 @@ class Marginals:
         singles: list[Columns] = [(column,) for column in self.layout.free]
         pairs: list[Columns] = [] if self.order.pairs == "none" else list(combinations(self.layout.free, 2))
         first: tuple[Measured, ...] = ()
-        if self.order.pairs == "chosen":
+        if self.order.looks_at_single_columns_first:
             first = self._release_tables(ONE_WAY_TABLES, singles)
+        if self.order.pair_groups == "counted" and pairs:
+            self.layout = self._grouped(first, pairs)
+        if self.order.pairs == "chosen":
             pairs = self._choose(first, pairs)
         self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs]))
 
@@ -122,7 +121,7 @@ class Marginals:
             unit_starts=self.table.unit_starts,
             max_rows_per_unit=self.table.max_rows_per_unit,
         )
-        noise_stds = self._noise_stds(tables, private.sensitivities, noise_multiplier)
+        noise_stds = self._noise_stds(self.layout, tables, private.sensitivities, noise_multiplier)
         noised = release_counts(
             private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
         )
@@ -154,27 +153,51 @@ class Marginals:
                 max_rows_per_unit=self.table.max_rows_per_unit,
             )
         )
-        singles = [m.columns for m in first]
-
-        def noise_stds(chosen: list[Columns]) -> tuple[float, ...]:
-            tables = [*singles, *chosen]
-            sensitivities = (self.rows_per_unit_bound,) * len(tables)
-            # Only a forecast: what is charged is taken from the plan by the release itself.
-            return self._noise_stds(tables, sensitivities, self.plan.upcoming_gaussian(MARGINALS))[len(singles) :]
-
-        return choose_pairs(self.layout, pairs, scores=scores, expected=expected, noise_stds=noise_stds)
+        return choose_pairs(
+            self.layout,
+            pairs,
+            scores=scores,
+            expected=expected,
+            noise_stds=lambda chosen: self._forecast(self.layout, chosen),
+        )
 
     # -- post-processing
 
+    def _grouped(self, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
+        """The layout with cells that the noised one-way tables call rare counted together."""
+        totals = self._totals(first)
+        fine, _, _ = self._one_way_estimates(first, totals)
+
+        def noise(layout: TableLayout) -> float:
+            stds = self._forecast(layout, pairs)
+            cells = [math.sqrt(max(layout.pair_widths[i], layout.pair_widths[j])) for i, j in pairs]
+            return float(np.mean(np.multiply(stds, cells)))
+
+        return group_by_counts(
+            self.layout,
+            {column: counts.sum(axis=0) / totals.sum() for column, counts in fine.items()},
+            rows=float(totals.mean()),
+            in_order={column: self.domain.columns[column].kind == "grid" for column in self.layout.free},
+            noise=noise,
+        )
+
+    def _forecast(self, layout: TableLayout, pairs: list[Columns]) -> tuple[float, ...]:
+        """The noise_std of each of these pairs, if just they are measured; what is charged is taken from the plan by the release itself."""
+        tables: list[Columns] = [*((column,) for column in layout.free), *pairs]
+        sensitivities = (self.rows_per_unit_bound,) * len(tables)
+        stds = self._noise_stds(layout, tables, sensitivities, self.plan.upcoming_gaussian(MARGINALS))
+        return stds[len(layout.free) :]
+
     def _noise_stds(
-        self, tables: list[Columns], sensitivities: tuple[float, ...], noise_multiplier: float
+        self, layout: TableLayout, tables: list[Columns], sensitivities: tuple[float, ...], noise_multiplier: float
     ) -> tuple[float, ...]:
         """More precision to larger tables; one-way tables count as if they were larger by the order's weight."""
-        exponent = self.order.precision_exponent
-        is_coarse = self.order.pairs == "chosen" or self.order.ordered_pair_cells is not None
-        weight = self.order.one_way_weight or (ONE_WAY_WEIGHT_BESIDE_FEW if is_coarse else 1.0)
+        exponent, weight = self.order.precision_exponent, self.order.one_way_weight
+        if weight is None:
+            beside_all = ONE_WAY_WEIGHT_BESIDE_GROUPED if self.order.pair_groups == "counted" else 1.0
+            weight = ONE_WAY_WEIGHT_BESIDE_CHOSEN if self.order.pairs == "chosen" else beside_all
         weight = weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
-        sizes = [self.layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
+        sizes = [layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
         return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
 
     @property
@@ -369,6 +392,7 @@ class Marginals:
             "position": self.plan.position,
             "columns": [m.columns for m in self.measured],
             "variances": [m.variance for m in self.measured],
+            "grouping": self.layout.grouping,
             "is_private": self.is_private,
         }
         return Checkpoint(tensors, values)
@@ -380,6 +404,9 @@ class Marginals:
             raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
         self.plan.resume(values["position"])
         self.is_private = self.is_private and values["is_private"]
+        if values["grouping"] is not None:
+            groups = {c: np.array(cells) for c, cells in enumerate(values["grouping"]) if cells is not None}
+            self.layout = self.layout.with_groups(groups)
         self.measured = tuple(
             Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
             for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))

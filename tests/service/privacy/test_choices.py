@@ -11,9 +11,7 @@ from service.errors import InvalidOrder, InvalidSchema
 from service.privacy.accounting import renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import (
-    FEWEST_ORDERED_PAIR_CELLS,
     MAX_PAIR_WIDTH,
-    MOST_NOISE_PER_COARSE_PAIR,
     TableShape,
     choose_method,
     pair_widths,
@@ -23,7 +21,6 @@ from service.privacy.choices import (
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
 from service.privacy.mixture import ImageShape
 from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
-from workers.encoding.table import TableDomain
 
 BUDGET = open_budget(4.0, 1e-6)
 
@@ -87,7 +84,7 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", ordered=frozenset({"size", "day"}))
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y")
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
     assert resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=9, shape=shape).condition_on == "y"
@@ -101,7 +98,8 @@ def test_the_target_of_the_schema_is_the_condition():
 def test_pairs_are_chosen_where_noise_would_drown_all_of_them_and_left_where_it_would_drown_the_chosen():
     few, many = TableShape({f"c{i}": 10 for i in range(5)}), TableShape({f"c{i}": 20 for i in range(100)})
     sizes = (
-        (few, 500, "none"),
+        (few, 100, "none"),
+        (few, 500, "chosen"),
         (few, 30_000, "all"),
         (many, 5_000, "none"),
         (many, 30_000, "chosen"),
@@ -116,64 +114,56 @@ def test_pairs_are_chosen_where_noise_would_drown_all_of_them_and_left_where_it_
     assert resolve_order(order(), units=1_000_000, shape=rows, budget=BUDGET).pairs == "chosen"
 
 
-NUMBERS = {f"x{i}": 33 for i in range(12)}
+SKEWED = {**{f"x{i}": 33 for i in range(12)}, "y": 2}
 
 
-def test_ordered_columns_are_counted_in_fewer_cells_where_all_pairs_can_be_measured_so():
-    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
-    found = []
-    for units in (5_000, 10_000, 24_000, 40_000, 200_000):
-        resolved = resolve_order(order(), units=units, shape=numbers, budget=BUDGET)
-        assert resolve_order(resolved, units=units, shape=numbers, budget=BUDGET) == resolved
-        found.append((resolved.pairs, resolved.ordered_pair_cells))
-    assert found[0] == ("none", None)
-    assert [pairs for pairs, _ in found[1:3]] == ["all", "all"]
-    assert FEWEST_ORDERED_PAIR_CELLS <= found[1][1] < found[2][1] < 33
-    assert found[3] == ("chosen", None)
-    assert found[4] == ("all", None)
-    # One cell more would be too many.
-    widths = [(cells,) * 12 for cells in (found[2][1], found[2][1] + 1)]
-    noise_std = get_sigma_gaussian(1.0, 1.0 / 4.0 * BUDGET.delta / 2)
-    affordable = [
-        pairs_worth_measuring(
-            cells, slices=2, noise_std=noise_std, units=24_000, exponent=2 / 3, most_noise=MOST_NOISE_PER_COARSE_PAIR
-        )
-        for cells in widths
-    ]
-    assert affordable[0] == (66, 66)
-    assert affordable[1][0] < 66
+def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cells():
+    """How many groups there will be is not known from the declaration; eight a column are looked at."""
+    shape = TableShape(SKEWED, "y")
+    found = {}
+    for units in (1_000, 5_000, 24_000, 200_000, 2_000_000):
+        resolved = resolve_order(order(), units=units, shape=shape, budget=BUDGET)
+        assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
+        assert resolved.pair_groups == ("counted" if units < 10**6 else "declared")
+        declared = resolve_order(order(pair_groups="declared"), units=units, shape=shape, budget=BUDGET)
+        assert declared.pair_groups == "declared"
+        found[units] = (resolved.pairs, declared.pairs)
+    assert found == {
+        1_000: ("none", "none"),
+        5_000: ("chosen", "none"),
+        24_000: ("all", "none"),
+        200_000: ("all", "all"),
+        2_000_000: ("all", "all"),  # and next to no noise
+    }
+    # Pairs that are ordered as such are measured in the cells that are declared.
+    assert resolve_order(order(pairs="all"), units=9, shape=shape, budget=BUDGET).pair_groups is None
 
 
-def test_the_price_and_the_worker_mean_the_same_columns_by_ordered():
-    fields = [
-        {"name": "text", "type": "string", "constraints": {"enum": ["a", "b"]}},
-        {"name": "level", "type": "integer", "constraints": {"enum": [1, 2, 3]}},
-        {"name": "yes", "type": "boolean"},
-        {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 90}},
-        {"name": "money", "type": "number", "constraints": {"minimum": 0, "maximum": 1}},
-        {"name": "day", "type": "date", "constraints": {"minimum": "2026-01-01", "maximum": "2026-03-01"}},
-    ]
-    schema = parse_table_schema({"fields": fields})
-    domain = TableDomain.from_schema(schema, numeric_bins=32)
-    ordered = {column.name for column in domain.columns if column.kind == "grid"}
-    assert shape_of(schema, numeric_bins=32).ordered == ordered == {"size", "money", "day"}
+def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_share():
+    for knobs, wanted in (
+        ({"pairs": "all"}, {"marginals": 1.0}),
+        ({"pairs": "none", "pair_groups": "counted"}, {"marginals": 1.0}),
+        (
+            {"pairs": "all", "pair_groups": "counted", "grouping_precision_share": 0.2},
+            {"one_way_tables": 0.2, "marginals": 0.8},
+        ),
+        (
+            {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.2},
+            {"one_way_tables": 0.1, "pair_scores": 0.1, "marginals": 0.8},
+        ),
+    ):
+        price = price_order(order(**knobs), units=1_000, budget=BUDGET)
+        whole = get_sigma_gaussian(1.0, price.delta)
+        shares = {event.purpose: (whole / event.noise_multiplier) ** 2 for event in price.events}
+        assert shares == pytest.approx(wanted, rel=0.01)  # several events cost the discretisation of the PLD
+        assert 0.99 <= price.pld_epsilon <= 1.0
 
 
-def test_cells_of_ordered_columns_can_be_ordered_and_categories_keep_theirs():
-    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
-    asked = resolve_order(order(ordered_pair_cells=9), units=24_000, shape=numbers, budget=BUDGET)
-    assert (asked.pairs, asked.ordered_pair_cells) == ("all", 9)
-    asked = resolve_order(order(ordered_pair_cells=30), units=24_000, shape=numbers, budget=BUDGET)
-    assert asked.ordered_pair_cells == 30
-    assert asked.pairs != "all"
-    categories = TableShape({**NUMBERS, "y": 2}, "y")
-    asked = resolve_order(order(), units=24_000, shape=categories, budget=BUDGET)
-    assert (asked.pairs, asked.ordered_pair_cells) == ("none", None)
-
-
-def test_networks_begin_near_tables_of_all_cells():
-    numbers = TableShape({**NUMBERS, "y": 2}, "y", ordered=frozenset(NUMBERS))
-    assert resolve_order(idpgan(), units=24_000, shape=numbers, budget=BUDGET).warm_start.pairs == "none"
+def test_networks_begin_near_tables_of_declared_cells():
+    shape = TableShape(SKEWED, "y")
+    started = resolve_order(idpgan(), units=24_000, shape=shape, budget=BUDGET)
+    assert started.warm_start.pairs == "none"
+    assert started.tables_order.pair_groups is None
 
 
 def idpgan(**knobs):
@@ -249,11 +239,9 @@ def test_the_number_of_pairs_that_share_a_measurement_grows_with_n():
 
 
 def test_wide_tables_have_coarser_pairs():
-    assert pair_widths((5, 300, 20), (False, False, True), pair_cells=64) == (5, 64, 20)
-    assert pair_widths((5, 300, 20), (False, False, True), pair_cells=64, ordered_pair_cells=12) == (5, 64, 12)
-    assert pair_widths((5, 300, 20), (True,) * 3, pair_cells=10, ordered_pair_cells=12) == (5, 10, 10)
-    assert sum(pair_widths((200,) * 100, (True,) * 100, pair_cells=64, ordered_pair_cells=40)) <= MAX_PAIR_WIDTH
-    assert min(pair_widths((200,) * 1_000, (False,) * 1_000, pair_cells=64)) == 2
+    assert pair_widths((5, 300, 20), pair_cells=64) == (5, 64, 20)
+    assert sum(pair_widths((200,) * 100, pair_cells=64)) <= MAX_PAIR_WIDTH
+    assert min(pair_widths((200,) * 1_000, pair_cells=64)) == 2
 
 
 @pytest.mark.parametrize("label", [None, "y"])
