@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 from service.errors import InvalidOrder
 from service.privacy.filters import Budget
@@ -49,6 +49,9 @@ MOST_NOISE_PER_GROUPED_PAIR = 0.2
 
 LEAST_NOISE_TO_GROUP = 0.07
 """Up to this much for a pair of declared cells, groups have nothing to gain."""
+
+ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
+"""Where all pairs can be measured in groups alone, single columns are as precise as beside chosen ones."""
 
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
@@ -93,8 +96,7 @@ def resolve_order(
     _check_choice(order.pairs, order.condition_on, shape, where="pairs")
     if order.pairs != "auto":
         return order
-    pairs, groups = _pairs_to_measure(order, units, shape, budget)
-    return order.model_copy(update={"pairs": pairs, "pair_groups": groups})
+    return order.model_copy(update=_pairs_to_measure(order, units, shape, budget))
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
@@ -121,7 +123,7 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
         return order
     # In cells as they are declared: networks were only ever begun near such tables.
     tables = tables.model_copy(update={"pair_groups": "declared"})
-    pairs, _ = _pairs_to_measure(tables, units, shape, budget, start.precision_share)
+    pairs = _pairs_to_measure(tables, units, shape, budget, start.precision_share)["pairs"]
     return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
 
 
@@ -206,13 +208,13 @@ def _pairs_to_measure(
     shape: TableShape | None,
     budget: Budget | None,
     precision_share: float = 1.0,
-) -> tuple[Literal["all", "chosen", "none"], Literal["counted", "declared"]]:
-    """What `pairs: auto` becomes, and what they count, if the order does not say.
+) -> dict[str, Any]:
+    """What `pairs: auto` becomes; and what they count and how precise single columns are beside them, if the order does not say.
 
     All pairs, if noise allows in cells or in groups of them; else the better ones, if these are still many; else none.
     """
     if shape is None or budget is None:
-        return "all", order.pair_groups or "counted"
+        return {"pairs": "all", "pair_groups": order.pair_groups or "counted"}
     noise = whole_noise(order, budget)
     free = [cells for name, cells in shape.cells.items() if name != order.condition_on]
     slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
@@ -231,10 +233,11 @@ def _pairs_to_measure(
     little_noise = worth_measuring(order.pair_cells, LEAST_NOISE_TO_GROUP) == everything
     groups = order.pair_groups or ("declared" if little_noise else "counted")
     in_groups, affordable = groups == "counted", worth_measuring(order.pair_cells)
-    if affordable == everything or (
-        in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything
-    ):
-        return "all", groups
+    if affordable == everything:
+        return {"pairs": "all", "pair_groups": groups}
+    if in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything:
+        weight = order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE
+        return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight}
     if affordable >= FEWEST_CHOSEN_PAIRS * len(free) or (in_groups and worth_measuring(few_cells) == everything):
-        return "chosen", groups
-    return "none", groups
+        return {"pairs": "chosen", "pair_groups": groups}
+    return {"pairs": "none", "pair_groups": groups}

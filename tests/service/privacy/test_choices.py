@@ -128,6 +128,7 @@ def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cel
         declared = resolve_order(order(pair_groups="declared"), units=units, shape=shape, budget=BUDGET)
         assert declared.pair_groups == "declared"
         found[units] = (resolved.pairs, declared.pairs)
+        assert resolved.one_way_weight == (20.0 if units == 24_000 else None)
     assert found == {
         1_000: ("none", "none"),
         5_000: ("chosen", "none"),
