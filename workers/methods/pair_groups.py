@@ -80,13 +80,15 @@ def rare_together(shares: Floats, smallest: float, *, in_order: bool) -> Groups:
     """(cells,) the group of each: alone if its share is at least `smallest`, else with other rare cells until they have as much.
 
     Where there is an order, groups are of neighbours. What is left over joins the group before it, or is a small one.
+    Groups are numbered as their first cells lie, so that cells that are all alone keep their places.
     """
     groups, count = np.empty(len(shares), np.int64), 0
     for is_frequent, cells in _runs(shares >= smallest, in_order):
         within = np.arange(len(cells)) if is_frequent else _pieces(shares[cells], smallest)
         groups[cells] = count + within
         count += int(within.max()) + 1
-    return groups
+    _, first_cells, found = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first_cells))[found]
 
 
 def _runs(frequent: NDArray[np.bool_], in_order: bool) -> Iterator[tuple[bool, Groups]]:

@@ -20,9 +20,15 @@ def test_neighbours_are_together_where_there_is_an_order_and_frequent_cells_are_
 
 
 def test_any_rare_categories_are_together() -> None:
-    assert rare_together(SKEWED, 0.08, in_order=False).tolist() == [2, 0, 0, 0, 3, 1, 1, 1, 1, 1]
-    assert rare_together(SKEWED, 0.15, in_order=False).tolist() == [1, 0, 0, 0, 2, 0, 0, 0, 0, 0]
-    assert rare_together(SKEWED, 0.001, in_order=False).tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]
+    assert rare_together(SKEWED, 0.08, in_order=False).tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 3, 3]
+    assert rare_together(SKEWED, 0.15, in_order=False).tolist() == [0, 1, 1, 1, 2, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_cells_that_are_all_alone_keep_their_places(in_order: bool) -> None:
+    """One rare cell among frequent ones is alone, too; the fit takes as many groups as cells for the cells themselves."""
+    shares = np.array([0.3, 0.01, 0.4, 0.29])
+    assert rare_together(shares, 0.05, in_order=in_order).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("in_order", [True, False])
