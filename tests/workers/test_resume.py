@@ -114,12 +114,14 @@ BUDGET = open_budget(8.0, 1e-5)
 SMALL: dict[str, Any] = {"epsilon": 4.0, "device": "cpu"}
 TABLE_RUN = SMALL | {"method": "idpgan", "steps": 4, "condition_on": "kind", "networks": ORDER.networks.model_dump()}
 IMAGE_RUN = SMALL | {"method": "idpgan", "steps": 4, "sampling_probability": 0.2}
+MARGINALS_RUN = SMALL | {"method": "marginals", "condition_on": "kind", "pairs": "all", "components": 4, "steps": 3}
 TABLES = {"kind": "tables", "generator_steps": 2, "critic_steps": 2}
 BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "label counts": (TABLE_RUN | {"warm_start": {"kind": "none"}}, 1),
     "tables of all pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "all"}}, 1),
     "tables of chosen pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "chosen"}, "condition_on": None}, 3),
-    "marginals": (SMALL | {"method": "marginals", "condition_on": "kind", "components": 4, "steps": 3}, 2),
+    "marginals": (MARGINALS_RUN | {"pair_groups": "declared"}, 1),
+    "marginals of groups": (MARGINALS_RUN | {"pair_groups": "counted"}, 2),
     "class counts": (IMAGE_RUN, 1),
     "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
     "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 7),
