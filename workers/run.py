@@ -126,12 +126,12 @@ class Attempt:
     def make_rows(self, order: TableOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
         """A generator of rows, and its bundle once there is a certificate."""
         schema = self.dataset.table_schema
-        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins)
+        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
         table = self.patiently(lambda: self.read_rows(domain))
         trained = train(order, plan, table, domain, SecureRandom(), self.hooks)
         return trained, lambda certificate: build_bundle(
             trained.generator,
-            domain,
+            trained.domain or domain,
             noise_dimension=trained.noise_dimension,
             condition_index=trained.condition_index,
             condition_frequencies=trained.condition_frequencies,

@@ -40,6 +40,8 @@ class TrainedGenerator:
     device: str
     is_private: bool
     seconds: float
+    domain: TableDomain | None = None
+    """Of a table, the columns whose logits the generator gives."""
     rows_per_unit: float | None = None
     """Mean rows of a unit, where that was bought."""
     component_labels: tuple[int, ...] | None = None
@@ -93,6 +95,7 @@ def _measure_and_fit(
         device=device.type,
         is_private=method.is_private,
         seconds=time.monotonic() - started,
+        domain=method.domain,
         rows_per_unit=method.rows_per_unit,
     )
 
@@ -135,6 +138,7 @@ def _train_by_steps(
         device=device.type,
         is_private=method.is_private,
         seconds=time.monotonic() - started,
+        domain=method.domain if isinstance(method, TableIdpgan) else None,
         rows_per_unit=method.rows_per_unit,
         component_labels=method.component_labels if isinstance(method, ImageIdpgan) else None,
         component_frequencies=method.component_frequencies if isinstance(method, ImageIdpgan) else None,

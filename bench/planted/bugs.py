@@ -645,6 +645,22 @@ BUGS: tuple[Bug, ...] = (
         (T_MARGINALS,),
     ),
     Bug(
+        "cells of open ranges are found by counts without noise",
+        (
+            (
+                MARGINALS,
+                "            first = self._in_cells_by_counts(first)\n",
+                (
+                    "            exact = count_tables(self.table.codes, self.layout, singles).values\n"
+                    "            first = self._in_cells_by_counts(\n"
+                    "                tuple(Measured(m.columns, e.numpy(), 1e-9) for m, e in zip(first, exact))\n"
+                    "            )\n"
+                ),
+            ),
+        ),
+        (T_MARGINALS,),
+    ),
+    Bug(
         "rare cells are found by counts without noise",
         (
             (

@@ -65,13 +65,13 @@ def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
         shape = shape_of(schema, numeric_bins=order.numeric_bins)
         order = resolve_order(order, units=units, shape=shape, budget=budget)
         price = price_order(order, units=units, budget=budget)
-        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins)
+        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
         started = time.monotonic()
         encoded = encode(ask.table.train, domain)
         trained = train(order, Plan(price.events), encoded, domain, SecureRandom.from_test_seed(ask.seed))
         bundle = build_bundle(
             trained.generator,
-            domain,
+            trained.domain or domain,
             noise_dimension=trained.noise_dimension,
             condition_index=trained.condition_index,
             condition_frequencies=trained.condition_frequencies,
@@ -108,6 +108,7 @@ METHODS: dict[str, Maker] = {
     "independent": independent,
     "auto": ours("auto"),
     "marginals": ours("marginals"),
+    "marginals of equal cells": ours("marginals", {"numeric_cells": "declared"}),
     "idpgan": ours("idpgan"),
     "dpgan": ours("idpgan", STRATEGIES_OFF | {"warm_start": {"kind": "none"}}),
     **PEERS,

@@ -76,14 +76,21 @@ def peer(script: str, environment: tuple[str, list[str]], method: str) -> Callab
 
 
 def decode(codes: np.ndarray, columns: tuple[ColumnDomain, ...]) -> pl.DataFrame:
-    """One value of each cell: its category, or its lower edge. Metrics see cells, so the value within does not matter."""
-    found = []
+    """One value of each cell: its category, or any one inside it, as ours are drawn."""
+    found, inside = [], np.random.default_rng(0)
     for column, cells in zip(columns, codes.T, strict=True):
         if column.values is not None:
             values = [column.values[cell] for cell in cells]
         else:
-            edges = column.edges or ()
-            values = [None if cell == column.missing_code else edges[cell] for cell in cells]
+            edges = np.asarray(column.edges)
+            cell = np.minimum(cells, len(edges) - 2)
+            drawn = edges[cell] + (edges[cell + 1] - edges[cell]) * inside.random(len(cells))
+            drawn = np.minimum(drawn, np.nextafter(edges[cell + 1], -np.inf))  # rounding never leaves the cell
+            whole = np.floor(drawn) if column.type != "number" else drawn
+            values = [
+                None if code == column.missing_code else value
+                for code, value in zip(cells, whole.tolist(), strict=True)
+            ]
             if column.type in {"date", "datetime"}:
                 moments = np.array([0 if v is None else int(v) for v in values])
                 values = list(moments.astype("datetime64[D]" if column.type == "date" else "datetime64[s]").tolist())

@@ -21,6 +21,9 @@ COLUMNS = (
     "TV2",
     "TV2 of all rows",
     "TV3",
+    "value TV1",
+    "value TV2",
+    "GB AUROC on values",
     "correlation error",
     "rows breaking the schema",
     "neighbour ratio",
@@ -67,7 +70,7 @@ def markdown(facts: dict[str, Any]) -> str:
         (
             f"`python -m bench.tables`; {os.cpu_count()} cores ({platform.machine()}); δ = {facts['delta']:g} of one "
             f"release; {facts['times']} synthetic row(s) for each training row, all of them train the classifiers, tested on "
-            f"real rows ({facts['test']}); TV1, TV2, TV3 of as many synthetic rows as there are training rows. Mean ± half the "
+            f"real rows ({facts['test']}); TV1, TV2, TV3 of as many synthetic rows as there are training rows, in public cells; value TV1, TV2 in cells that real rows fill equally. Mean ± half the "
             f"95 % interval (normal) over seeds; seconds from rows to generator, CPU seconds (of all threads and children, drawing included) beside them; at most {facts['limit']:.0f} s a run."
         ),
         "",

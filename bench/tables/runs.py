@@ -17,6 +17,7 @@ from typing import Any
 from bench.tables import metrics
 from bench.tables.methods import METHODS, Ask, DidNotRun
 from bench.tables.tables import codes_of, read_table
+from bench.tables.values import value_scores
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def _made_and_scored(settings: Settings, method: str, epsilon: float | None, see
     measured = {
         **{name: value for name, value in found.items() if "recall" not in name},
         **{f"TV{ways}": metrics.total_variation(same, train, widths, ways) for ways in (1, 2, 3)},
+        **value_scores(frame, table),
         "TV2 of all rows": metrics.total_variation(synthetic, train, widths, 2),
         "correlation error": metrics.correlation_error(same, train),
         "rows breaking the schema": metrics.breaking_share(frame, table.schema),

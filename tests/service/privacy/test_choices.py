@@ -84,7 +84,8 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y")
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", has_open_ranges=True)
+    assert not shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).has_open_ranges
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
     assert resolve_order(IdpganOrder(method="idpgan", epsilon=1.0), units=9, shape=shape).condition_on == "y"
@@ -138,6 +139,26 @@ def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cel
     }
     # Pairs that are ordered as such are measured in the cells that are declared.
     assert resolve_order(order(pairs="all"), units=9, shape=shape, budget=BUDGET).pair_groups is None
+
+
+def test_cells_of_open_ranges_are_counted_where_pairs_are_measured():
+    open_, closed = (TableShape(SKEWED, "y", has_open_ranges=is_open) for is_open in (True, False))
+    for units, pairs in ((1_000, "none"), (5_000, "chosen"), (24_000, "all"), (2_000_000, "all")):
+        resolved = resolve_order(order(), units=units, shape=open_, budget=BUDGET)
+        assert resolve_order(resolved, units=units, shape=open_, budget=BUDGET) == resolved
+        assert (resolved.pairs, resolved.numeric_cells) == (pairs, "declared" if pairs == "none" else "counted")
+        assert resolved.cuts_cells_by_counts == (pairs != "none")
+        assert pairs == "none" or resolved.pair_groups == "counted"  # what is looked at first says both
+        for knobs, shape in (({}, closed), ({"numeric_cells": "declared"}, open_)):
+            left = resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET)
+            assert left.numeric_cells == "declared"
+            assert not left.cuts_cells_by_counts
+    assert not resolve_order(order(pairs="all"), units=9, shape=open_, budget=BUDGET).cuts_cells_by_counts
+    ordered = resolve_order(order(pairs="all", numeric_cells="counted"), units=9, shape=open_, budget=BUDGET)
+    assert [event.purpose for event in price_order(ordered, units=9, budget=BUDGET).events] == [
+        "one_way_tables",
+        "marginals",
+    ]
 
 
 def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_share():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -22,7 +23,7 @@ from service.privacy.filters import open_budget
 from service.privacy.orders import MarginalsOrder
 from service.sampler import TableSampler
 from workers.bundle import build_bundle, export_onnx
-from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.encoding.table import ABSENT, EncodedTable, TableDomain, encode_table
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals
@@ -43,6 +44,8 @@ SCHEMA = TableSchema.model_validate(
     }
 )
 DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=6)
+FINER = TableDomain.from_schema(SCHEMA, numeric_bins=6, finer=True)
+COUNTED = {"pair_groups": "counted", "numeric_cells": "counted"}
 TINY = 1e-6
 ALMOST_NONE: Events = (GaussianEvent(MARGINALS, TINY),)
 GROUPED: Events = (GaussianEvent(ONE_WAY_TABLES, 4.0), GaussianEvent(MARGINALS, 2.0))
@@ -186,10 +189,14 @@ def test_every_event_is_taken_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 5])
-@pytest.mark.parametrize("groups", ["declared", "counted"])
+@pytest.mark.parametrize(
+    ("groups", "domain"),
+    [("declared", DOMAIN), ("counted", DOMAIN), ("counted", FINER)],
+    ids=["all", "groups", "cells"],
+)
 @pytest.mark.parametrize("pairs", ["all", "chosen", "none"])
 def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
-    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str, groups: str
+    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str, groups: str, domain: TableDomain
 ) -> None:
     """The real `measure`, with its sums recorded on their way to the noise: Σ (change/noise_std)² ≤ Σ 1/σ²."""
     order, table = make_order(pairs=pairs, pair_groups=groups), make_table(300, rows_per_unit)
@@ -213,7 +220,7 @@ def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
             patch.setattr(marginals, "release_counts", release_counts)
             neighbour = EncodedTable(codes, table.units, table.unit_starts, table.max_rows_per_unit)
             Marginals(
-                order, Plan(events), neighbour, DOMAIN, SecureRandom.from_test_seed(1), torch.device("cpu")
+                order, Plan(events), neighbour, domain, SecureRandom.from_test_seed(1), torch.device("cpu")
             ).measure()
         return recorded
 
@@ -234,19 +241,30 @@ def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
 
 @pytest.mark.parametrize(
     ("knobs", "events"),
-    [({}, (GaussianEvent(MARGINALS, 2.0),)), ({"pair_groups": "counted"}, GROUPED)],
+    [({}, (GaussianEvent(MARGINALS, 2.0),)), ({"pair_groups": "counted"}, GROUPED), (COUNTED, GROUPED)],
+    ids=["all", "groups", "cells"],
 )
 def test_a_crash_after_the_measurement_never_measures_again(
     monkeypatch: pytest.MonkeyPatch, knobs: dict[str, Any], events: Events
 ) -> None:
     memory, order, table = Memory(), make_order(steps=20, **knobs), make_table(500)
-    unbroken = run(table, order, events)
+    domain = FINER if order.cuts_cells_by_counts else DOMAIN
+    unbroken = train(order, Plan(events), table, domain, SecureRandom.from_test_seed(1))
+    assert unbroken.domain is not None
+    assert (unbroken.domain.total_width < domain.total_width) == order.cuts_cells_by_counts
 
     def stop() -> bool:
         return True
 
     with pytest.raises(TrainingStopped):
-        run(table, order, events, Hooks(checkpoints=memory, should_stop=stop))
+        train(
+            order,
+            Plan(events),
+            table,
+            domain,
+            SecureRandom.from_test_seed(1),
+            Hooks(checkpoints=memory, should_stop=stop),
+        )
     assert memory.saved is not None
     before = memory.saved
 
@@ -255,9 +273,12 @@ def test_a_crash_after_the_measurement_never_measures_again(
 
     monkeypatch.setattr(marginals, "count_tables", unreadable)
     plan = Plan(events)
-    trained = train(order, plan, table, DOMAIN, SecureRandom(), Hooks(checkpoints=memory))
+    trained = train(order, plan, table, domain, SecureRandom(), Hooks(checkpoints=memory))
     assert plan.position == len(events)
-    assert trained.generator.logits.shape == unbroken.generator.logits.shape
+    assert trained.domain is not None
+    assert trained.generator.logits.shape[-1] == trained.domain.total_width
+    if domain is DOMAIN:
+        assert trained.generator.logits.shape == unbroken.generator.logits.shape
     assert memory.saved == before
     assert not trained.is_private  # the first attempt used a test seed: its mark stays
     with pytest.raises(StepNotOnPlan):
@@ -524,3 +545,88 @@ def test_groups_come_from_noised_counts() -> None:
     )
     found = {grouped(spenders(), order, events, seed).layout.grouping for seed in range(4)}
     assert len(found) == 4
+
+
+# -- ranges that rows do not fill equally ------------------------------------------------------------------------------
+
+AMOUNTS = TableSchema.model_validate(
+    {
+        "fields": [
+            {"name": "paid", "type": "integer", "constraints": {"minimum": 0, "maximum": 64_000, "required": True}},
+            {"name": "age", "type": "integer", "constraints": {"minimum": 16, "maximum": 95}},
+            {"name": "member", "type": "boolean", "constraints": {"required": True}},
+        ],
+    }
+)
+FINER_AMOUNTS = TableDomain.from_schema(AMOUNTS, numeric_bins=32, finer=True)
+"""Nearly all have paid less than the 2,000 of the first of 32 equal cells, and half of them nothing."""
+
+
+def payments(domain: TableDomain, rows: int = 20_000) -> tuple[pl.DataFrame, EncodedTable]:
+    """Members pay some 900, others some 60, half of both nothing."""
+    generator = np.random.default_rng(5)
+    member = generator.random(rows) < 0.4
+    paid = np.minimum(generator.exponential(np.where(member, 900.0, 60.0)), 64_000.0) * (generator.random(rows) < 0.5)
+    frame = pl.DataFrame({"paid": paid.astype(int), "age": generator.integers(16, 96, size=rows), "member": member})
+    parquet = io.BytesIO()
+    frame.write_parquet(parquet)
+    return frame, encode_table(parquet.getvalue(), domain, units=rows)
+
+
+def paid_order(**knobs: Any) -> MarginalsOrder:
+    return make_order(condition_on=None, pair_groups="counted", components=64, steps=150, **knobs)
+
+
+def paid_rows(numeric_cells: str) -> pl.DataFrame:
+    """As many rows as there are, from the bundle, at the same price."""
+    order = paid_order(numeric_cells=numeric_cells)
+    domain = TableDomain.from_schema(AMOUNTS, numeric_bins=32, finer=order.cuts_cells_by_counts)
+    _, table = payments(domain)
+    events = marginals_events(order, noise_multiplier=15.0)
+    trained = train(order, Plan(events), table, domain, SecureRandom.from_test_seed(2))
+    bundle = build_bundle(
+        trained.generator,
+        trained.domain or domain,
+        noise_dimension=trained.noise_dimension,
+        condition_index=None,
+        condition_frequencies=None,
+        schema=AMOUNTS,
+        certificate={},
+        order={},
+    )
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+    return pl.concat([pl.DataFrame(dict(chunk)) for chunk in sampler.chunks(20_000, seed=1)])
+
+
+def test_values_are_where_rows_are_though_the_range_is_wide() -> None:
+    real, _ = payments(FINER_AMOUNTS)
+    rows = paid_rows("counted")
+    assert rows["paid"].min() >= 0  # type: ignore[operator]
+    assert rows["paid"].max() <= 64_000  # type: ignore[operator]
+    for statistic in (
+        lambda frame: (frame["paid"] == 0).mean(),
+        lambda frame: (frame["paid"] < 100).mean(),
+        lambda frame: (frame.filter(pl.col("member"))["paid"] < 100).mean(),  # within one equal cell
+        lambda frame: (frame.filter(~pl.col("member"))["paid"] < 100).mean(),
+    ):
+        wanted = statistic(real)
+        assert abs(statistic(rows) - wanted) < 0.07
+        assert abs(statistic(paid_rows("declared")) - wanted) > 0.2
+
+
+def test_cells_come_from_noised_counts() -> None:
+    """Under noise that hides everything, equal cells; under little, cells that differ from one measurement to the next."""
+    _, table = payments(FINER_AMOUNTS)
+
+    def cells(noise_multiplier: float, seed: int) -> tuple[float, ...]:
+        events = (GaussianEvent(ONE_WAY_TABLES, noise_multiplier), GaussianEvent(MARGINALS, 1.0))
+        order, randomness = paid_order(numeric_cells="counted"), SecureRandom.from_test_seed(seed)
+        made = Marginals(order, Plan(events), table, FINER_AMOUNTS, randomness, torch.device("cpu"))
+        made.measure()
+        return made.domain.columns[0].edges or ()
+
+    equal = FINER_AMOUNTS.columns[0].equal_edges
+    assert cells(1e6, 1) == equal
+    assert set(cells(1.0, 1)) > set(equal or ())
+    assert len({cells(400.0, seed) for seed in range(8)}) > 1
