@@ -649,12 +649,13 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 MARGINALS,
-                "            first = self._in_cells_by_counts(first)\n",
+                "            for m in first\n            if m.columns[0] in equal\n",
                 (
-                    "            exact = count_tables(self.table.codes, self.layout, singles).values\n"
-                    "            first = self._in_cells_by_counts(\n"
-                    "                tuple(Measured(m.columns, e.numpy(), 1e-9) for m, e in zip(first, exact))\n"
+                    "            for m in (\n"
+                    "                Measured(c, count_tables(self.table.codes, self.layout, [c]).values[0].numpy(), 1e-9)\n"
+                    "                for c in [m.columns for m in first]\n"
                     "            )\n"
+                    "            if m.columns[0] in equal\n"
                 ),
             ),
         ),

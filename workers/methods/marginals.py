@@ -6,7 +6,7 @@ Private rows are read by `measure` only, which takes its events from the plan; e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -26,21 +26,16 @@ from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import (
     Floats,
-    KeptWaves,
-    beyond_independence,
     by_ratios,
     by_singular_values,
-    combine,
     onto_simplex,
-    shrink_slices,
 )
-from workers.methods.mixture_fit import MixtureFit, NoisedTables
+from workers.methods.mixture_fit import MixtureFit
 from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts
 from workers.methods.pair_groups import group_by_counts
-from workers.methods.pair_smoothing import kept_waves
-from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
+from workers.methods.table_estimates import Denoiser, TableEstimates, spans_of
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
 from workers.plan import Plan, StepNotOnPlan
@@ -58,9 +53,6 @@ SMALLEST_SHARE = 1e-4
 """Of a cell whose noised count is next to nothing, where nothing is fitted."""
 
 ROUNDING_VARIANCE = 1.0 / 12.0
-
-Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
-"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std, what to keep of waves -> (a, b)."""
 
 DENOISERS: tuple[Denoiser, ...] = (by_singular_values, by_ratios)
 """A mixture is fitted after each; the one of less estimated error after its first steps goes on."""
@@ -197,6 +189,8 @@ class Marginals:
     def _noise_of_pairs(self, layout: TableLayout, rows: float) -> float:
         """What noise alone moves an average two-way table of this layout, were all measured, in total variation."""
         pairs: list[Columns] = list(combinations(layout.free, 2))
+        if not pairs:
+            return 0.0
         cells = [layout.size(pair) for pair in pairs]
         return float(np.mean(np.multiply(self._forecast(layout, pairs), cells))) / (math.sqrt(2.0 * math.pi) * rows)
 
@@ -206,10 +200,14 @@ class Marginals:
         of_codes = tuple(tuple(cells[c].tolist()) if c in cells else None for c in range(len(self.domain.columns)))
         self.layout = replace(self._layout(self.domain), cells=of_codes)
 
+    def _estimates(self, measured: tuple[Measured, ...]) -> TableEstimates:
+        ordered = frozenset(column for column in self.layout.free if self.domain.columns[column].kind == "grid")
+        return TableEstimates(measured, self.layout, ordered, self._totals(measured))
+
     def _grouped(self, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
         """The layout with cells that the noised one-way tables call rare counted together."""
-        totals = self._totals(first)
-        fine, _, _ = self._one_way_estimates(first, totals)
+        estimates = self._estimates(first)
+        totals, (fine, _, _) = estimates.totals, estimates.one_way()
 
         def noise(layout: TableLayout) -> float:
             stds = self._forecast(layout, pairs)
@@ -220,7 +218,7 @@ class Marginals:
             self.layout,
             {column: counts.sum(axis=0) / totals.sum() for column, counts in fine.items()},
             rows=float(totals.mean()),
-            in_order={column: self.domain.columns[column].kind == "grid" for column in self.layout.free},
+            in_order={column: column in estimates.ordered for column in self.layout.free},
             noise=noise,
         )
 
@@ -290,12 +288,12 @@ class Marginals:
             return MixtureGenerator(self._with_condition(self._logits_of_single_columns())).eval()
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
-        spans = _spans(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
+        spans = spans_of(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
         risk = EstimatedRisk(self.measured, twin, spans, self.device)
         fits = [
             MixtureFit(
-                self._noised_tables(self.measured, denoise),
-                (self._noised_tables(twin, denoise), risk),
+                self._estimates(self.measured).noised_tables(denoise),
+                (self._estimates(twin).noised_tables(denoise), risk),
                 components=self.components,
                 steps=self.order.steps,
                 learning_rate=self.order.learning_rate,
@@ -315,107 +313,11 @@ class Marginals:
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""
-        totals = self._totals(self.measured)
-        fine, _, _ = self._one_way_estimates(self.measured, totals)
-        shares = np.concatenate([fine[column] / totals[:, None] for column in self.layout.free], axis=1)
+        estimates = self._estimates(self.measured)
+        fine, _, _ = estimates.one_way()
+        shares = np.concatenate([fine[column] / estimates.totals[:, None] for column in self.layout.free], axis=1)
         logits = np.log(np.maximum(shares, SMALLEST_SHARE)).astype(np.float32)
         return torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1)
-
-    def _noised_tables(self, measured: tuple[Measured, ...], denoise: Denoiser) -> NoisedTables:
-        """All measurements side by side, denoised; two of the same table are averaged by their precision."""
-        layout, free, totals = self.layout, self.layout.free, self._totals(measured)
-        widths = [layout.widths[column] for column in free]
-        groups = [layout.pair_widths[column] for column in free]
-        cells, grouped = _spans(free, widths), _spans(free, groups)
-        fine, margins, in_groups = self._one_way_estimates(measured, totals)
-        kept = self._kept_waves(measured, in_groups)
-        precision = torch.zeros(sum(widths))
-        two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
-        two_precision = torch.zeros(sum(groups), sum(groups))
-        for m in measured:
-            if len(m.columns) == 1:
-                precision[cells[m.columns[0]]] += 1.0 / m.variance
-                continue
-            i, j = m.columns
-            a, b = grouped[i], grouped[j]
-            for place in range(layout.slices):
-                table = denoise(
-                    m.counts[place].astype(np.float64),
-                    in_groups[i][place],
-                    in_groups[j][place],
-                    math.sqrt(m.variance),
-                    (kept[i][place] if i in kept else None, kept[j][place] if j in kept else None),
-                )
-                two_way[place, a, b], two_way[place, b, a] = table, table.T
-            two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
-        for column, estimates in margins.items():
-            if layout.widths[column] == layout.pair_widths[column]:
-                precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
-        return NoisedTables(
-            one_way=torch.from_numpy(np.concatenate([fine[c] for c in free], axis=1).astype(np.float32)),
-            one_way_precision=precision,
-            two_way=torch.from_numpy(two_way),
-            two_way_precision=two_precision,
-            totals=torch.from_numpy(totals),
-            widths=tuple(widths),
-            groups=tuple(torch.from_numpy(layout.groups_of(column)) for column in free),
-        )
-
-    def _kept_waves(self, measured: tuple[Measured, ...], in_groups: dict[int, Floats]) -> dict[int, Floats]:
-        """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
-        ordered = [column for column in self.layout.free if self.domain.columns[column].kind == "grid"]
-        found = {column: kept_waves(self._relations_of(column, measured, in_groups)) for column in ordered}
-        return {column: kept for column, kept in found.items() if kept is not None}
-
-    def _relations_of(
-        self, column: int, measured: tuple[Measured, ...], in_groups: dict[int, Floats]
-    ) -> Iterator[tuple[Floats, float]]:
-        """What each two-way table of a column says beyond independence: (slices, its cells in order, the other's), variance."""
-        in_order = self.layout.pair_widths[column] - int(self.layout.has_missing[column])
-        for m in measured:
-            if len(m.columns) == 1 or column not in m.columns:
-                continue
-            first, second = (in_groups[one] for one in m.columns)
-            beyond = [
-                beyond_independence(m.counts[place].astype(np.float64), first[place], second[place])[1]
-                for place in range(self.layout.slices)
-            ]
-            lying = beyond if column == m.columns[0] else [table.T for table in beyond]
-            yield np.stack(lying)[:, :in_order], m.variance
-
-    def _one_way_estimates(
-        self, measured: tuple[Measured, ...], totals: Floats
-    ) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
-        """Per column: one-way counts by cell, the margins of its two-way tables, and its counts by group."""
-        margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
-        own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
-        for m in measured:
-            counts = m.counts.astype(np.float64)
-            if len(m.columns) == 1:
-                own[m.columns[0]].append((counts, m.variance))
-            else:
-                i, j = m.columns
-                margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
-                margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
-        estimates: dict[int, NoisedColumn] = {}
-        for column in self.layout.free:
-            precision = sum(1.0 / variance for _, variance in own[column])
-            mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
-            mean = combine(mean, 1.0 / precision, self.layout.groups_of(column), margins[column])
-            if self.layout.widths[column] == self.layout.pair_widths[column]:
-                precision += sum(1.0 / variance for _, variance in margins[column])
-            in_order = self.domain.columns[column].kind == "grid"
-            estimates[column] = NoisedColumn(mean, 1.0 / precision, in_order, self.layout.has_missing[column])
-        if any(margins.values()):
-            nearer = [shrink_slices(one.counts, one.variance, totals) for one in estimates.values()]
-        else:
-            nearer = smooth_columns(list(estimates.values()), totals)
-        fine, in_groups = {}, {}
-        for column, counts in zip(estimates, nearer, strict=True):
-            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(counts, totals, strict=True)])
-            groups = self.layout.groups_of(column)
-            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
-        return fine, margins, in_groups
 
     def _with_condition(self, logits: Tensor) -> Tensor:
         """The label's own logits beside the others: (slices, components, total_width)."""
@@ -472,8 +374,3 @@ def _summed(m: Measured, cells: Cells) -> Measured:
 def _taking_turns(on_step: Callable[[int], None], *, before: int, fits: int) -> Callable[[int], None]:
     """First steps of one of several fits, of which others took `before`, as first steps of them all."""
     return lambda step: on_step(math.ceil((before + step) / fits))
-
-
-def _spans(columns: Columns, widths: list[int]) -> dict[int, slice]:
-    ends = np.cumsum(widths).tolist()
-    return {column: slice(end - width, end) for column, width, end in zip(columns, widths, ends, strict=True)}

@@ -26,7 +26,7 @@ from workers.bundle import build_bundle, export_onnx
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain, encode_table
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import marginals
+from workers.methods import marginals, table_estimates
 from workers.methods.marginals import Marginals
 from workers.methods.mixture_fit import MixtureFit
 from workers.plan import Plan, StepNotOnPlan
@@ -446,7 +446,7 @@ def test_relations_are_smoothed_along_the_column_where_they_are_smooth(monkeypat
     table, domain = people(), TableDomain.from_schema(AGES, numeric_bins=24)
     order = make_order(condition_on=None, components=256, steps=60)
     looked_at: list[bool] = []
-    kept_waves = marginals.kept_waves
+    kept_waves = table_estimates.kept_waves
 
     def watched(tables: Any) -> Any:
         kept = kept_waves(tables)
@@ -461,10 +461,10 @@ def test_relations_are_smoothed_along_the_column_where_they_are_smooth(monkeypat
         np.add.at(real, (table.codes[:, 0], table.codes[:, 2]), 1.0 / len(table.codes))
         return 0.5 * float(np.abs(fitted - real).sum())
 
-    monkeypatch.setattr(marginals, "kept_waves", watched)
+    monkeypatch.setattr(table_estimates, "kept_waves", watched)
     smoothed = distance_of_ages_by_job()
     assert looked_at == [True, False] * 4  # age, hours: for the fit and its twin, by each denoiser
-    monkeypatch.setattr(marginals, "kept_waves", lambda _: None)
+    monkeypatch.setattr(table_estimates, "kept_waves", lambda _: None)
     assert smoothed < 0.9 * distance_of_ages_by_job()
 
 
@@ -630,3 +630,27 @@ def test_cells_come_from_noised_counts() -> None:
     assert cells(1e6, 1) == equal
     assert set(cells(1.0, 1)) > set(equal or ())
     assert len({cells(400.0, seed) for seed in range(8)}) > 1
+
+
+@pytest.mark.parametrize("columns", [["paid"], ["paid", "member"]])
+def test_a_range_without_another_column_is_cut_too(columns: list[str]) -> None:
+    """There is no pair to measure, and nothing but single columns is released."""
+    fields = [field for field in AMOUNTS.fields if field.name in columns]
+    schema = AMOUNTS.model_copy(update={"fields": tuple(fields), "target": columns[1] if columns[1:] else None})
+    budget = open_budget(1.0, 1e-5)
+    order = resolve_order(
+        make_order(pairs="auto", condition_on=schema.target, steps=2),
+        units=20_000,
+        shape=shape_of(schema, numeric_bins=32),
+        budget=budget,
+    )
+    domain = TableDomain.from_schema(schema, numeric_bins=32, finer=order.cuts_cells_by_counts)
+    frame, _ = payments(FINER_AMOUNTS)
+    parquet = io.BytesIO()
+    frame.select(columns).write_parquet(parquet)
+    table = encode_table(parquet.getvalue(), domain, units=20_000)
+    plan = Plan(price_order(order, units=20_000, budget=budget).events)
+    trained = train(order, plan, table, domain, SecureRandom.from_test_seed(1))
+    assert plan.position == 2
+    assert trained.domain is not None
+    assert (trained.domain.columns[0].edges or ())[:2] == (0.0, 1.0)

@@ -1,0 +1,128 @@
+"""What noised tables together say: one-way counts by cell and by group, and denoised two-way counts. Post-processing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from workers.mechanism.marginals import Columns, TableLayout
+from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, shrink_slices
+from workers.methods.mixture_fit import NoisedTables
+from workers.methods.pair_smoothing import kept_waves
+from workers.methods.smoothing import NoisedColumn, smooth_columns
+from workers.methods.stopping import Measured
+
+Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
+"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std, what to keep of waves -> (a, b)."""
+
+
+@dataclass(frozen=True)
+class TableEstimates:
+    """Measurements of one layout, looked at together."""
+
+    measured: tuple[Measured, ...]
+    layout: TableLayout
+    ordered: frozenset[int]
+    """Free columns whose cells have an order."""
+    totals: Floats
+    """(slices,) rows, positive."""
+
+    def noised_tables(self, denoise: Denoiser) -> NoisedTables:
+        """All measurements side by side, denoised; two of the same table are averaged by their precision."""
+        layout, free = self.layout, self.layout.free
+        widths = [layout.widths[column] for column in free]
+        groups = [layout.pair_widths[column] for column in free]
+        cells, grouped = spans_of(free, widths), spans_of(free, groups)
+        fine, margins, in_groups = self.one_way()
+        kept = self._kept_waves(in_groups)
+        precision = torch.zeros(sum(widths))
+        two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
+        two_precision = torch.zeros(sum(groups), sum(groups))
+        for m in self.measured:
+            if len(m.columns) == 1:
+                precision[cells[m.columns[0]]] += 1.0 / m.variance
+                continue
+            i, j = m.columns
+            a, b = grouped[i], grouped[j]
+            for place in range(layout.slices):
+                table = denoise(
+                    m.counts[place].astype(np.float64),
+                    in_groups[i][place],
+                    in_groups[j][place],
+                    math.sqrt(m.variance),
+                    (kept[i][place] if i in kept else None, kept[j][place] if j in kept else None),
+                )
+                two_way[place, a, b], two_way[place, b, a] = table, table.T
+            two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
+        for column, estimates in margins.items():
+            if layout.widths[column] == layout.pair_widths[column]:
+                precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
+        return NoisedTables(
+            one_way=torch.from_numpy(np.concatenate([fine[c] for c in free], axis=1).astype(np.float32)),
+            one_way_precision=precision,
+            two_way=torch.from_numpy(two_way),
+            two_way_precision=two_precision,
+            totals=torch.from_numpy(self.totals),
+            widths=tuple(widths),
+            groups=tuple(torch.from_numpy(layout.groups_of(column)) for column in free),
+        )
+
+    def _kept_waves(self, in_groups: dict[int, Floats]) -> dict[int, Floats]:
+        """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
+        found = {column: kept_waves(self._relations_of(column, in_groups)) for column in sorted(self.ordered)}
+        return {column: kept for column, kept in found.items() if kept is not None}
+
+    def _relations_of(self, column: int, in_groups: dict[int, Floats]) -> Iterator[tuple[Floats, float]]:
+        """What each two-way table of a column says beyond independence: (slices, its cells in order, the other's), variance."""
+        in_order = self.layout.pair_widths[column] - int(self.layout.has_missing[column])
+        for m in self.measured:
+            if len(m.columns) == 1 or column not in m.columns:
+                continue
+            first, second = (in_groups[one] for one in m.columns)
+            beyond = [
+                beyond_independence(m.counts[place].astype(np.float64), first[place], second[place])[1]
+                for place in range(self.layout.slices)
+            ]
+            lying = beyond if column == m.columns[0] else [table.T for table in beyond]
+            yield np.stack(lying)[:, :in_order], m.variance
+
+    def one_way(self) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
+        """Per column: one-way counts by cell, the margins of its two-way tables, and its counts by group."""
+        margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        for m in self.measured:
+            counts = m.counts.astype(np.float64)
+            if len(m.columns) == 1:
+                own[m.columns[0]].append((counts, m.variance))
+            else:
+                i, j = m.columns
+                margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
+                margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
+        estimates: dict[int, NoisedColumn] = {}
+        for column in self.layout.free:
+            precision = sum(1.0 / variance for _, variance in own[column])
+            mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
+            mean = combine(mean, 1.0 / precision, self.layout.groups_of(column), margins[column])
+            if self.layout.widths[column] == self.layout.pair_widths[column]:
+                precision += sum(1.0 / variance for _, variance in margins[column])
+            in_order = column in self.ordered
+            estimates[column] = NoisedColumn(mean, 1.0 / precision, in_order, self.layout.has_missing[column])
+        if any(margins.values()):
+            nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in estimates.values()]
+        else:
+            nearer = smooth_columns(list(estimates.values()), self.totals)
+        fine, in_groups = {}, {}
+        for column, counts in zip(estimates, nearer, strict=True):
+            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(counts, self.totals, strict=True)])
+            groups = self.layout.groups_of(column)
+            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
+        return fine, margins, in_groups
+
+
+def spans_of(columns: Columns, widths: list[int]) -> dict[int, slice]:
+    ends = np.cumsum(widths).tolist()
+    return {column: slice(end - width, end) for column, width, end in zip(columns, widths, ends, strict=True)}
