@@ -116,14 +116,16 @@ def _brightness(name: str, folder: Path, shared: Path) -> Source | None:
 
 
 def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
-    """A table of R's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own."""
+    """A table of R's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own. Rows without a label are left out."""
     packed = shared / "rdata" / "csv" / f"{R_TABLES[name]}.csv"
     if not packed.exists():
         return None
     schema = ROOT / "bench" / "schemas" / f"{name}.schema.json"
-    names = [field["name"] for field in json.loads(schema.read_text())["fields"]]
+    document = json.loads(schema.read_text())
+    names = [field["name"] for field in document["fields"]]
     with packed.open(newline="", encoding="utf-8") as opened:
-        rows = ([("" if row[column] == "NA" else row[column]) for column in names] for row in csv.DictReader(opened))
+        labelled = (row for row in csv.DictReader(opened) if row[document["target"]] not in {"NA", ""})
+        rows = ([("" if row[column] == "NA" else row[column]) for column in names] for row in labelled)
         return Source(_write(folder / f"{name}.csv", names, rows), schema)
 
 
