@@ -38,6 +38,7 @@ CHUNKS_OF_A_BLOCK = 8
 MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with the same ones are alike
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
+POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
 
 
 class SamplingError(ValueError):
@@ -98,7 +99,7 @@ class GridColumn:
 
     Values are whole multiples of a step: 1 for integers, days and seconds; for numbers the declared decimals, or
     the power of ten that cuts the cell into at least a thousand, so that they are written shortly. Cells are [low, high), and the last cell of a
-    number column includes its end.
+    number column includes its end. A cell next to nothing beside the range holds one value: zero, which many rows may share.
     """
 
     def __init__(self, config: Mapping[str, Any], missing_value: str) -> None:
@@ -123,6 +124,7 @@ class GridColumn:
         last -= last / steps_per_one > high
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
         self._steps = np.maximum(last - first + 1, 1)  # a cell too narrow for a step holds its end
+        self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
 
     def fill(self, codes: Array, rng: np.random.Generator) -> Array:
         """A uniform value inside each drawn cell."""

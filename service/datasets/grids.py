@@ -20,12 +20,16 @@ else:
 ONE_CELL_PER_VALUE = 64
 """A range of at most this many whole values gets one cell per value, unless the schema declares a grid."""
 
-PARTS_OF_A_CELL = 4
+PARTS_OF_A_CELL = 2
 """Where noised counts say which cells a range has, each of its equal cells may be cut into so many,"""
 
 HALVINGS = 14
 """and the one next to zero, where amounts and counts crowd, into halves of what is left: down to single whole numbers, or to this
 many halvings of the range's larger end."""
+
+NEXT_TO_NOTHING = 2.0**-41
+"""A number column's zero, which many rows may share, has a part to itself: this much of the range's larger end, and not so wide that a
+sampler would draw anything else (`service.sampler.POINT`)."""
 
 _AMOUNTS: frozenset[FieldType] = frozenset({"integer", "number"})
 _WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # days and seconds since 1970-01-01
@@ -78,9 +82,13 @@ def finer_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...] | No
     edges, whole = np.asarray(grid_edges(field, numeric_bins)), field.type in _WHOLE
     if whole and (np.diff(edges) == 1.0).all():
         return None
-    smallest = 1.0 if whole else float(np.abs(edges).max()) * 2.0**-HALVINGS
+    largest = float(np.abs(edges).max())
+    step = 1.0 if whole else 0.0 if field.decimals is None else 10.0**-field.decimals
+    smallest = step if whole else max(step, largest * 2.0**-HALVINGS)
     cut = _cut_an_amount if field.type in _AMOUNTS else _cut_equally
     found = np.concatenate([cut(low, high, smallest) for low, high in pairwise(edges.tolist())])
+    if field.type == "number" and edges[0] <= 0.0 < edges[-1]:
+        found = np.append(found, min(edges[-1], max(step, largest * NEXT_TO_NOTHING)))
     return tuple(np.unique(np.ceil(found) if whole else found).tolist())
 
 

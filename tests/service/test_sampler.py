@@ -373,6 +373,17 @@ def test_numbers_are_short_and_uniform_in_their_cell():
     assert stats.kstest(values, stats.uniform(-0.3, 1.0).cdf).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("low", [-20.0, 0.0])
+def test_a_cell_next_to_nothing_holds_zero_alone(low):
+    edges = [-20.0, 0.0, 1e-12, 50.0][-3 - (low < 0.0) :]
+    field = {"name": "x", "type": "number", "constraints": {"minimum": low, "maximum": 50, "required": True}}
+    sampler = tiny_sampler({"fields": [{**field, "edges": edges}]}, bias=np.zeros(len(edges) - 1), noise_scale=0.0)
+    values = np.array(column(sampler, "x", 3_000, seed=0))
+    assert ((values == 0.0) | (np.abs(values) > 1e-4)).all()
+    assert 0.2 < (values == 0.0).mean() < 0.6
+    assert "".join(sampler.csv(300)).count("\n0.0\n") > 10
+
+
 def test_whole_numbers_are_uniform_in_their_cell_bounds_included():
     field = {"name": "x", "type": "integer", "constraints": {"minimum": -5, "maximum": 14, "required": True}, "bins": 2}
     sampler = tiny_sampler({"fields": [field]}, bias=np.zeros(2), noise_scale=0.0)

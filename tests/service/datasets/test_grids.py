@@ -49,12 +49,21 @@ def test_cells_are_small_where_zero_is_near() -> None:
     both = finer_edges(field("number", -8, 8), 2)
     assert both is not None
     assert {-4.0, -0.5, 0.0, 0.5, 4.0} < set(both)
-    assert [-edge for edge in reversed(both)] == list(both)
+    assert {-edge for edge in both if abs(edge) > 1e-9} <= set(both)
     prices = finer_edges(field("integer", 1, 100_000), 8)
     assert prices is not None
     assert prices[:3] == (1.0, 2.0, 4.0)
     years = finer_edges(field("integer", 1_800, 2_055), 32)
-    assert years == tuple(float(year) for year in range(1_800, 2_057, 2))
+    assert years == tuple(float(year) for year in range(1_800, 2_057, 4))
+
+
+def test_a_numbers_zero_has_a_part_to_itself() -> None:
+    for low, high, more, narrow in ((0, 1e5, {}, 1e-6), (-4, 60, {}, 1e-9), (0, 5_000, {"decimals": 2}, 0.01)):
+        fine = finer_edges(field("number", low, high, **more), 32)
+        assert fine is not None
+        place = fine.index(0.0)
+        assert 0.0 < fine[place + 1] <= narrow < fine[place + 2]
+    assert finer_edges(field("number", 0, 0.5, decimals=0), 2) == (0.0, 0.25, 0.375, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -552,7 +552,7 @@ def test_groups_come_from_noised_counts() -> None:
 AMOUNTS = TableSchema.model_validate(
     {
         "fields": [
-            {"name": "paid", "type": "integer", "constraints": {"minimum": 0, "maximum": 64_000, "required": True}},
+            {"name": "paid", "type": "number", "constraints": {"minimum": 0, "maximum": 64_000, "required": True}},
             {"name": "age", "type": "integer", "constraints": {"minimum": 16, "maximum": 95}},
             {"name": "member", "type": "boolean", "constraints": {"required": True}},
         ],
@@ -567,7 +567,7 @@ def payments(domain: TableDomain, rows: int = 20_000) -> tuple[pl.DataFrame, Enc
     generator = np.random.default_rng(5)
     member = generator.random(rows) < 0.4
     paid = np.minimum(generator.exponential(np.where(member, 900.0, 60.0)), 64_000.0) * (generator.random(rows) < 0.5)
-    frame = pl.DataFrame({"paid": paid.astype(int), "age": generator.integers(16, 96, size=rows), "member": member})
+    frame = pl.DataFrame({"paid": paid, "age": generator.integers(16, 96, size=rows), "member": member})
     parquet = io.BytesIO()
     frame.write_parquet(parquet)
     return frame, encode_table(parquet.getvalue(), domain, units=rows)
@@ -653,4 +653,4 @@ def test_a_range_without_another_column_is_cut_too(columns: list[str]) -> None:
     trained = train(order, plan, table, domain, SecureRandom.from_test_seed(1))
     assert plan.position == 2
     assert trained.domain is not None
-    assert (trained.domain.columns[0].edges or ())[:2] == (0.0, 1.0)
+    assert (trained.domain.columns[0].edges or (0.0, 1.0))[1] < 1e-6  # half have paid nothing at all
