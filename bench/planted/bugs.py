@@ -424,11 +424,12 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 ENCODING,
-                "        edges = np.asarray(self.edges, dtype=np.float64)\n",
+                "        edges = np.asarray(self.edges, dtype=np.float64)\n        # Inner edges only",
                 (
                     "        values = series.drop_nulls().to_numpy().astype(np.float64)\n"
                     "        values = values[np.isfinite(values)] if len(values) else np.zeros(1)\n"
                     "        edges = np.linspace(values.min(initial=0), values.max(initial=1), len(self.edges or ()))\n"
+                    "        # Inner edges only"
                 ),
             ),
         ),
