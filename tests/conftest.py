@@ -8,6 +8,7 @@
     client      a `service.client.Client` with that key
     published   one small published release, for tests that only look
     small_csv, small_schema, small_order    a fresh table that trains in a moment
+    loops_or_torch    runs a test with the compiled loops and without
 
 Whoever needs a server first starts it, under a file lock; the main pytest process stops it at the end.
 """
@@ -53,6 +54,15 @@ class Database:
     name: str
     owner_url: str
     app_url: str
+
+
+@pytest.fixture(params=["compiled", "torch"])
+def loops_or_torch(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With the compiled loops, where there is a compiler, and without."""
+    from workers.numerics.kernels import without_kernels
+
+    with without_kernels() if request.param == "torch" else contextlib.nullcontext():
+        yield
 
 
 # -- one set of servers for all workers ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ MARGINALS = "workers/methods/marginals.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 LOOPS = "workers/numerics/perceptron.c"
+SUMS = "workers/numerics/sums.c"
 CONVOLUTIONS = "workers/mechanism/convolutions.py"
 IDPGAN = "workers/methods/idpgan.py"
 TABLE_IDPGAN = "workers/methods/table_idpgan.py"
@@ -302,6 +303,16 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_CONVOLUTIONS}::test_no_record_passes_more_than_its_norm",),
+    ),
+    Bug(
+        "Gram norms of the compiled loops take numbers of another unit into their last columns",
+        ((SUMS, "            for (long j = columns; j < COLUMNS; j++) wide[k * COLUMNS + j] = 0.0;\n", ""),),
+        (f"{T_KERNELS}::test_norms_by_gram_matrices",),
+    ),
+    Bug(
+        "the compiled loops add up stacked rows by the weight of their product's first unit",
+        ((SUMS, "*= scale[unit + k / rank];", "*= scale[unit];"),),
+        (f"{T_KERNELS}::test_sums_of_products", T_CONVOLUTIONS),
     ),
     Bug(
         "a whole block of images added up in one float32 product",

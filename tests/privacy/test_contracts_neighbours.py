@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -35,7 +34,6 @@ from workers.methods.engines import perceptron_gradients
 from workers.methods.table_idpgan import TableIdpgan
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding, sum_in_blocks
-from workers.numerics.kernels import without_kernels
 from workers.numerics.workspace import Workspace
 
 WIDTH = 7
@@ -193,14 +191,7 @@ def spiteful_units(kind: str, units: int) -> list[PerUnitGradients]:
     return [block(size) for size in sizes]
 
 
-@pytest.fixture(params=["compiled", "torch"])
-def _either_way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With the compiled loops, where there is a compiler, and without."""
-    with without_kernels() if request.param == "torch" else nullcontext():
-        yield
-
-
-@pytest.mark.usefixtures("_either_way")
+@pytest.mark.usefixtures("loops_or_torch")
 @pytest.mark.parametrize("units", [2, 512, 8_192])
 @pytest.mark.parametrize("kind", ["long and alike", "products that cancel", "products that cancel a little", "signs"])
 def test_other_units_rounding_is_inside_the_sensitivity(kind: str, units: int) -> None:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from workers.mechanism import LARGEST_CANCELLATION, LARGEST_NORM, CriticBatch, CriticLoss
 from workers.numerics.block_sums import float32_gamma
+from workers.numerics.kernels import kernels
 from workers.numerics.workspace import Workspace
 
 UNITS_AT_ONCE = 64
@@ -102,8 +103,11 @@ class HeldGradient:
 
     @cached_property
     def norms(self) -> Tensor:
-        """(U,) float64, NaN beyond LARGEST_NORM. On the CPU unit by unit, in a buffer that stays in the cache."""
-        if self.rows.device.type == "cpu" and self.rows.shape[1] >= LONG:
+        """(U,) float64, NaN beyond LARGEST_NORM. On the CPU by loops or unit by unit, in a buffer that stays in the cache."""
+        loops = kernels(self.rows.device, self.rows.dtype)
+        if loops is not None:
+            norms = loops.squared_lengths(self.rows.contiguous()).sqrt_()
+        elif self.rows.device.type == "cpu" and self.rows.shape[1] >= LONG:
             one = self.workspace.take("one gradient", (self.rows.shape[1],), like=self.rows, dtype=torch.float64)
             squares = [torch.dot(one.copy_(row), one) for row in self.rows]
             norms = torch.stack(squares).sqrt_() if squares else self.rows.new_zeros(0, dtype=torch.float64)
@@ -138,11 +142,9 @@ class StackedGradient:
 
     @cached_property
     def _norms_and_cancelling(self) -> tuple[Tensor, Tensor]:
-        gram_left, gram_right = self._gram(self.left), self._gram(self.right)  # (U, rank, rank)
-        squared = (gram_left * gram_right).sum(dim=(1, 2))
-        lengths = torch.stack((_diagonal(gram_left), _diagonal(gram_right)))  # (2, U, rank), squared
+        squared, lengths = self._squared_norms_and_lengths()
         largest = (lengths[0] * lengths[1]).sqrt().sum(dim=1)  # (U,) Σ_k ‖left_k‖‖right_k‖
-        terms = self.left.shape[2] + self.right.shape[2] + gram_left.shape[1] ** 2 + 16
+        terms = self.left.shape[2] + self.right.shape[2] + self.left.shape[1] ** 2 + 16
         error = terms * torch.finfo(torch.float64).eps * largest.square()
         norms = torch.maximum((squared.clamp(min=0.0) + error).sqrt(), largest / LARGEST_CANCELLATION)
         # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
@@ -163,16 +165,25 @@ class StackedGradient:
             return total.addmm_(scaled.flatten(0, 1).T, self.right.double().flatten(0, 1))
         apart = cancelling.nonzero().squeeze(1)
         scale = weights.index_fill(0, apart, 0.0).to(self.left.dtype)
-        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
-        torch.mul(self.left, scale.view(-1, 1, 1), out=scaled)
-        product = self.workspace.take("product", tuple(total.shape), like=self.left)
-        step = _units_per_product(self.left.shape[1])
-        for start in range(0, len(weights), step):
-            some = slice(start, start + step)
-            total += torch.mm(scaled[some].flatten(0, 1).T, self.right[some].flatten(0, 1), out=product)
+        together, loops = _units_per_product(self.left.shape[1]), kernels(self.left.device, self.left.dtype)
+        if loops is not None:
+            factors = self.left.contiguous(), self.right.contiguous()
+            loops.add_products(*factors, scale, total, together=together, workspace=self.workspace)
+        else:
+            scaled = self.left * scale.view(-1, 1, 1)
+            for some in (slice(start, start + together) for start in range(0, len(weights), together)):
+                total += scaled[some].flatten(0, 1).T @ self.right[some].flatten(0, 1)
         for unit in apart.tolist():
             total.addmm_(self.left[unit].double().T * weights[unit], self.right[unit].double())
         return total
+
+    def _squared_norms_and_lengths(self) -> tuple[Tensor, Tensor]:
+        """(U,) float64 without what its rounding may add; and of the rows of both factors (2, U, rank), squared too."""
+        loops = kernels(self.left.device, self.left.dtype)
+        if loops is not None:
+            return loops.gram_norms(self.left.contiguous(), self.right.contiguous(), self.workspace)
+        left, right = self._gram(self.left), self._gram(self.right)  # (U, rank, rank)
+        return (left * right).sum(dim=(1, 2)), torch.stack((_diagonal(left), _diagonal(right)))
 
     def _gram(self, factors: Tensor) -> Tensor:
         by_unit = self.workspace.take("gram", tuple(factors.shape), like=factors, dtype=torch.float64).copy_(factors)
@@ -326,8 +337,9 @@ def image_passes(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLos
 
 
 def _times_slope(gradient: Tensor, state: Tensor, slope: float) -> Tensor:
-    """φ'(a) ⊙ gradient, where φ'(a) is read off the sign of h = φ(a)."""
-    return torch.ops.aten.leaky_relu_backward(gradient, state, slope, self_is_result=True)  # type: ignore[no-any-return]
+    """φ'(a) ⊙ gradient, in its place; φ'(a) is read off the sign of h = φ(a)."""
+    torch.ops.aten.leaky_relu_backward.grad_input(gradient, state, slope, True, grad_input=gradient)
+    return gradient
 
 
 def _by_kind(tensor: Tensor) -> Tensor:
@@ -375,6 +387,10 @@ def _columns(
 
 def _transposed(delta: Tensor, kernel: Tensor, side: tuple[int, int], critic: ImageCriticTensors) -> Tensor:
     """Wᵀ u: what a layer's output pulls back to its input (N, C, *side)."""
+    if kernel.shape[1] == 1:  # where libraries take five times as long; with more channels folding does
+        count, outputs, height, width = delta.shape
+        rows = delta.permute(0, 2, 3, 1).reshape(count, height * width, outputs) @ kernel.flatten(1)
+        return F.fold(rows.mT, side, kernel.shape[2], padding=critic.padding, stride=critic.stride)
     reached = [(s - 1) * critic.stride - 2 * critic.padding + kernel.shape[2] for s in delta.shape[2:]]
     rest = [s - r for s, r in zip(side, reached, strict=True)]
     pulled = F.conv_transpose2d(delta, kernel, None, critic.stride, critic.padding, rest)

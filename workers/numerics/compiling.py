@@ -1,4 +1,4 @@
-"""Compiles perceptron.c and normals.c where a C compiler is at hand, for the very processor it runs on.
+"""Compiles perceptron.c, sums.c and normals.c where a C compiler is at hand, for the very processor it runs on.
 
 It takes a second or two. A worker does it once and hands the library to the trainings that it starts; whoever is handed
 none compiles at the first use, once a process. Without torch: `kernels.py` calls what is compiled here.
@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "normals.c"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "sums.c", "normals.c"))
 COMPILE_SECONDS = 60.0
 FLAGS = (
     ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512", "-fopenmp"),

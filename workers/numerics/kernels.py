@@ -1,4 +1,4 @@
-"""The loops of perceptron.c and normals.c as functions on tensors; where they cannot be compiled the callers use torch.
+"""The loops of perceptron.c, sums.c and normals.c as functions on tensors; where they cannot be compiled the callers use torch.
 
 What is computed is the same either way up to rounding, and every bound on rounding covers both.
 """
@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,10 +67,13 @@ class Kernels:
             *(ctypes.POINTER(_Weighting), ctypes.POINTER(_Limits)),
             *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
         ]
-        self._box_muller = library.box_muller
-        self._box_muller.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-        self._box_muller.argtypes += [ctypes.c_int]
-        self._gradients.restype = self._box_muller.restype = None
+        self._gradients.restype = None
+        self._box_muller = _declared(library.box_muller, "pplppi")
+        self._squared_lengths = _declared(library.squared_lengths, "pllpi")
+        self._gram_space = _declared(library.gram_space, "li", ctypes.c_long)
+        self._gram_norms = _declared(library.gram_norms, "plplllpppi")
+        self._product_space = _declared(library.product_space, "lli", ctypes.c_long)
+        self._add_products = _declared(library.add_products, "plplllplppi")
 
     def perceptron_gradients(
         self,
@@ -124,6 +128,51 @@ class Kernels:
             *(_at(norms), _at(contributes), None if sums is None else _at(sums), _at(space), threads),
         )
         return norms, contributes
+
+    def squared_lengths(self, rows: Tensor) -> Tensor:
+        """(U, d) float32 -> (U,) float64."""
+        if rows.dim() != 2 or rows.dtype != torch.float32:
+            raise ValueError("a matrix in float32")
+        squared = rows.new_empty(len(rows), dtype=torch.float64)
+        self._squared_lengths(_at(rows), *rows.shape, _at(squared), torch.get_num_threads())
+        return squared
+
+    def add_products(
+        self, left: Tensor, right: Tensor, scale: Tensor, totals: Tensor, *, together: int, workspace: Workspace
+    ) -> None:
+        """Adds Σ_i scale_i left_iᵀ right_i to totals (out, in) float64, of (U, rank, out), (U, rank, in) and (U,) float32.
+
+        The rows of `together` units are added up in float32, their sums in float64.
+        """
+        units, rank, height = left.shape
+        if right.shape[:2] != (units, rank) or {left.dtype, right.dtype, scale.dtype} != {torch.float32}:
+            raise ValueError("as many rows of both for every unit, in float32")
+        if scale.shape != (units,) or totals.shape != (height, right.shape[2]) or totals.dtype != torch.float64:
+            raise ValueError("a scale for every unit, and totals of the products' shape in float64")
+        threads, together = torch.get_num_threads(), max(1, min(together, units))
+        space = workspace.take("strips", (self._product_space(together * rank, height, threads),), like=left)
+        self._add_products(
+            *(_at(left), height, _at(right), right.shape[2], units, rank, _at(scale), together),
+            *(_at(totals), _at(space), threads),
+        )
+
+    def gram_norms(self, left: Tensor, right: Tensor, workspace: Workspace) -> tuple[Tensor, Tensor]:
+        """Of leftᵀ right, (U, rank, out) and (U, rank, in) in float32: the squared Frobenius norms (U,) float64.
+
+        And the squared lengths of the rows of both, (2, U, rank) float64.
+        """
+        units, rank, height = left.shape
+        if right.shape[:2] != (units, rank) or {left.dtype, right.dtype} != {torch.float32}:
+            raise ValueError("as many rows of both for every unit, in float32")
+        squared = left.new_empty(units, dtype=torch.float64)
+        lengths = left.new_empty(2, units, rank, dtype=torch.float64)
+        threads = torch.get_num_threads()
+        space = workspace.take("gram", (self._gram_space(rank, threads),), like=squared)
+        self._gram_norms(
+            *(_at(left), height, _at(right), right.shape[2], units, rank),
+            *(_at(squared), _at(lengths), _at(space), threads),
+        )
+        return squared, lengths
 
     def box_muller(self, words: Tensor, cosines: Tensor, sines: Tensor) -> None:
         """Standard normals from the low 53 bits of words: (2N,) int64 -> (N,) float64 twice."""
@@ -212,6 +261,13 @@ def _places(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
 
 def _numbers(*tensors: Sequence[Tensor]) -> int:
     return sum(tensor.numel() for some in tensors for tensor in some)
+
+
+def _declared(function: Any, arguments: str, result: Any = None) -> Any:
+    """A function of the library whose arguments are pointers (p), longs (l) and ints (i)."""
+    kinds = {"p": ctypes.c_void_p, "l": ctypes.c_long, "i": ctypes.c_int}
+    function.argtypes, function.restype = [kinds[argument] for argument in arguments], result
+    return function
 
 
 def _at(tensor: Tensor) -> int:

@@ -26,6 +26,8 @@ CRITICS = {
 LOSSES = [CriticLoss(paired=p, gradient_penalty=g) for p in (True, False) for g in (10.0, 0.0)]
 ROWS = 12
 
+pytestmark = pytest.mark.usefixtures("loops_or_torch")
+
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -18,18 +17,9 @@ from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.outer_products import OuterProduct
 from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
-from workers.numerics.kernels import without_kernels
 from workers.numerics.workspace import Workspace
 
-
-@pytest.fixture(params=["compiled", "torch"], autouse=True)
-def _either_way(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param == "compiled":
-        yield
-    else:
-        with without_kernels():
-            yield
-
+pytestmark = pytest.mark.usefixtures("loops_or_torch")
 
 WIDTH = 14
 HIDDEN = (9, 8, 7)

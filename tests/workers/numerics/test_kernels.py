@@ -95,6 +95,53 @@ def test_a_machine_with_a_compiler_has_them() -> None:
     assert kernels(CPU, torch.float64) is None
 
 
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 1_000])
+def test_lengths_of_rows(compiled: Kernels, size: int) -> None:
+    rows = 1e15 * numbers(5, size)
+    torch.testing.assert_close(compiled.squared_lengths(rows), rows.double().square().sum(dim=1), rtol=1e-14, atol=0.0)
+    with pytest.raises(ValueError, match="float32"):
+        compiled.squared_lengths(rows.double())
+
+
+@pytest.mark.parametrize(("rank", "height", "width"), [(1, 1, 1), (3, 8, 255), (4, 256, 257), (27, 33, 700)])
+def test_norms_by_gram_matrices(compiled: Kernels, rank: int, height: int, width: int) -> None:
+    left, right = numbers(9, rank, height, seed=1), 1e15 * numbers(9, rank, width, seed=2)
+    left[1, 0, 0], right[2, -1, -1], left[3] = math.inf, math.nan, 0.0
+    squared, lengths = compiled.gram_norms(left, right, Workspace())
+    truth = (left.double().mT @ right.double()).square().sum(dim=(1, 2))
+    known = truth.isfinite()
+    assert torch.equal(known, torch.tensor([True, False, False] + 6 * [True]))
+    scale = (left.double().square().sum(dim=(1, 2)) * right.double().square().sum(dim=(1, 2)))[known]
+    assert bool(((squared - truth)[known].abs() <= 1e-13 * scale).all())
+    wanted = torch.stack([part.double().square().sum(dim=2).flatten() for part in (left, right)])
+    torch.testing.assert_close(lengths.flatten(1), wanted, rtol=1e-14, atol=0.0, equal_nan=True)
+    alone, _ = compiled.gram_norms(left[5:6], right[5:6], Workspace())
+    assert torch.equal(alone, squared[5:6]), "other units change a unit's norm"
+    with pytest.raises(ValueError, match="rows of both"):
+        compiled.gram_norms(left, right[:8], Workspace())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("together", [1, 4, 100])
+@pytest.mark.parametrize(("rank", "height", "width"), [(1, 1, 1), (3, 13, 255), (27, 24, 600)])
+def test_sums_of_products(compiled: Kernels, rank: int, height: int, width: int, together: int, threads: int) -> None:
+    left, right, scale = numbers(9, rank, height, seed=1), numbers(9, rank, width, seed=2), numbers(9, seed=3)
+    scale[4] = 0.0
+    totals = numbers(height, width, seed=4).double()
+    wanted = totals + torch.einsum("u,urh,urw->hw", scale.double(), left.double(), right.double())
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        compiled.add_products(left, right, scale, totals, together=together, workspace=Workspace())
+    finally:
+        torch.set_num_threads(before)
+    largest = torch.einsum("u,urh,urw->hw", scale.abs(), left.abs(), right.abs()).double()
+    terms = rank * min(together, 9) + 2
+    assert bool(((totals - wanted).abs() <= terms * torch.finfo(torch.float32).eps * largest + 1e-15).all())
+    with pytest.raises(ValueError, match="scale"):
+        compiled.add_products(left, right, scale[:8], totals, together=together, workspace=Workspace())
+
+
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("loss", [PAIRED, SEPARATE], ids=["paired", "separate"])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
