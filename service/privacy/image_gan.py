@@ -33,6 +33,9 @@ _CHANNELS = (32, 64, 128)
 MOST_PIXELS_OF_PERCEPTRONS = 32 * 32
 """Up to this many numbers both networks are perceptrons, of a hundredth of the convolutions' work."""
 
+SHRUNK_SIDE = 24
+"""Sides from which perceptrons see images of half the sides."""
+
 DEFAULTS: dict[str, Any] = {
     "steps": 5_000,
     "critic_steps_per_generator_step": 5,
@@ -75,15 +78,16 @@ def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budg
     if isinstance(order.warm_start, TablesFirst):
         raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
     named = order.model_fields_set
-    networks = order.image_networks or default_networks(shape)
+    networks = order.image_networks or default_networks(shape, from_nothing=order.mixture_first is None)
     update = {name: value for name, value in _defaults(order, networks, units, budget).items() if name not in named}
-    most = math.floor(math.log2(min(shape.height, shape.width)))
-    if most < 1:
-        raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels", where="method")
-    for name in ("generator_channels", "critic_channels"):
+    least = -(-min(shape.height, shape.width) // networks.shrink)
+    if least < 2:
+        raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels, once they are shrunk", where="method")
+    most = math.floor(math.log2(least))
+    for name in ("generator_channels", "critic_channels") if networks.layers == "convolutions" else ():
         if len(getattr(networks, name)) > most:
             raise InvalidOrder(
-                f"image_networks.{name}: sides of {min(shape.height, shape.width)} can be halved {most} times",
+                f"image_networks.{name}: sides of {least} can be halved {most} times",
                 where=f"image_networks.{name}",
             )
     update["image_networks"] = networks
@@ -104,13 +108,18 @@ def _defaults(order: IdpganOrder, networks: ImageNetworks, units: int, budget: B
     return {**PERCEPTRON_DEFAULTS, "critic_weight_bound": WEIGHT_BOUND_IN_NOISE if is_noisy else WEIGHT_BOUND}
 
 
-def default_networks(shape: ImageShape) -> ImageNetworks:
-    """Perceptrons where images are small; else up to three halvings, with twice the channels after each."""
+def default_networks(shape: ImageShape, *, from_nothing: bool) -> ImageNetworks:
+    """Perceptrons where images are small; else up to three halvings, with twice the channels after each.
+
+    Perceptrons that learn from nothing see images at half of their sides where those are long enough (docs/results.md).
+    """
     halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
     channels = _CHANNELS[: min(halvings, len(_CHANNELS))]
+    is_small = shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS
     return ImageNetworks(
-        layers="perceptrons" if shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS else "convolutions",
-        noise_dimension=32 if shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS else 64,
+        layers="perceptrons" if is_small else "convolutions",
+        shrink=2 if is_small and from_nothing and min(shape.height, shape.width) >= SHRUNK_SIDE else 1,
+        noise_dimension=32 if is_small else 64,
         generator_channels=tuple(2 * c for c in reversed(channels)),
         critic_channels=channels,
     )

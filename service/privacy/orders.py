@@ -159,6 +159,14 @@ class ImageNetworks(_Knobs):
     layers: Annotated[Literal["convolutions", "perceptrons"], Field(description="What both networks are made of.")] = (
         "convolutions"
     )
+    shrink: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=4,
+            description="Both networks see and make images of 1/shrink of the sides; what is made is enlarged.",
+        ),
+    ] = 1
     noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 64
     generator_channels: Annotated[
         tuple[Channels, ...],

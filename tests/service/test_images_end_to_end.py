@@ -68,7 +68,15 @@ def test_images_in_and_images_out(client, tmp_path):
         assert np.array_equal(arrays["labels"], drawn)
 
 
-def test_a_trained_generator_of_images(client, tmp_path):
+@pytest.mark.parametrize(
+    "networks",
+    [
+        {"noise_dimension": 4, "generator_channels": [8], "critic_channels": [4]},
+        {"layers": "perceptrons", "noise_dimension": 4, "shrink": 2},
+    ],
+    ids=["convolutions", "shrunk for perceptrons"],
+)
+def test_a_trained_generator_of_images(client, tmp_path, networks):
     path = tmp_path / "digits.npz"
     pixels, labels = make_images(300, (8, 7, 1), 3)
     path.write_bytes(npz(pixels, labels))
@@ -78,7 +86,7 @@ def test_a_trained_generator_of_images(client, tmp_path):
         "epsilon": 2.0,
         "steps": 12,
         "sampling_probability": 0.1,
-        "image_networks": {"noise_dimension": 4, "generator_channels": [8], "critic_channels": [4]},
+        "image_networks": networks,
     }
     release = client.create_release(dataset["id"], order)
     ended = client.wait(release["id"], timeout=START_SECONDS)

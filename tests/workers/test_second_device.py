@@ -47,6 +47,7 @@ TABLES = {
 }
 PICTURES: dict[str, dict[str, Any]] = {
     "perceptrons": {},
+    "perceptrons, shrunk": {"image_networks": {"layers": "perceptrons", "shrink": 2}},
     "convolutions": {"image_networks": CONVOLUTIONS},
     "convolutions, separate": {"image_networks": CONVOLUTIONS, "critic_loss": "separate"},
     "from a mixture": {"warm_start": {"kind": "mixture"}},

@@ -15,6 +15,7 @@ from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
+from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
 from workers.networks.image import ImageCritic
 from workers.networks.image_generator import ImageGenerator
 from workers.networks.image_perceptron import PerceptronImageGenerator
@@ -49,6 +50,9 @@ class ImageIdpgan(Idpgan):
             raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
         self.images = images
         self.sizes: ImageNetworks = order.image_networks
+        self.shape = images.shape
+        self.seen = shrunk_sides(images.shape, self.sizes.shrink)
+        """Shape of the images that the critic sees, and that the generator makes before they are enlarged."""
         self.classes = max(1, images.classes)
         """Without classes, or with one, all images are of class 0, which no record carries."""
         self.label_width = self.classes if self.classes > 1 else 0
@@ -64,21 +68,24 @@ class ImageIdpgan(Idpgan):
 
     def make_generator(self) -> nn.Module:
         """Of images in [0, 1] from noise and classes."""
-        sizes, shape, classes = self.sizes, self.images.shape, self.classes
+        sizes, shape, classes = self.sizes, self.seen, self.classes
+        generator: ImageGenerator | PerceptronImageGenerator
         if sizes.layers == "perceptrons":
-            return PerceptronImageGenerator(
+            generator = PerceptronImageGenerator(
                 shape, noise_dimension=sizes.noise_dimension, hidden=sizes.generator_hidden, classes=classes
             )
-        return ImageGenerator(
-            shape, noise_dimension=sizes.noise_dimension, channels=sizes.generator_channels, classes=classes
-        )
+        else:
+            generator = ImageGenerator(
+                shape, noise_dimension=sizes.noise_dimension, channels=sizes.generator_channels, classes=classes
+            )
+        return generator if sizes.shrink == 1 else Enlarged(generator, self.shape)
 
     def make_critic(self) -> nn.Module:
         """Of records as `_as_records` makes them; none of its layers may mix records."""
         if self.sizes.layers == "perceptrons":
             # The same perceptron as of tables, whose gradients have formulas.
-            return TableCritic(math.prod(self.images.shape) + self.label_width, self.sizes.critic_hidden)
-        return ImageCritic(self.images.shape, self.sizes.critic_channels, classes=self.label_width)
+            return TableCritic(math.prod(self.seen) + self.label_width, self.sizes.critic_hidden)
+        return ImageCritic(self.seen, self.sizes.critic_channels, classes=self.label_width)
 
     @property
     def noise_dimension(self) -> int:
@@ -107,7 +114,7 @@ class ImageIdpgan(Idpgan):
         noise = torch.randn(PREVIEWED, self.sizes.noise_dimension, generator=torch.Generator().manual_seed(0))
         condition = torch.arange(classes, device=self.device).repeat_interleave(PREVIEWED)
         images: Tensor = self.averaged_generator(noise.repeat(classes, 1).to(self.device), condition)
-        return images.mul(255.0).round().to(torch.uint8).view(classes, PREVIEWED, *self.images.shape)
+        return images.mul(255.0).round().to(torch.uint8).reshape(classes, PREVIEWED, *self.shape)
 
     def _label_counts(self) -> PrivateSum:
         return label_counts(self.images.labels.astype(np.uint16), categories=self.classes)
@@ -122,8 +129,8 @@ class ImageIdpgan(Idpgan):
         return torch.where(present.unsqueeze(1), records, 0.0), present, conditions
 
     def _as_records(self, pixels: Tensor, conditions: Tensor) -> Tensor:
-        """Pixels (R, D) between 0 and 1 with their classes, as the critic sees them."""
-        scaled = 2.0 * pixels - 1.0
+        """Pixels (R, D) between 0 and 1 with their classes, as the critic sees them: shrunk, each image by itself."""
+        scaled = 2.0 * shrunk(pixels.view(-1, *self.shape), self.sizes.shrink).flatten(1) - 1.0
         if not self.label_width:
             return scaled
         classes = F.one_hot(conditions, self.label_width).float()

@@ -33,9 +33,12 @@ class ImageGenerator(nn.Module):
         self.output = nn.Conv2d(channels[-1], colours, 3, padding=1)
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
+        return torch.sigmoid(self.logits(noise, condition))
+
+    def logits(self, noise: Tensor, condition: Tensor) -> Tensor:
+        """Of the images, (B, height, width, channels)."""
         first = self.inputs(noise) + self.condition(condition)
         state = first.view(-1, self.channels, *self.sizes[0])
         for norm, layer, size in zip(self.norms, self.layers, self.sizes[1:], strict=True):
             state = layer(F.interpolate(F.relu(norm(state)), size=size))
-        pixels = torch.sigmoid(self.output(F.relu(state)))  # (B, C, H, W)
-        return pixels.permute(0, 2, 3, 1)
+        return self.output(F.relu(state)).permute(0, 2, 3, 1)  # type: ignore[no-any-return]

@@ -26,8 +26,12 @@ class PerceptronImageGenerator(nn.Module):
         self.output = nn.Linear(hidden[-1], shape[0] * shape[1] * shape[2])
 
     def forward(self, noise: Tensor, condition: Tensor) -> Tensor:
+        return torch.sigmoid(self.logits(noise, condition))
+
+    def logits(self, noise: Tensor, condition: Tensor) -> Tensor:
+        """Of the images, (B, height, width, channels)."""
         first, *norms = self.norms
         state = F.relu(first(self.inputs(noise) + self.condition(condition)))
         for layer, norm in zip(self.hidden, norms, strict=True):
             state = F.relu(norm(layer(state)))
-        return torch.sigmoid(self.output(state)).view(-1, *self.shape)
+        return self.output(state).view(-1, *self.shape)  # type: ignore[no-any-return]

@@ -22,8 +22,10 @@ from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.mechanism.image_moments import NOBODY
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.image_idpgan import ImageIdpgan
+from workers.methods.image_idpgan import PREVIEWED, ImageIdpgan
+from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
 from workers.networks.image_generator import ImageGenerator
+from workers.networks.image_perceptron import PerceptronImageGenerator
 from workers.plan import Plan
 
 SHAPE = (6, 5, 3)
@@ -69,6 +71,8 @@ VARIANTS = [
     {"gradient_penalty_at": "generated"},
     {"thresholds": {"kind": "adaptive"}, "clusters": {"kind": "dbscan"}},
     {"critic_weight_bound": 0.05},
+    {"image_networks": {"noise_dimension": 4, "generator_channels": [6], "critic_channels": [4], "shrink": 2}},
+    {"image_networks": {"layers": "perceptrons", "noise_dimension": 4, "shrink": 2}},
 ]
 
 
@@ -180,6 +184,44 @@ def test_the_generator_makes_the_declared_size_and_mixes_no_images(shape: tuple[
     torch.testing.assert_close(generator(noise[2:4], condition[2:4]), images[2:4])
 
 
+@pytest.mark.parametrize("shape", [(28, 28, 1), (7, 9, 3)])
+@pytest.mark.parametrize("shrink", [2, 3])
+def test_small_images_are_enlarged_each_by_itself(shape: tuple[int, int, int], shrink: int) -> None:
+    torch.manual_seed(0)
+    small = shrunk_sides(shape, shrink)
+    for generator in (
+        ImageGenerator(small, noise_dimension=4, channels=(5,), classes=2),
+        PerceptronImageGenerator(small, noise_dimension=4, hidden=(6,), classes=2),
+    ):
+        enlarged = Enlarged(generator, shape)
+        noise, condition = torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 0, 1])
+        images = enlarged(noise, condition).detach()
+        assert images.shape == (6, *shape)
+        assert shrunk(images, shrink).shape == generator(noise, condition).shape == (6, *small)
+        assert 0.0 <= float(images.min()) < float(images.max()) <= 1.0
+        torch.testing.assert_close(enlarged(noise[2:4], condition[2:4]), images[2:4])
+
+
+def test_a_shrunk_pixel_is_the_mean_of_those_it_stands_for() -> None:
+    """At the far edges of the ones there are; an image of one grey keeps it."""
+    images = torch.rand(2, 7, 9, 3)
+    small = shrunk(images, 2)
+    torch.testing.assert_close(small[:, 1, 2], images[:, 2:4, 4:6].mean(dim=(1, 2)))
+    torch.testing.assert_close(small[:, 3, 4], images[:, 6, 8])
+    torch.testing.assert_close(shrunk(torch.full((1, 7, 9, 3), 0.3), 2), torch.full((1, 4, 5, 3), 0.3))
+    assert shrunk(images, 1) is images
+
+
+def test_the_critic_sees_shrunk_images_and_whoever_samples_whole_ones() -> None:
+    method = make_method(make_set(), image_networks={"layers": "perceptrons", "noise_dimension": 4, "shrink": 2})
+    records, present, _ = method._rows(np.arange(4))
+    assert bool(present.all())
+    assert records.shape == (4, 3 * 3 * 3 + CLASSES)
+    wanted = torch.from_numpy(method.images.pixels[:4]).view(4, *SHAPE).float() / 255.0
+    torch.testing.assert_close(records[:, :27], 2.0 * shrunk(wanted, 2).flatten(1) - 1.0)
+    assert method.preview().shape == (CLASSES, PREVIEWED, *SHAPE)
+
+
 # -- the order --------------------------------------------------------------------------------------------------------
 
 
@@ -190,7 +232,11 @@ def test_what_is_not_ordered_is_what_suits_images_and_resolving_again_changes_no
     assert (resolved.steps, resolved.condition_on, resolved.optimizer) == (7, LABEL, Optimizer())
     assert (resolved.thresholds.kind, resolved.clusters.kind) == ("adaptive", "dbscan")
     assert resolved.image_networks is not None
-    assert resolved.image_networks.layers == "perceptrons"
+    assert (resolved.image_networks.layers, resolved.image_networks.shrink) == ("perceptrons", 2)
+    small = resolve_order(order, units=60_000, shape=ImageShape(14, 14, 1, 10), budget=budget)
+    near = parse_order({"method": "idpgan", "epsilon": 1, "warm_start": {"kind": "mixture"}})
+    near = resolve_order(near, units=60_000, shape=ImageShape(28, 28, 1, 10), budget=budget)
+    assert (small.image_networks.shrink, near.image_networks.shrink) == (1, 1)
     large = resolve_order(order, units=60_000, shape=ImageShape(64, 64, 3, 10), budget=budget)
     assert large.critic_weight_bound is None
     assert (large.optimizer, large.image_networks.layers) == (DEFAULTS["optimizer"], "convolutions")
@@ -226,6 +272,8 @@ def test_the_critic_is_bounded_more_narrowly_in_more_noise(epsilon: float, units
         ((28, 28, 1), {"image_networks": {"critic_channels": [2, 2, 2, 2, 2]}}, "image_networks.critic_channels"),
         ((4, 28, 1), {"image_networks": {"generator_channels": [2, 2, 2]}}, "image_networks.generator_channels"),
         ((1, 28, 1), {}, "method"),
+        ((4, 28, 1), {"image_networks": {"shrink": 4}}, "method"),
+        ((8, 8, 1), {"image_networks": {"shrink": 2, "critic_channels": [2, 2, 2]}}, "image_networks.critic_channels"),
         ((256, 256, 3), {}, "method"),
     ],
 )
