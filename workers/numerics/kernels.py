@@ -144,11 +144,11 @@ class Kernels:
 
         The rows of `together` units are added up in float32, their sums in float64.
         """
-        units, rank, height = left.shape
-        if right.shape[:2] != (units, rank) or {left.dtype, right.dtype, scale.dtype} != {torch.float32}:
-            raise ValueError("as many rows of both for every unit, in float32")
-        if scale.shape != (units,) or totals.shape != (height, right.shape[2]) or totals.dtype != torch.float64:
-            raise ValueError("a scale for every unit, and totals of the products' shape in float64")
+        units, rank, height = _of_units(left, right)
+        if (scale.shape, scale.dtype) != ((units,), torch.float32):
+            raise ValueError("a scale for every unit, in float32")
+        if (totals.shape, totals.dtype) != ((height, right.shape[2]), torch.float64):
+            raise ValueError("totals of the products' shape, in float64")
         threads, together = torch.get_num_threads(), max(1, min(together, units))
         space = workspace.take("strips", (self._product_space(together * rank, height, threads),), like=left)
         self._add_products(
@@ -161,9 +161,7 @@ class Kernels:
 
         And the squared lengths of the rows of both, (2, U, rank) float64.
         """
-        units, rank, height = left.shape
-        if right.shape[:2] != (units, rank) or {left.dtype, right.dtype} != {torch.float32}:
-            raise ValueError("as many rows of both for every unit, in float32")
+        units, rank, height = _of_units(left, right)
         squared = left.new_empty(units, dtype=torch.float64)
         lengths = left.new_empty(2, units, rank, dtype=torch.float64)
         threads = torch.get_num_threads()
@@ -261,6 +259,13 @@ def _places(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
 
 def _numbers(*tensors: Sequence[Tensor]) -> int:
     return sum(tensor.numel() for some in tensors for tensor in some)
+
+
+def _of_units(left: Tensor, right: Tensor) -> torch.Size:
+    """The shape of left (U, rank, out), beside right (U, rank, in)."""
+    if left.shape[:2] != right.shape[:2] or {left.dtype, right.dtype} != {torch.float32}:
+        raise ValueError("as many rows of both for every unit, in float32")
+    return left.shape
 
 
 def _declared(function: Any, arguments: str, result: Any = None) -> Any:

@@ -4,27 +4,15 @@
 
    ROWS, BLOCKS_IN_FLOAT32 and DEEPEST are given by compiling.py: bounds on rounding are computed from them there.
 
-   Plain C with the vector types of GCC and Clang; no header but the compiler's own. Which block of units goes to which
+   Plain C with the vector types of GCC and Clang; no library's header. Which block of units goes to which
    thread depends on nothing but their numbers. */
 
 #include <stdint.h>
 #include <string.h>
 
-/* A copy of these in every caller would double the time of compiling. */
-#define apart __attribute__((noinline))
+#include "registers.h"
 
-/* As wide as the processor's registers; a tile of sums then fills three quarters of them. */
-#ifdef __AVX512F__
-enum { LANES = 16, TALL = 12 };
-#else
-enum { LANES = 8, TALL = 6 };
-#endif
-enum { HALF = LANES / 2, WIDE = 2 * LANES };
-
-typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t masks __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef float half_floats __attribute__((vector_size(4 * HALF), aligned(4)));
-typedef double doubles __attribute__((vector_size(8 * HALF), aligned(8)));
 
 /* ---- Rows in a core's cache -------------------------------------------------------------------------------------- */
 
@@ -33,8 +21,6 @@ typedef double doubles __attribute__((vector_size(8 * HALF), aligned(8)));
    a tile. */
 enum { KINDS = 3, HELD = KINDS * ROWS + TALL };
 enum { FAKE, REAL, BETWEEN };
-
-static long rounded_up(long size, long to) { return (size + to - 1) / to * to; }
 
 /* Not a power of two, so that the same place of different rows falls into different sets of the cache. */
 static long stride_of(long size) { return rounded_up(size, WIDE) + 16; }
@@ -101,37 +87,7 @@ apart static void rows_times(const float *rows, long count, long inner, const fl
         }
 }
 
-/* out[TALL][WIDE] += Σ_k left[k][·] right[k][·]: the products of `count` rows from nothing, in any order; then one
-   addition. */
-apart static void tile(const float *restrict left, long left_stride, const float *restrict right, long right_stride,
-                       long count, float *restrict out) {
-    floats held[TALL][2];
-    for (int i = 0; i < TALL; i++) held[i][0] = held[i][1] = (floats){0};
-    for (long k = 0; k < count; k++, left += left_stride, right += right_stride) {
-        const floats first = *(const floats *)right, second = *(const floats *)(right + LANES);
-#pragma GCC unroll 12
-        for (int i = 0; i < TALL; i++) {
-            const float a = left[i];
-            held[i][0] += a * first;
-            held[i][1] += a * second;
-        }
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < TALL; i++) {
-        *(floats *)(out + WIDE * i) += held[i][0];
-        *(floats *)(out + WIDE * i + LANES) += held[i][1];
-    }
-}
-
 /* ---- Products of float32 rows in float64 ------------------------------------------------------------------------- */
-
-static inline double add_up(doubles x) {
-    double sum = 0.0;
-    for (int i = 0; i < HALF; i++) sum += x[i];
-    return sum;
-}
-
-static inline doubles widened(const float *at) { return __builtin_convertvector(*(const half_floats *)at, doubles); }
 
 static double dot(const float *restrict a, const float *restrict b, long size) {
     doubles sum = {0};

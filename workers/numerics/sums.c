@@ -6,34 +6,15 @@
 
 #include <string.h>
 
-/* As wide as the processor's registers, which hold the sums of TALL rows with TALL others in float64, and those of a tile
-   of TILE rows and WIDE columns in float32. */
-#ifdef __AVX512F__
-enum { LANES = 8, TALL = 4, TILE = 12 };
-#else
-enum { LANES = 4, TALL = 3, TILE = 6 };
-#endif
-enum { WIDE = 4 * LANES };
-
-typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef float full_floats __attribute__((vector_size(8 * LANES), aligned(4)));
-typedef double doubles __attribute__((vector_size(8 * LANES), aligned(8)));
-
-static inline doubles widened(const float *at) { return __builtin_convertvector(*(const floats *)at, doubles); }
-
-static inline double add_up(doubles x) {
-    double sum = 0.0;
-    for (int i = 0; i < LANES; i++) sum += x[i];
-    return sum;
-}
+#include "registers.h"
 
 /* Σ_j x_j², in four sums that do not wait for one another. */
 static double squared_length(const float *row, long size) {
     doubles sums[4] = {{0}};
     long j = 0;
-    for (; j + 4 * LANES <= size; j += 4 * LANES)
+    for (; j + 4 * HALF <= size; j += 4 * HALF)
         for (int k = 0; k < 4; k++) {
-            const doubles x = widened(row + j + k * LANES);
+            const doubles x = widened(row + j + k * HALF);
             sums[k] += x * x;
         }
     double total = add_up((sums[0] + sums[1]) + (sums[2] + sums[3]));
@@ -50,51 +31,56 @@ void squared_lengths(const float *rows, long count, long size, double *out, int 
 /* As many columns of a unit's rows at a time as stay near the core, as doubles. */
 enum { COLUMNS = 256 };
 
-static long smaller(long a, long b) { return a < b ? a : b; }
+/* Rows whose products with as many others the registers hold. */
+#ifdef __AVX512F__
+enum { SQUARE = 4 };
+#else
+enum { SQUARE = 3 };
+#endif
 
-static long rounded_up(long size, long to) { return (size + to - 1) / to * to; }
+static long smaller(long a, long b) { return a < b ? a : b; }
 
 /* Doubles that a thread works in: some columns of all rows, and two Gram matrices. */
 static long own_space(long rank) {
-    const long rows = rounded_up(rank, TALL);
+    const long rows = rounded_up(rank, SQUARE);
     return rows * COLUMNS + 2 * rows * rows;
 }
 
 long gram_space(long rank, int threads) { return threads * own_space(rank); }
 
-/* gram[TALL][TALL] (in rows of `stride`) += products of TALL rows with TALL others, over COLUMNS columns. */
+/* gram[SQUARE][SQUARE] (in rows of `stride`) += products of SQUARE rows with SQUARE others, over COLUMNS columns. */
 static void gram_tile(const double *restrict a, const double *restrict b, double *restrict gram, long stride) {
-    doubles sums[TALL][TALL] = {{{0}}};
-    for (long j = 0; j < COLUMNS; j += LANES) {
-        doubles x[TALL], y[TALL];
+    doubles sums[SQUARE][SQUARE] = {{{0}}};
+    for (long j = 0; j < COLUMNS; j += HALF) {
+        doubles x[SQUARE], y[SQUARE];
 #pragma GCC unroll 4
-        for (int k = 0; k < TALL; k++) {
+        for (int k = 0; k < SQUARE; k++) {
             x[k] = *(const doubles *)(a + k * COLUMNS + j);
             y[k] = *(const doubles *)(b + k * COLUMNS + j);
         }
 #pragma GCC unroll 4
-        for (int k = 0; k < TALL; k++)
+        for (int k = 0; k < SQUARE; k++)
 #pragma GCC unroll 4
-            for (int l = 0; l < TALL; l++) sums[k][l] += x[k] * y[l];
+            for (int l = 0; l < SQUARE; l++) sums[k][l] += x[k] * y[l];
     }
-    for (int k = 0; k < TALL; k++)
-        for (int l = 0; l < TALL; l++) gram[k * stride + l] += add_up(sums[k][l]);
+    for (int k = 0; k < SQUARE; k++)
+        for (int l = 0; l < SQUARE; l++) gram[k * stride + l] += add_up(sums[k][l]);
 }
 
 /* gram (padded rank, padded rank) = rows (rank, size) with one another, on and below the diagonal's tiles. */
 static void gram_matrix(const float *rows, long rank, long size, double *restrict wide, double *restrict gram) {
-    const long padded = rounded_up(rank, TALL);
+    const long padded = rounded_up(rank, SQUARE);
     for (long i = 0; i < padded * padded; i++) gram[i] = 0.0;
     for (long i = 0; i < padded * COLUMNS; i++) wide[i] = 0.0;
     for (long start = 0; start < size; start += COLUMNS) {
-        const long columns = size - start < COLUMNS ? size - start : COLUMNS;
+        const long columns = smaller(COLUMNS, size - start);
         for (long k = 0; k < rank; k++) {
             const float *row = rows + k * size + start;
             for (long j = 0; j < columns; j++) wide[k * COLUMNS + j] = row[j];
             for (long j = columns; j < COLUMNS; j++) wide[k * COLUMNS + j] = 0.0;
         }
-        for (long k = 0; k < padded; k += TALL)
-            for (long l = 0; l <= k; l += TALL)
+        for (long k = 0; k < padded; k += SQUARE)
+            for (long l = 0; l <= k; l += SQUARE)
                 gram_tile(wide + k * COLUMNS, wide + l * COLUMNS, gram + k * padded + l, padded);
     }
 }
@@ -103,7 +89,7 @@ static void gram_matrix(const float *rows, long rank, long size, double *restric
    matrices, squared (units,), and of the rows of both, lengths (2, units, rank), squared too. */
 void gram_norms(const float *left, long height, const float *right, long width, long units, long rank, double *squared,
                 double *lengths, double *space, int threads) {
-    const long padded = rounded_up(rank, TALL);
+    const long padded = rounded_up(rank, SQUARE);
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int part = 0; part < threads; part++) {
         double *wide = space + part * own_space(rank), *a = wide + padded * COLUMNS, *b = a + padded * padded;
@@ -134,30 +120,11 @@ static inline void pack_strips(const float *rows, long rank, long size, long col
     }
 }
 
-/* sums (TILE, WIDE) = leftᵀ right of strips (rank, TILE) and (rank, WIDE). */
-static void product_tile(const float *restrict left, const float *restrict right, long rank, float *restrict sums) {
-    full_floats held[TILE][2];
-    for (int i = 0; i < TILE; i++) held[i][0] = held[i][1] = (full_floats){0};
-    for (long k = 0; k < rank; k++, left += TILE, right += WIDE) {
-        const full_floats first = *(const full_floats *)right, second = *(const full_floats *)(right + WIDE / 2);
-#pragma GCC unroll 12
-        for (int i = 0; i < TILE; i++) {
-            held[i][0] += left[i] * first;
-            held[i][1] += left[i] * second;
-        }
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < TILE; i++) {
-        *(full_floats *)(sums + WIDE * i) = held[i][0];
-        *(full_floats *)(sums + WIDE * i + WIDE / 2) = held[i][1];
-    }
-}
-
 /* Columns of the right rows that are worked on at a time. */
 enum { PANEL = 8 * WIDE };
 
 /* Floats that a thread works in: strips of all rows of the left, and of a panel of the right. */
-static long strips_space(long rows, long height) { return rows * (rounded_up(height, TILE) + PANEL); }
+static long strips_space(long rows, long height) { return rows * (rounded_up(height, TALL) + PANEL); }
 
 /* Floats to work in, where so many rows are multiplied at a time. */
 long product_space(long rows, long height, int threads) { return threads * strips_space(rows, height); }
@@ -173,18 +140,18 @@ void add_products(const float *left, long height, const float *right, long width
         const long from = PANEL * (panels * part / threads), to = PANEL * (panels * (part + 1) / threads);
         for (long unit = 0; unit < units; unit += together) {
             const long rows = rank * smaller(together, units - unit);
-            pack_strips(left + unit * rank * height, rows, height, height, TILE, tall);
-            for (long i = 0; i < height; i += TILE)
+            pack_strips(left + unit * rank * height, rows, height, height, TALL, tall);
+            for (long i = 0; i < height; i += TALL)
                 for (long k = 0; k < rows; k++)
-                    for (long r = 0; r < TILE; r++) tall[rows * i + TILE * k + r] *= scale[unit + k / rank];
+                    for (long r = 0; r < TALL; r++) tall[rows * i + TALL * k + r] *= scale[unit + k / rank];
             for (long start = from; start < smaller(to, width); start += PANEL) {
                 const long columns = smaller(PANEL, width - start);
                 pack_strips(right + unit * rank * width + start, rows, width, columns, WIDE, panel);
-                for (long i = 0; i < height; i += TILE)
+                for (long i = 0; i < height; i += TALL)
                     for (long j = 0; j < columns; j += WIDE) {
-                        float sums[TILE * WIDE];
-                        product_tile(tall + rows * i, panel + rows * j, rows, sums);
-                        for (long r = 0; r < smaller(TILE, height - i); r++)
+                        float sums[TALL * WIDE] = {0};
+                        tile(tall + rows * i, TALL, panel + rows * j, WIDE, rows, sums);
+                        for (long r = 0; r < smaller(TALL, height - i); r++)
                             for (long l = 0; l < smaller(WIDE, columns - j); l++)
                                 totals[(i + r) * width + start + j + l] += sums[WIDE * r + l];
                     }
