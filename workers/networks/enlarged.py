@@ -1,4 +1,4 @@
-"""Images of fewer pixels than they are published with. A public linear map of each image; no layer mixes records."""
+"""Images of fewer pixels than they are published with: public maps of each image by itself."""
 
 from __future__ import annotations
 
