@@ -50,6 +50,9 @@ MOST_NOISE_PER_GROUPED_PAIR = 0.2
 LEAST_NOISE_TO_GROUP = 0.07
 """Up to this much for a pair of declared cells, groups have nothing to gain."""
 
+FEW_SLICES = 2
+"""Pairs that would have to be chosen are measured in all rows together instead, where the condition has more values than this (docs/decisions/0021)."""
+
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
 """Where all pairs can be measured in groups alone, single columns are as precise as beside chosen ones."""
 
@@ -213,18 +216,20 @@ def _pairs_to_measure(
 ) -> dict[str, Any]:
     """What `pairs: auto` becomes; and what they count and how precise single columns are beside them, if the order does not say.
 
-    All pairs, if noise allows in cells or in groups of them; else the better ones, if these are still many; else none.
+    All pairs, if noise allows in cells or in groups of them; else all of all rows together, where slices are several and cost most, or
+    the better ones within slices, if these are still many; else none.
     """
     if shape is None or budget is None:
         return {"pairs": "all", "pair_groups": order.pair_groups or "counted"}
     noise = whole_noise(order, budget)
     free = [cells for name, cells in shape.cells.items() if name != order.condition_on]
-    slices = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
+    values = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
+    slices = 1 if order.pairs_within == "table" else values
 
-    def worth_measuring(pair_cells: int, most_noise: float = MOST_NOISE_PER_PAIR) -> int:
+    def worth_measuring(pair_cells: int, most_noise: float = MOST_NOISE_PER_PAIR, pair_slices: int = slices) -> int:
         return pairs_worth_measuring(
             pair_widths(free, pair_cells=pair_cells),
-            slices=slices,
+            slices=pair_slices,
             noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
             units=units,
             exponent=order.precision_exponent,
@@ -243,5 +248,8 @@ def _pairs_to_measure(
         weight = order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE
         return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight} | cells
     if affordable >= FEWEST_CHOSEN_PAIRS * len(free) or (in_groups and worth_measuring(few_cells) == everything):
+        of_all_rows = worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR, pair_slices=1) == everything
+        if in_groups and order.pairs_within is None and values > FEW_SLICES and of_all_rows:
+            return {"pairs": "all", "pair_groups": groups, "pairs_within": "table"} | cells
         return {"pairs": "chosen", "pair_groups": groups} | cells
     return {"pairs": "none", "pair_groups": groups, "numeric_cells": "declared"}

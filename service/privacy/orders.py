@@ -301,6 +301,13 @@ class MarginalsOrder(_ChosenOrder):
             "other, or none, only columns within each value of the condition; auto: by the noise at this n."
         ),
     ] = "auto"
+    pairs_within: Annotated[
+        Literal["condition", "table"] | None,
+        Field(
+            description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
+            "in all rows together, where noise is smaller. Default: condition, or table with `pairs: auto` where noise is large."
+        ),
+    ] = None
     selection_precision_share: Annotated[
         float,
         Field(

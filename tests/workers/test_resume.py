@@ -123,6 +123,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "marginals": (MARGINALS_RUN | {"pair_groups": "declared"}, 1),
     "marginals of groups": (MARGINALS_RUN | {"pair_groups": "counted"}, 2),
     "marginals of cells": (MARGINALS_RUN | {"numeric_cells": "counted"}, 2),
+    "marginals of all rows": (MARGINALS_RUN | {"pair_groups": "counted", "pairs_within": "table"}, 2),
     "class counts": (IMAGE_RUN, 1),
     "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
     "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 7),

@@ -1,4 +1,4 @@
-"""One- and two-way tables within each value of the condition, and how far pairs of columns are from independent."""
+"""One-way tables within each value of the condition, two-way ones within it or of all rows, and how far pairs of columns are from independent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Counts = NDArray[np.int64]
 class TableLayout:
     """The public form of all tables: from the declared domain, the order, and counts that were released before.
 
-    A table of columns (i,) has shape (slices, widths[i]); one of (i, j) has (slices, pair_widths[i], pair_widths[j]), where
+    A table of columns (i,) has shape (slices, widths[i]); one of (i, j) has (pair_slices, pair_widths[i], pair_widths[j]), where
     cells of a column share a group: as many neighbours each, or as `grouping` says. A missing cell, always the last, has its own.
     """
 
@@ -37,10 +37,18 @@ class TableLayout:
     """For each column the group of each of its cells, or None where groups are of equal width."""
     cells: tuple[tuple[int, ...] | None, ...] | None = None
     """For each column the cell of each code that rows have, or None where codes are cells."""
+    is_sliced: bool = True
+    """Whether tables are counted within each value of the label."""
+    pairs_are_sliced: bool = True
+    """Whether two-way ones are, where others are."""
 
     @property
     def slices(self) -> int:
-        return 1 if self.label is None else self.widths[self.label]
+        return self.widths[self.label] if self.label is not None and self.is_sliced else 1
+
+    @property
+    def pair_slices(self) -> int:
+        return self.slices if self.pairs_are_sliced else 1
 
     @property
     def free(self) -> Columns:
@@ -48,8 +56,9 @@ class TableLayout:
         return tuple(column for column in range(len(self.widths)) if column != self.label)
 
     def shape(self, columns: Columns) -> tuple[int, ...]:
-        widths = self.widths if len(columns) == 1 else self.pair_widths
-        return (self.slices, *(widths[column] for column in columns))
+        if len(columns) == 1:
+            return (self.slices, self.widths[columns[0]])
+        return (self.pair_slices, *(self.pair_widths[column] for column in columns))
 
     def size(self, columns: Columns) -> int:
         return math.prod(self.shape(columns))
@@ -72,6 +81,10 @@ class TableLayout:
             return codes * groups // cells
         return np.append(codes[:-1] * (groups - 1) // (cells - 1), groups - 1)
 
+    def of_all_rows(self) -> TableLayout:
+        """This layout without slices."""
+        return replace(self, is_sliced=False)
+
     def with_groups(self, groups: Mapping[int, NDArray[np.int64]]) -> TableLayout:
         """This layout with groups (widths[column],), counted from 0, for these columns; they must be public."""
         widths = tuple(int(groups[c].max()) + 1 if c in groups else width for c, width in enumerate(self.pair_widths))
@@ -92,8 +105,8 @@ def count_tables(
 
     Adjacency:   zero-out one unit.
     Sensitivity: L2 max_rows_per_unit for each table (1 where a unit is a row), jointly over all slices: a row adds one to
-                 one cell of the table, in the slice of its label. The slices are disjoint, so they share the bound
-                 and nothing is paid for their number.
+                 one cell of the table, in the slice of its label where the table has slices. These are disjoint, so they
+                 share the bound and nothing is paid for their number.
     Shapes:      codes (rows, columns); one int64 tensor of layout.shape(table) per table, each its own group.
     Source:      docs/privacy.md, Lemma 4.
     Edge cases:  rows with a code outside its column (null records) count nowhere; rows beyond max_rows_per_unit of
@@ -150,11 +163,12 @@ class _Block:
     def __init__(self, codes: NDArray[np.uint16], layout: TableLayout) -> None:
         self._layout = layout
         columns = [layout.cells_of(column)[own] for column, own in enumerate(codes.T)]
-        label = 0 if layout.label is None else columns[layout.label]
+        label = 0 if layout.slices == 1 else columns[layout.label or 0]
         self._cells = columns
         self._slice_of_row = label
         self._groups = {i: layout.groups_of(i)[columns[i]] for i in layout.free}
-        self._first = {i: label * layout.pair_widths[i] + self._groups[i] for i in layout.free}
+        pair_slice = label if layout.pair_slices > 1 else 0
+        self._first = {i: pair_slice * layout.pair_widths[i] + self._groups[i] for i in layout.free}
 
     def count(self, columns: Columns) -> Counts:
         layout = self._layout

@@ -136,7 +136,15 @@ def by_ratios(
     chances = likelihood * mixing_weights(likelihood, steps=_EM_STEPS)
     within = RATIOS + RATIO_VARIANCES / variances * (ratios - RATIOS)
     means = (chances * within).sum(axis=1) / np.maximum(chances.sum(axis=1), _TINY)
-    raked: Floats = np.maximum((means * base).reshape(counts.shape), 1e-6)
+    return rake(np.maximum((means * base).reshape(counts.shape), 1e-6), first, second)
+
+
+def rake(counts: Floats, first: Floats, second: Floats) -> Floats:
+    """Counts (a, b), not negative, scaled by rows and columns in turn until these add up to (a,) and nearly, or exactly, (b,).
+
+    Source: iterative proportional fitting (Deming and Stephan 1940).
+    """
+    raked = counts.copy()
     for _ in range(_RAKING_STEPS):
         raked *= (first / np.maximum(raked.sum(axis=1), 1e-9))[:, None]
         raked *= second / np.maximum(raked.sum(axis=0), 1e-9)

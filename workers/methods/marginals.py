@@ -92,6 +92,7 @@ class Marginals:
             pair_widths=tuple(grouped.get(column, width) for column, width in enumerate(domain.widths)),
             has_missing=tuple(column.missing for column in domain.columns),
             label=self.condition_index,
+            pairs_are_sliced=self.order.pairs_within != "table",
         )
 
     # -- private
@@ -102,25 +103,25 @@ class Marginals:
         pairs: list[Columns] = [] if self.order.pairs == "none" else list(combinations(self.layout.free, 2))
         first: tuple[Measured, ...] = ()
         if self.order.looks_at_single_columns_first:
-            first = self._release_tables(ONE_WAY_TABLES, singles)
+            first = self._release_tables(ONE_WAY_TABLES, singles, self._first_layout)
             first = self._in_cells_by_counts(first)
         if self.order.pair_groups == "counted" and pairs:
             self.layout = self._grouped(first, pairs)
         if self.order.pairs == "chosen":
             pairs = self._choose(first, pairs)
-        self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs]))
+        self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs], self.layout))
 
-    def _release_tables(self, purpose: str, tables: list[Columns]) -> tuple[Measured, ...]:
+    def _release_tables(self, purpose: str, tables: list[Columns], layout: TableLayout) -> tuple[Measured, ...]:
         """Noised counts of these tables, jointly one Gaussian release."""
         noise_multiplier = self.plan.take_gaussian(purpose)
         private = count_tables(
             self.table.codes,
-            self.layout,
+            layout,
             tables,
             unit_starts=self.table.unit_starts,
             max_rows_per_unit=self.table.max_rows_per_unit,
         )
-        noise_stds = self._noise_stds(self.layout, tables, private.sensitivities, noise_multiplier)
+        noise_stds = self._noise_stds(layout, tables, private.sensitivities, noise_multiplier)
         noised = release_counts(
             private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
         )
@@ -141,8 +142,9 @@ class Marginals:
 
     def _choose(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns]:
         """The pairs whose noised distance from independence is worth the noise of measuring them."""
-        totals = self._totals(first)
-        expected = expected_counts(self.layout, {m.columns: m.counts for m in first}, totals, pairs)
+        layout = self._first_layout
+        totals = self._totals(first, layout)
+        expected = expected_counts(layout, {m.columns: m.counts for m in first}, totals, pairs)
         scores = self._release_scores(
             pair_scores(
                 self.table.codes,
@@ -171,12 +173,12 @@ class Marginals:
         }
         if not equal:
             return first
-        rows = float(self._totals(first).sum())
+        rows = float(self._totals(first, self._first_layout).sum())
         fewest_rows = rows * share_of_a_part(self._noise_of_pairs(self._layout(self.domain.merged(equal)), rows))
         cells = {
             m.columns[0]: cells_by_counts(
                 m.counts.sum(axis=0).astype(np.float64),
-                noise_std=math.sqrt(m.variance * self.layout.slices),
+                noise_std=math.sqrt(m.variance * len(m.counts)),
                 fewest_rows=fewest_rows,
                 equal_cells=equal[m.columns[0]],
             )
@@ -200,13 +202,20 @@ class Marginals:
         of_codes = tuple(tuple(cells[c].tolist()) if c in cells else None for c in range(len(self.domain.columns)))
         self.layout = replace(self._layout(self.domain), cells=of_codes)
 
-    def _estimates(self, measured: tuple[Measured, ...]) -> TableEstimates:
-        ordered = frozenset(column for column in self.layout.free if self.domain.columns[column].kind == "grid")
-        return TableEstimates(measured, self.layout, ordered, self._totals(measured))
+    @property
+    def _first_layout(self) -> TableLayout:
+        """What is looked at first has the slices that pairs have."""
+        return self.layout if self.layout.pairs_are_sliced else self.layout.of_all_rows()
+
+    def _estimates(self, measured: tuple[Measured, ...], layout: TableLayout | None = None) -> TableEstimates:
+        """Of what the order measures, or in another layout."""
+        layout = layout or self.layout
+        ordered = frozenset(column for column in layout.free if self.domain.columns[column].kind == "grid")
+        return TableEstimates(measured, layout, ordered, self._totals(measured, layout))
 
     def _grouped(self, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
         """The layout with cells that the noised one-way tables call rare counted together."""
-        estimates = self._estimates(first)
+        estimates = self._estimates(first, self._first_layout)
         totals, (fine, _, _) = estimates.totals, estimates.one_way()
 
         def noise(layout: TableLayout) -> float:
@@ -245,10 +254,11 @@ class Marginals:
     def rows_per_unit_bound(self) -> float:
         return float(self.table.max_rows_per_unit)
 
-    def _totals(self, measured: tuple[Measured, ...]) -> Floats:
+    def _totals(self, measured: tuple[Measured, ...], layout: TableLayout) -> Floats:
         """Rows in each slice, from the noised tables; where a row is a unit they add up to the public n."""
-        precision = np.array([1.0 / (m.variance * math.prod(m.counts.shape[1:])) for m in measured])
-        sums = np.array([m.counts.reshape(self.layout.slices, -1).sum(axis=1) for m in measured])  # (tables, slices)
+        sliced = [m for m in measured if len(m.counts) == layout.slices]
+        precision = np.array([1.0 / (m.variance * math.prod(m.counts.shape[1:])) for m in sliced])
+        sums = np.array([m.counts.reshape(layout.slices, -1).sum(axis=1) for m in sliced])  # (tables, slices)
         totals = precision @ sums / precision.sum()
         rows, most = float(self.table.units), self.table.units * self.rows_per_unit_bound
         if self.table.unit_starts is not None:
@@ -261,7 +271,7 @@ class Marginals:
     def condition_frequencies(self) -> tuple[float, ...] | None:
         if self.condition_index is None:
             return None
-        totals = self._totals(self.measured)
+        totals = self._totals(self.measured, self.layout)
         return tuple((totals / totals.sum()).tolist())
 
     @property
@@ -269,7 +279,7 @@ class Marginals:
         """Mean rows of a unit, bought with the tables; None where a unit is a row."""
         if self.table.unit_starts is None:
             return None
-        return float(self._totals(self.measured).sum() / max(1, self.table.units))
+        return float(self._totals(self.measured, self.layout).sum() / max(1, self.table.units))
 
     @property
     def components(self) -> int:

@@ -23,12 +23,12 @@ LOOK_EVERY = 10
 """Steps from one estimate of the error to the next."""
 
 PATIENCE = 1.5
-"""A slice ends when it is this many times past its best step, and some looks more."""
+"""A part ends when it is this many times past its best step, and some looks more."""
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
 
 Risk = Callable[[int, Tensor, Tensor], float]
-"""Slice, (V, V) expected counts of the fit and of its twin -> estimated error."""
+"""Part, (V, V) expected counts of the fit and of its twin -> estimated error."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NoisedTables:
 
     one_way: Tensor  # (slices, W)
     one_way_precision: Tensor  # (W,) 1/variance
-    two_way: Tensor  # (slices, V, V), symmetric; zero where not measured
+    two_way: Tensor  # (slices, V, V), or (1, V, V) of all rows; symmetric; zero where not measured
     two_way_precision: Tensor  # (V, V) 1/variance; zero where not measured and between cells of one column
     totals: Tensor  # (slices,) estimated rows, positive
     widths: tuple[int, ...]
@@ -47,7 +47,8 @@ class NoisedTables:
 class MixtureFit:
     """The state of one fit: logits (slices, components, W).
 
-    With a twin, each slice keeps its logits from the step of least estimated error; without one, from the last.
+    Two-way tables of one slice are fitted by that slice's mixture, those of all rows by all mixtures together. With a twin, what is
+    fitted together keeps its logits from the step of least estimated error; without one, from the last.
     """
 
     def __init__(
@@ -62,24 +63,26 @@ class MixtureFit:
         device: torch.device,
     ) -> None:
         self.steps, self.learning_rate, self._done = steps, learning_rate, 0
-        spreads = torch.randn(len(tables.totals), components, sum(tables.widths), generator=randomness)
-        self._slices: list[_Slice | _Watched] = []
-        for place, spread in enumerate(spreads):
-            fit = _Slice(tables, place, spread=spread, device=device)
+        slices, parts = len(tables.totals), len(tables.two_way)
+        spreads = torch.randn(slices, components, sum(tables.widths), generator=randomness)
+        self._parts: list[_Part | _Watched] = []
+        for place in range(parts):
+            own = range(slices) if parts < slices else (place,)
+            fit = _Part(tables, place, own, spreads, device)
             if twin is None:
-                self._slices.append(fit)
+                self._parts.append(fit)
             else:
-                self._slices.append(_Watched(fit, _Slice(twin[0], place, spread=spread, device=device), place, twin[1]))
+                self._parts.append(_Watched(fit, _Part(twin[0], place, own, spreads, device), place, twin[1]))
 
     def run(self, on_step: Callable[[int], None], *, until: int | None = None) -> None:
-        """The steps that are left, or those up to `until`, of all slices side by side; `on_step` may raise to stop.
+        """The steps that are left, or those up to `until`, of all parts side by side; `on_step` may raise to stop.
 
-        It hears of the last step even where all slices ended before it.
+        It hears of the last step even where all parts ended before it.
         """
         last = self.steps if until is None else min(until, self.steps)
         for step in range(self._done + 1, last + 1):
             rate = self.learning_rate * (1.0 - (step - 1) / self.steps)
-            going = [one.step(step, rate) for one in self._slices]
+            going = [one.step(step, rate) for one in self._parts]
             self._done = step
             if not any(going):
                 break
@@ -88,20 +91,20 @@ class MixtureFit:
         on_step(last)
 
     def logits(self) -> Tensor:
-        return torch.stack([one.logits for one in self._slices]).cpu()
+        return torch.stack([logits for one in self._parts for logits in one.logits]).cpu()
 
     def error(self) -> float:
-        """The estimated error that is left, of all slices together; infinite without a twin, or before the first look."""
-        return sum(one.least if isinstance(one, _Watched) else math.inf for one in self._slices)
+        """The estimated error that is left, of all parts together; infinite without a twin, or before the first look."""
+        return sum(one.least if isinstance(one, _Watched) else math.inf for one in self._parts)
 
 
 class _Watched:
-    """A slice beside its twin: the logits of least estimated error."""
+    """A part beside its twin: the logits of least estimated error."""
 
-    def __init__(self, fit: _Slice, twin: _Slice, place: int, risk: Risk) -> None:
+    def __init__(self, fit: _Part, twin: _Part, place: int, risk: Risk) -> None:
         self._fit, self._twin, self._place, self._risk = fit, twin, place, risk
         self.least, self._best_step, self._ended = math.inf, 0, False
-        self.logits = fit.logits.clone()
+        self.logits = [logits.clone() for logits in fit.logits]
 
     def step(self, number: int, rate: float) -> bool:
         """Whether it goes on."""
@@ -113,9 +116,52 @@ class _Watched:
             error = self._risk(self._place, self._fit.expected(), self._twin.expected())
             if error < self.least:
                 self.least, self._best_step = error, number
-                self.logits.copy_(self._fit.logits)
+                for kept, logits in zip(self.logits, self._fit.logits, strict=True):
+                    kept.copy_(logits)
             self._ended = number > PATIENCE * self._best_step + 5 * LOOK_EVERY
         return not self._ended
+
+
+class _Part:
+    """Two-way tables and the slices whose mixtures make them: one, or all."""
+
+    def __init__(
+        self, tables: NoisedTables, place: int, slices: Sequence[int], spreads: Tensor, device: torch.device
+    ) -> None:
+        self._two_way = tables.two_way[place].to(device)
+        self._two_way_precision = tables.two_way_precision.to(device)
+        self._slices = [_Slice(tables, own, spread=spreads[own], device=device) for own in slices]
+
+    @property
+    def logits(self) -> list[Tensor]:
+        return [one.logits for one in self._slices]
+
+    def expected(self) -> Tensor:
+        """(V, V) expected counts of all pairs of cells."""
+        return self._products(torch.zeros_like(self._two_way), [one.cells() for one in self._slices], beta=1.0)
+
+    def _products(self, added: Tensor, cells: Sequence[_CellShares], *, beta: float) -> Tensor:
+        """beta·added and the expected counts: (V, V)."""
+        for one, own in zip(self._slices, cells, strict=True):
+            added = torch.addmm(added, own.grouped.T, own.grouped, beta=beta, alpha=one.rows_per_component)
+            beta = 1.0
+        return added
+
+    def step(self, number: int, rate: float) -> bool:
+        """One step of Adam on the squared error, in units of the noise; never the last of itself."""
+        cells = [one.cells() for one in self._slices]
+        residual = self._products(self._two_way, cells, beta=-1.0).mul_(self._two_way_precision)
+        for one, own in zip(self._slices, cells, strict=True):
+            one.step(own, residual, number, rate)
+        return True
+
+
+@dataclass(frozen=True)
+class _CellShares:
+    """Of every component: (components, W) of cells, (components, V) as two-way tables group them."""
+
+    alone: Tensor
+    grouped: Tensor
 
 
 class _Slice:
@@ -129,11 +175,9 @@ class _Slice:
         self._group_of_cell = _group_of(tables.groups).to(device) if grouped else None
         self._one_way = tables.one_way[place].to(device)
         self._one_way_precision = tables.one_way_precision.to(device)
-        self._two_way = tables.two_way[place].to(device)
-        self._two_way_precision = tables.two_way_precision.to(device)
-        self._rows_per_component = float(tables.totals[place]) / components
-        cells = float((self._two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
-        self._scale = 2.0 * self._rows_per_component / max(1.0, cells)
+        self.rows_per_component = float(tables.totals[place]) / components
+        cells = float((tables.two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
+        self._scale = 2.0 * self.rows_per_component / max(1.0, cells)  # the mean over cells
         self.logits = (spread + self._start(tables, place)).to(device)
         self._mean = torch.zeros_like(self.logits)
         self._square = torch.zeros_like(self.logits)
@@ -143,38 +187,27 @@ class _Slice:
         shares = torch.cat([part / part.sum() for part in torch.split(shares, list(tables.widths))])
         return shares.log_().clamp_(min=SMALLEST_LOGIT)
 
-    def expected(self) -> Tensor:
-        """(V, V) expected counts of all pairs of cells."""
-        grouped = self._grouped(self._probabilities())
-        return (grouped.T @ grouped).mul_(self._rows_per_component)
-
-    def _probabilities(self) -> Tensor:
+    def cells(self) -> _CellShares:
         weights = self.logits.exp()  # logits stay far below 88, where float32 would overflow
-        return weights.div_((weights @ self._column_of_cell) @ self._column_of_cell.T)  # (R, W)
+        shares = weights.div_((weights @ self._column_of_cell) @ self._column_of_cell.T)
+        return _CellShares(shares, shares if self._group_of_cell is None else shares @ self._group_of_cell)
 
-    def _grouped(self, probabilities: Tensor) -> Tensor:
-        return probabilities if self._group_of_cell is None else probabilities @ self._group_of_cell  # (R, V)
-
-    def step(self, number: int, rate: float) -> bool:
-        """One step of Adam on the mean squared error of this slice, in units of its noise; never the last of itself."""
-        columns, groups = self._column_of_cell, self._group_of_cell
-        probabilities = self._probabilities()
-        grouped = self._grouped(probabilities)
-        residual = torch.addmm(self._two_way, grouped.T, grouped, beta=-1.0, alpha=self._rows_per_component)
-        gradient = grouped @ residual.mul_(self._two_way_precision)
+    def step(self, cells: _CellShares, residual: Tensor, number: int, rate: float) -> None:
+        """residual: (V, V) by how much two-way tables are too large, times their precision."""
+        columns, groups, shares = self._column_of_cell, self._group_of_cell, cells.alone
+        gradient = cells.grouped @ residual
         if groups is not None:
             gradient = gradient @ groups.T
-        alone = probabilities.sum(dim=0) * self._rows_per_component - self._one_way
+        alone = shares.sum(dim=0) * self.rows_per_component - self._one_way
         gradient += alone * self._one_way_precision
-        gradient *= probabilities
-        gradient -= probabilities * ((gradient @ columns) @ columns.T)
+        gradient *= shares
+        gradient -= shares * ((gradient @ columns) @ columns.T)
         gradient *= self._scale
         self._mean.lerp_(gradient, 1.0 - _BETA1)
         self._square.mul_(_BETA2).addcmul_(gradient, gradient, value=1.0 - _BETA2)
         root = (self._square / (1.0 - _BETA2**number)).sqrt_().add_(_TINY)
         self.logits.addcdiv_(self._mean, root, value=-rate / (1.0 - _BETA1**number))
         self.logits.clamp_(-60.0, 60.0)
-        return True
 
 
 def _block_of(widths: Sequence[int]) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from workers.mechanism.marginals import Columns, TableLayout
-from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, shrink_slices
+from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, rake, shrink_slices
 from workers.methods.mixture_fit import NoisedTables
 from workers.methods.pair_smoothing import kept_waves
 from workers.methods.smoothing import NoisedColumn, smooth_columns
@@ -40,15 +40,17 @@ class TableEstimates:
         fine, margins, in_groups = self.one_way()
         kept = self._kept_waves(in_groups)
         precision = torch.zeros(sum(widths))
-        two_way = np.zeros((layout.slices, sum(groups), sum(groups)), np.float32)
+        two_way = np.zeros((layout.pair_slices, sum(groups), sum(groups)), np.float32)
         two_precision = torch.zeros(sum(groups), sum(groups))
         for m in self.measured:
             if len(m.columns) == 1:
+                if len(m.counts) < layout.slices:
+                    continue
                 precision[cells[m.columns[0]]] += 1.0 / m.variance
                 continue
             i, j = m.columns
             a, b = grouped[i], grouped[j]
-            for place in range(layout.slices):
+            for place in range(layout.pair_slices):
                 table = denoise(
                     m.counts[place].astype(np.float64),
                     in_groups[i][place],
@@ -59,7 +61,7 @@ class TableEstimates:
                 two_way[place, a, b], two_way[place, b, a] = table, table.T
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
         for column, estimates in margins.items():
-            if layout.widths[column] == layout.pair_widths[column]:
+            if self._are_of_the_same_cells(column):
                 precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
         return NoisedTables(
             one_way=torch.from_numpy(np.concatenate([fine[c] for c in free], axis=1).astype(np.float32)),
@@ -85,32 +87,41 @@ class TableEstimates:
             first, second = (in_groups[one] for one in m.columns)
             beyond = [
                 beyond_independence(m.counts[place].astype(np.float64), first[place], second[place])[1]
-                for place in range(self.layout.slices)
+                for place in range(self.layout.pair_slices)
             ]
             lying = beyond if column == m.columns[0] else [table.T for table in beyond]
             yield np.stack(lying)[:, :in_order], m.variance
 
     def one_way(self) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
-        """Per column: one-way counts by cell, the margins of its two-way tables, and its counts by group."""
+        """Per column: one-way counts (slices, cells), the margins of its two-way tables, and counts (pair_slices, groups)."""
         margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
         own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        whole: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
         for m in self.measured:
             counts = m.counts.astype(np.float64)
             if len(m.columns) == 1:
-                own[m.columns[0]].append((counts, m.variance))
+                of_slices = own if len(counts) == self.layout.slices else whole
+                of_slices[m.columns[0]].append((counts, m.variance))
             else:
                 i, j = m.columns
                 margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
                 margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
         estimates: dict[int, NoisedColumn] = {}
+        of_all_rows: dict[int, NoisedColumn] = {}
         for column in self.layout.free:
-            precision = sum(1.0 / variance for _, variance in own[column])
-            mean = np.sum([counts / variance for counts, variance in own[column]], axis=0) / precision
-            mean = combine(mean, 1.0 / precision, self.layout.groups_of(column), margins[column])
-            if self.layout.widths[column] == self.layout.pair_widths[column]:
-                precision += sum(1.0 / variance for _, variance in margins[column])
-            in_order = column in self.ordered
-            estimates[column] = NoisedColumn(mean, 1.0 / precision, in_order, self.layout.has_missing[column])
+            in_order, has_missing = column in self.ordered, self.layout.has_missing[column]
+            mean, variance = averaged(own[column])
+            if self.layout.pair_slices == self.layout.slices:
+                mean = combine(mean, variance, self.layout.groups_of(column), margins[column])
+                if self._are_of_the_same_cells(column):
+                    variance = 1.0 / (1.0 / variance + sum(1.0 / of_margin for _, of_margin in margins[column]))
+            else:
+                summed = (mean.sum(axis=0, keepdims=True), variance * len(mean))
+                all_rows, all_variance = averaged([summed, *whole[column]])
+                all_rows = combine(all_rows, all_variance, self.layout.groups_of(column), margins[column])
+                of_all_rows[column] = NoisedColumn(all_rows, all_variance, in_order, has_missing)
+                mean += (all_rows - summed[0]) / len(mean)
+            estimates[column] = NoisedColumn(mean, variance, in_order, has_missing)
         if any(margins.values()):
             nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in estimates.values()]
         else:
@@ -119,8 +130,28 @@ class TableEstimates:
         for column, counts in zip(estimates, nearer, strict=True):
             fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(counts, self.totals, strict=True)])
             groups = self.layout.groups_of(column)
-            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in fine[column]]).astype(np.float64)
+            if column in of_all_rows:
+                fine[column] = rake(fine[column], self.totals, self._of_all_rows(of_all_rows[column]))
+            rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
+            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in rows]).astype(np.float64)
         return fine, margins, in_groups
+
+    def _of_all_rows(self, column: NoisedColumn) -> Floats:
+        """(cells,) of all slices together, which are better known than any slice."""
+        rows = self.totals.sum()
+        (nearer,) = shrink_slices(column.counts, column.variance, np.array([rows]))
+        return onto_simplex(nearer, rows)
+
+    def _are_of_the_same_cells(self, column: int) -> bool:
+        """Whether margins of two-way tables count what the one-way tables of a column count."""
+        layout = self.layout
+        return layout.widths[column] == layout.pair_widths[column] and layout.pair_slices == layout.slices
+
+
+def averaged(estimates: list[tuple[Floats, float]]) -> tuple[Floats, float]:
+    """Counts of the same cells, (counts, variance of each) of every one, by their precision."""
+    precision = sum(1.0 / variance for _, variance in estimates)
+    return np.sum([counts / variance for counts, variance in estimates], axis=0) / precision, 1.0 / precision
 
 
 def spans_of(columns: Columns, widths: list[int]) -> dict[int, slice]:

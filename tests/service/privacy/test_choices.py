@@ -141,6 +141,26 @@ def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cel
     assert resolve_order(order(pairs="all"), units=9, shape=shape, budget=BUDGET).pair_groups is None
 
 
+def test_pairs_that_would_be_chosen_within_several_values_are_measured_in_all_rows():
+    few, several = (TableShape(SKEWED | {"y": values}, "y") for values in (2, 6))
+    found = {}
+    for units in (1_000, 12_000, 200_000, 2_000_000):
+        assert resolve_order(order(), units=units, shape=few, budget=BUDGET).pairs_within is None
+        resolved = resolve_order(order(), units=units, shape=several, budget=BUDGET)
+        assert resolve_order(resolved, units=units, shape=several, budget=BUDGET) == resolved
+        found[units] = (resolved.pairs, resolved.pair_groups, resolved.pairs_within)
+        named = resolve_order(order(pairs_within="condition"), units=units, shape=several, budget=BUDGET)
+        assert named.pairs_within == "condition"
+    assert found == {
+        1_000: ("none", "counted", None),
+        12_000: ("all", "counted", "table"),
+        200_000: ("all", "counted", None),
+        2_000_000: ("all", "declared", None),
+    }
+    declared = resolve_order(order(pair_groups="declared"), units=12_000, shape=several, budget=BUDGET)
+    assert declared.pairs_within is None
+
+
 def test_cells_of_open_ranges_are_counted_where_pairs_are_measured():
     open_, closed = (TableShape(SKEWED, "y", has_open_ranges=is_open) for is_open in (True, False))
     for units, pairs in ((1_000, "none"), (5_000, "chosen"), (24_000, "all"), (2_000_000, "all")):

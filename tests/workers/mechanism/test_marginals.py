@@ -20,6 +20,8 @@ WIDTHS = (5, 3, 9, 2)
 LAYOUTS = {
     "plain": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), None),
     "sliced": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), 1),
+    "pairs of all rows": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), 1, pairs_are_sliced=False),
+    "all of all rows": TableLayout(WIDTHS, (5, 3, 4, 2), (False, False, True, False), 1).of_all_rows(),
 }
 
 
@@ -92,6 +94,17 @@ def test_counts_are_those_of_a_plain_loop_whatever_the_blocks():
         counted = count_tables(codes, layout, tables, unit_starts=starts, max_rows_per_unit=4, block_rows=block_rows)
         for table, counts in zip(tables, counted.values, strict=True):
             assert (counts.numpy() == wanted[table]).all()
+
+
+def test_tables_of_all_rows_are_those_of_the_slices_together():
+    codes = random_codes(300, seed=4)
+    tables = tables_of(LAYOUTS["sliced"])
+    sliced, pairs_whole, whole = (
+        count_tables(codes, LAYOUTS[name], tables).values for name in ("sliced", "pairs of all rows", "all of all rows")
+    )
+    for table, one, other, third in zip(tables, sliced, pairs_whole, whole, strict=True):
+        assert (third == one.sum(dim=0, keepdim=True)).all()
+        assert (other == (one if len(table) == 1 else third)).all()
 
 
 def test_groups_are_of_neighbours_and_a_missing_cell_has_its_own():

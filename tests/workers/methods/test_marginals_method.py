@@ -43,12 +43,25 @@ SCHEMA = TableSchema.model_validate(
         ],
     }
 )
+MANY_CLASSES = TableSchema.model_validate(
+    {
+        "target": "size_class",
+        "fields": [
+            {"name": "colour", "type": "string", "constraints": {"enum": ["r", "g", "b"]}},
+            {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 11, "required": True}},
+            {"name": "size_class", "type": "integer", "constraints": {"enum": list(range(12)), "required": True}},
+            {"name": "price", "type": "number", "constraints": {"minimum": 0, "maximum": 10, "required": True}},
+        ],
+    }
+)
 DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=6)
 FINER = TableDomain.from_schema(SCHEMA, numeric_bins=6, finer=True)
 COUNTED = {"pair_groups": "counted", "numeric_cells": "counted"}
 TINY = 1e-6
 ALMOST_NONE: Events = (GaussianEvent(MARGINALS, TINY),)
 GROUPED: Events = (GaussianEvent(ONE_WAY_TABLES, 4.0), GaussianEvent(MARGINALS, 2.0))
+GROUPED_WITHOUT_NOISE: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(MARGINALS, TINY))
+COLOURS = ["r", "g", "b", None]
 CHOSEN: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(PAIR_SCORES, TINY), GaussianEvent(MARGINALS, TINY))
 
 
@@ -188,18 +201,31 @@ def test_every_event_is_taken_and_no_other() -> None:
         run(make_table(200), make_order(steps=2), CHOSEN)
 
 
+def pairs_of(trained: TrainedGenerator, i: int, j: int) -> np.ndarray:
+    """Probability of every pair of cells of two columns, by the mixture's own logits."""
+    ends = np.cumsum([0, *(trained.domain or DOMAIN).widths])
+    logits = trained.generator.logits.detach().double()
+    shape = (len(trained.condition_frequencies or (1.0,)), -1, logits.shape[-1])
+    found = np.zeros((ends[i + 1] - ends[i], ends[j + 1] - ends[j]))
+    for frequency, own in zip(trained.condition_frequencies or (1.0,), logits.reshape(shape), strict=True):
+        one, other = (own[:, ends[c] : ends[c + 1]].softmax(dim=1).numpy() for c in (i, j))
+        found += frequency * one.T @ other / len(own)
+    return found
+
+
 @pytest.mark.parametrize("rows_per_unit", [1, 5])
 @pytest.mark.parametrize(
     ("groups", "domain"),
     [("declared", DOMAIN), ("counted", DOMAIN), ("counted", FINER)],
     ids=["all", "groups", "cells"],
 )
+@pytest.mark.parametrize("within", ["condition", "table"])
 @pytest.mark.parametrize("pairs", ["all", "chosen", "none"])
 def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
-    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str, groups: str, domain: TableDomain
+    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str, within: str, groups: str, domain: TableDomain
 ) -> None:
     """The real `measure`, with its sums recorded on their way to the noise: Σ (change/noise_std)² ≤ Σ 1/σ²."""
-    order, table = make_order(pairs=pairs, pair_groups=groups), make_table(300, rows_per_unit)
+    order, table = make_order(pairs=pairs, pairs_within=within, pair_groups=groups), make_table(300, rows_per_unit)
     table.codes[: 4 * rows_per_unit] = [1, 1, 1, 1]
     budget = open_budget(1.0, 1e-5)
     events = price_order(order, units=table.units, budget=budget).events
@@ -241,8 +267,13 @@ def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
 
 @pytest.mark.parametrize(
     ("knobs", "events"),
-    [({}, (GaussianEvent(MARGINALS, 2.0),)), ({"pair_groups": "counted"}, GROUPED), (COUNTED, GROUPED)],
-    ids=["all", "groups", "cells"],
+    [
+        ({}, (GaussianEvent(MARGINALS, 2.0),)),
+        ({"pair_groups": "counted"}, GROUPED),
+        (COUNTED, GROUPED),
+        (COUNTED | {"pairs_within": "table"}, GROUPED),
+    ],
+    ids=["all", "groups", "cells", "of all rows"],
 )
 def test_a_crash_after_the_measurement_never_measures_again(
     monkeypatch: pytest.MonkeyPatch, knobs: dict[str, Any], events: Events
@@ -311,6 +342,45 @@ def test_of_two_fits_the_one_nearer_after_its_first_steps_goes_on(monkeypatch: p
     went_on, gave_up = sorted(fits, key=lambda fit: -taken[id(fit)])
     assert (taken[id(went_on)], taken[id(gave_up)]) == (60, 30)
     assert went_on.error() < gave_up.error()
+
+
+@pytest.mark.parametrize("pairs", ["all", "chosen"])
+@pytest.mark.parametrize("groups", ["declared", "counted"])
+def test_pairs_of_all_rows_are_those_of_the_table_and_single_columns_those_of_the_label(
+    pairs: str, groups: str
+) -> None:
+    events = CHOSEN if pairs == "chosen" else GROUPED_WITHOUT_NOISE if groups == "counted" else ALMOST_NONE
+    order = make_order(pairs=pairs, pairs_within="table", pair_groups=groups, components=256, steps=400)
+    made = rows_of(run(make_table(), order, events))
+    follows = np.mean([COLOURS.index(c) == size // 3 for c, size in zip(made["colour"], made["size"], strict=True)])
+    cheap = {
+        label: np.mean([p < 5.0 for p, own in zip(made["price"], made["label"], strict=True) if own is label])
+        for label in (True, False)
+    }
+    assert follows > 0.9
+    assert cheap[True] > 0.95
+    assert cheap[False] < 0.05
+
+
+def test_under_much_noise_pairs_of_all_rows_are_nearer_where_slices_are_many() -> None:
+    """Twelve slices that are alike: within each, the noise of a pair is as large as that of all rows."""
+    generator = np.random.default_rng(5)
+    first, size = generator.integers(4, size=3_000), generator.integers(12, size=3_000)
+    codes = np.stack([first, size, np.zeros(3_000, int), size // 2], axis=1).astype(np.uint16)
+    errors = {}
+    for within in ("condition", "table"):
+        order = make_order(condition_on="size_class", pairs_within=within, steps=300)
+        domain = TableDomain.from_schema(MANY_CLASSES, numeric_bins=6)
+        coded = codes.copy()
+        coded[:, 2] = generator.integers(12, size=3_000)
+        table = EncodedTable(coded, 3_000, None, 1)
+        trained = train(order, Plan((GaussianEvent(MARGINALS, 6.0),)), table, domain, SecureRandom.from_test_seed(2))
+        assert trained.condition_frequencies is not None
+        made = pairs_of(trained, 1, 3)
+        real = np.zeros((12, 6))
+        np.add.at(real, (coded[:, 1], coded[:, 3]), 1.0 / 3_000)
+        errors[within] = np.abs(made - real).sum() / 2.0
+    assert errors["table"] < 0.7 * errors["condition"]
 
 
 def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:
