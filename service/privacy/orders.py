@@ -255,7 +255,7 @@ class AutoOrder(_Order):
 
 
 class MarginalsOrder(_ChosenOrder):
-    """One measurement of one- and two-way tables within each value of the condition, and a mixture fitted to it."""
+    """One measurement of one- and two-way tables, within each value of the condition unless said, and a mixture fitted to it."""
 
     method: Literal["marginals"]
     numeric_bins: Annotated[
@@ -305,7 +305,8 @@ class MarginalsOrder(_ChosenOrder):
         Literal["condition", "table"] | None,
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
-            "in all rows together, where noise is smaller. Default: condition, or table with `pairs: auto` where noise is large."
+            "in all rows together, where noise is smaller. Default: condition; with `pairs: auto` table where pairs would otherwise have to be "
+            "chosen within more than two values."
         ),
     ] = None
     selection_precision_share: Annotated[

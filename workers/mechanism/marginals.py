@@ -163,11 +163,11 @@ class _Block:
     def __init__(self, codes: NDArray[np.uint16], layout: TableLayout) -> None:
         self._layout = layout
         columns = [layout.cells_of(column)[own] for column, own in enumerate(codes.T)]
-        label = 0 if layout.slices == 1 else columns[layout.label or 0]
+        label = columns[layout.label] if layout.label is not None and layout.is_sliced else 0
         self._cells = columns
         self._slice_of_row = label
         self._groups = {i: layout.groups_of(i)[columns[i]] for i in layout.free}
-        pair_slice = label if layout.pair_slices > 1 else 0
+        pair_slice = label if layout.pairs_are_sliced else 0
         self._first = {i: pair_slice * layout.pair_widths[i] + self._groups[i] for i in layout.free}
 
     def count(self, columns: Columns) -> Counts:

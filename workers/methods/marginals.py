@@ -1,4 +1,4 @@
-"""Measured marginals: noised one- and two-way tables within each value of the condition, and a mixture fitted to them.
+"""Measured marginals: noised one-way tables within each value of the condition, two-way ones there or of all rows, and a mixture fitted to them.
 
 Private rows are read by `measure` only, which takes its events from the plan; everything after it is post-processing.
 """

@@ -44,9 +44,10 @@ class TableEstimates:
         two_precision = torch.zeros(sum(groups), sum(groups))
         for m in self.measured:
             if len(m.columns) == 1:
-                if len(m.counts) < layout.slices:
-                    continue
-                precision[cells[m.columns[0]]] += 1.0 / m.variance
+                if (
+                    len(m.counts) == layout.slices
+                ):  # those of all rows are in the estimates, and say nothing of one slice
+                    precision[cells[m.columns[0]]] += 1.0 / m.variance
                 continue
             i, j = m.columns
             a, b = grouped[i], grouped[j]
@@ -109,19 +110,16 @@ class TableEstimates:
         estimates: dict[int, NoisedColumn] = {}
         of_all_rows: dict[int, NoisedColumn] = {}
         for column in self.layout.free:
-            in_order, has_missing = column in self.ordered, self.layout.has_missing[column]
             mean, variance = averaged(own[column])
             if self.layout.pair_slices == self.layout.slices:
-                mean = combine(mean, variance, self.layout.groups_of(column), margins[column])
-                if self._are_of_the_same_cells(column):
-                    variance = 1.0 / (1.0 / variance + sum(1.0 / of_margin for _, of_margin in margins[column]))
-            else:
-                summed = (mean.sum(axis=0, keepdims=True), variance * len(mean))
-                all_rows, all_variance = averaged([summed, *whole[column]])
-                all_rows = combine(all_rows, all_variance, self.layout.groups_of(column), margins[column])
-                of_all_rows[column] = NoisedColumn(all_rows, all_variance, in_order, has_missing)
-                mean += (all_rows - summed[0]) / len(mean)
-            estimates[column] = NoisedColumn(mean, variance, in_order, has_missing)
+                estimates[column] = self._with_margins(column, mean, variance, margins[column])
+                continue
+            summed = mean.sum(axis=0, keepdims=True)
+            together = averaged([(summed, variance * len(mean)), *whole[column]])
+            of_all_rows[column] = self._with_margins(column, *together, margins[column])
+            # Slices are known equally well, so what they lack together is shared by them equally.
+            mean += (of_all_rows[column].counts - summed) / len(mean)
+            estimates[column] = self._with_margins(column, mean, variance, [])
         if any(margins.values()):
             nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in estimates.values()]
         else:
@@ -135,6 +133,15 @@ class TableEstimates:
             rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
             in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in rows]).astype(np.float64)
         return fine, margins, in_groups
+
+    def _with_margins(
+        self, column: int, counts: Floats, variance: float, margins: list[tuple[Floats, float]]
+    ) -> NoisedColumn:
+        """One-way counts corrected by margins of as many slices."""
+        counts = combine(counts, variance, self.layout.groups_of(column), margins)
+        if self._are_of_the_same_cells(column):
+            variance = 1.0 / (1.0 / variance + sum(1.0 / of_margin for _, of_margin in margins))
+        return NoisedColumn(counts, variance, column in self.ordered, self.layout.has_missing[column])
 
     def _of_all_rows(self, column: NoisedColumn) -> Floats:
         """(cells,) of all slices together, which are better known than any slice."""

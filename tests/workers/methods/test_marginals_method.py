@@ -364,22 +364,20 @@ def test_pairs_of_all_rows_are_those_of_the_table_and_single_columns_those_of_th
 
 def test_under_much_noise_pairs_of_all_rows_are_nearer_where_slices_are_many() -> None:
     """Twelve slices that are alike: within each, the noise of a pair is as large as that of all rows."""
-    generator = np.random.default_rng(5)
-    first, size = generator.integers(4, size=3_000), generator.integers(12, size=3_000)
-    codes = np.stack([first, size, np.zeros(3_000, int), size // 2], axis=1).astype(np.uint16)
+    generator, rows = np.random.default_rng(5), 3_000
+    colour, size, label = (generator.integers(cells, size=rows) for cells in (4, 12, 12))
+    codes = np.stack([colour, size, label, size // 2], axis=1).astype(np.uint16)
+    real = np.zeros((12, 6))
+    np.add.at(real, (codes[:, 1], codes[:, 3]), 1.0 / rows)
+    domain, events = TableDomain.from_schema(MANY_CLASSES, numeric_bins=6), (GaussianEvent(MARGINALS, 6.0),)
     errors = {}
     for within in ("condition", "table"):
-        order = make_order(condition_on="size_class", pairs_within=within, steps=300)
-        domain = TableDomain.from_schema(MANY_CLASSES, numeric_bins=6)
-        coded = codes.copy()
-        coded[:, 2] = generator.integers(12, size=3_000)
-        table = EncodedTable(coded, 3_000, None, 1)
-        trained = train(order, Plan((GaussianEvent(MARGINALS, 6.0),)), table, domain, SecureRandom.from_test_seed(2))
-        assert trained.condition_frequencies is not None
-        made = pairs_of(trained, 1, 3)
-        real = np.zeros((12, 6))
-        np.add.at(real, (coded[:, 1], coded[:, 3]), 1.0 / 3_000)
-        errors[within] = np.abs(made - real).sum() / 2.0
+        order, table = (
+            make_order(condition_on="size_class", pairs_within=within, steps=300),
+            EncodedTable(codes, rows, None, 1),
+        )
+        trained = train(order, Plan(events), table, domain, SecureRandom.from_test_seed(2))
+        errors[within] = np.abs(pairs_of(trained, 1, 3) - real).sum() / 2.0
     assert errors["table"] < 0.7 * errors["condition"]
 
 
