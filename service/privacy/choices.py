@@ -35,17 +35,17 @@ MAX_PAIR_WIDTH = 2_048
 MOST_NOISE_PER_PAIR = 0.8
 """Pairs are measured while the noise alone moves a two-way table by at most this much in total variation."""
 
-FEWEST_CHOSEN_PAIRS = 3
-"""For each column: a choice among all pairs is worth its price where at least so many can be measured.
-
-Both chosen on held-out training rows of Adult and of tables that scikit-learn ships (docs/log.md).
-"""
+FEWEST_CHOSEN_PAIRS = 5
+"""For each column: a choice among all pairs is worth its price where at least so many can be measured (docs/decisions/0022)."""
 
 GROUPS_OF_A_COLUMN = 8
 """Where cells are grouped by counts, all pairs are looked at as if they had so many; how many there will be is not known before."""
 
 MOST_NOISE_PER_GROUPED_PAIR = 0.2
-"""All pairs are measured in groups up to this much, chosen ones up to MOST_NOISE_PER_PAIR (docs/decisions/0018)."""
+"""All pairs are measured in groups up to this much (docs/decisions/0018),"""
+
+MOST_NOISE_TO_CHOOSE_IN_GROUPS = 0.4
+"""and chosen ones up to this much; beyond it single columns alone are nearer, and train better classifiers (docs/decisions/0022)."""
 
 LEAST_NOISE_TO_GROUP = 0.07
 """Up to this much for a pair of declared cells, groups have nothing to gain."""
@@ -247,9 +247,11 @@ def _pairs_to_measure(
     if in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything:
         weight = order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE
         return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight} | cells
-    if affordable >= FEWEST_CHOSEN_PAIRS * len(free) or (in_groups and worth_measuring(few_cells) == everything):
-        of_all_rows = worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR, pair_slices=1) == everything
-        if in_groups and order.pairs_within is None and values > FEW_SLICES and of_all_rows:
+    enough_to_choose = affordable >= FEWEST_CHOSEN_PAIRS * len(free)
+    if in_groups and order.pairs_within is None and values > FEW_SLICES:
+        stands_out = enough_to_choose or worth_measuring(few_cells) == everything
+        if stands_out and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR, pair_slices=1) == everything:
             return {"pairs": "all", "pair_groups": groups, "pairs_within": "table"} | cells
+    if enough_to_choose or (in_groups and worth_measuring(few_cells, MOST_NOISE_TO_CHOOSE_IN_GROUPS) == everything):
         return {"pairs": "chosen", "pair_groups": groups} | cells
     return {"pairs": "none", "pair_groups": groups, "numeric_cells": "declared"}

@@ -2,10 +2,11 @@
 
 One-way tables beside two-way ones (smoothing.py has those without): all estimates of the same count are averaged by their
 precision, shrunk towards what all slices have in common, and projected onto counts that are not negative and have the slice's
-total. Two-way tables, either of: what is left after independence is a matrix of few strong directions under white noise of
-known size, its singular values are shrunk; or its cells' ratios to independence come from one distribution, which all cells
-together tell, and each becomes its mean given its noised count. The first keeps weak relations that many tables share, the
-second finds empty cells and independent columns.
+total. Two-way tables, one of: what is left after independence is a matrix of few strong directions under white noise of
+known size, its singular values are shrunk; the same for what slices have in common, and then for what each says beyond it; or its
+cells' ratios to independence come from one distribution, which all cells together tell, and each becomes its mean given its noised
+count. The first keeps weak relations that many tables share, the second those that many slices share, the third finds empty cells
+and independent columns.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ RATIO_VARIANCES = np.concatenate([np.zeros(1 + len(_POINTS)), (0.5 * np.gradient
 
 FEWEST_EXPECTED_ROWS = 0.5
 """Cells expected to have fewer are looked at as if they had as many; under noise of tens of rows it makes no difference."""
+
+LARGEST_RATIO = 2.0
+"""Of a cell's expected share of a slice to its average share: what slices share is believed of cells that are this much fuller, no further."""
 
 _EM_STEPS, _RAKING_STEPS, _TINY = 50, 10, 1e-300
 
@@ -97,13 +101,48 @@ def by_singular_values(
     """One slice's two-way table (a, b), given its one-way counts (a,) and (b,): independence plus what stands out.
 
     kept: for each axis, where neighbours are alike, the part of each of its waves to keep beforehand (pair_smoothing.py).
+    """
+    independent, rest = beyond_independence(counts, first, second)
+    return independent + _strong_directions(rest, noise_std, kept)
+
+
+def by_shared_relations(
+    counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves = (None, None)
+) -> Floats:
+    """Two-way tables of all slices (slices, a, b), given their one-way counts (slices, a) and (slices, b), together.
+
+    What columns say of each other, averaged over slices by their rows, is better known than in any of them; then what each says
+    beyond it. Both by their strong directions. What is shared is a ratio to independence, at most LARGEST_RATIO of what the average has.
+
+    kept: as above, (slices, cells in order) each.
+    """
+    totals = first.sum(axis=1)
+    weight = float(totals @ totals)
+    parts = [beyond_independence(*one) for one in zip(counts, first, second, strict=True)]
+    independent, rest = np.stack([part[0] for part in parts]), np.stack([part[1] for part in parts])
+    shared = np.tensordot(totals, rest, axes=1) / weight  # per row
+    best_kept = tuple(None if waves is None else waves.max(axis=0) for waves in kept)
+    found = _strong_directions(shared, noise_std / math.sqrt(weight), (best_kept[0], best_kept[1]))
+    average = np.maximum(np.tensordot(totals, independent, axes=1) / weight, _TINY)
+    tables = []
+    for place, rows in enumerate(totals):
+        scale = rows * np.clip(independent[place] / max(rows, _TINY) / average, 0.0, LARGEST_RATIO)
+        beyond = _without_margins(rest[place] - scale * shared)
+        noise_left = noise_std * math.sqrt(max(0.0, 1.0 - rows**2 / weight))
+        own_kept = tuple(None if waves is None else waves[place] for waves in kept)
+        own = _strong_directions(beyond, noise_left, (own_kept[0], own_kept[1]))
+        tables.append(independent[place] + _without_margins(scale * found) + own)
+    return np.stack(tables)
+
+
+def _strong_directions(rest: Floats, noise_std: float, kept: KeptWaves) -> Floats:
+    """What stands out of a matrix (a, b) without margins under white noise.
 
     Source: the shrinker of Gavish and Donoho 2017 for Frobenius loss, at SHRUNK_NOISE of the noise.
     """
-    independent, rest = beyond_independence(counts, first, second)
-    if min(counts.shape) < 2:
-        return independent
-    freedom = [size - 1.0 for size in counts.shape]  # of the noise, along each axis
+    if min(rest.shape) < 2 or noise_std <= 0.0:
+        return rest
+    freedom = [size - 1.0 for size in rest.shape]  # of the noise, along each axis
     for axis, waves in enumerate(kept):
         if waves is not None:
             rest = _smoothed(rest, waves, axis)
@@ -114,8 +153,8 @@ def by_singular_values(
     y, beta = values / unit, small / large
     root = np.sqrt(np.clip((y**2 - beta - 1.0) ** 2 - 4.0 * beta, 0.0, None))
     shrunk = np.where(y > 1.0 + math.sqrt(beta), root / np.maximum(y, 1e-12), 0.0)
-    found: Floats = independent + (left * (shrunk * unit)) @ right
-    return found
+    strong: Floats = (left * (shrunk * unit)) @ right
+    return strong
 
 
 def by_ratios(
@@ -175,5 +214,9 @@ def beyond_independence(counts: Floats, first: Floats, second: Floats) -> tuple[
     """Independent counts, and what is left without its margins, which are better known from `first` and `second`."""
     rows = first.sum()
     independent = np.outer(first, second) / rows if rows > 0.0 else np.zeros_like(counts)
-    rest = counts - independent
-    return independent, rest - rest.mean(axis=1, keepdims=True) - rest.mean(axis=0, keepdims=True) + rest.mean()
+    return independent, _without_margins(counts - independent)
+
+
+def _without_margins(rest: Floats) -> Floats:
+    left: Floats = rest - rest.mean(axis=1, keepdims=True) - rest.mean(axis=0, keepdims=True) + rest.mean()
+    return left

@@ -27,6 +27,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import (
     Floats,
     by_ratios,
+    by_shared_relations,
     by_singular_values,
     onto_simplex,
 )
@@ -35,7 +36,7 @@ from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
-from workers.methods.table_estimates import Denoiser, TableEstimates, spans_of
+from workers.methods.table_estimates import Denoiser, TableEstimates, slice_by_slice, spans_of
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
 from workers.plan import Plan, StepNotOnPlan
@@ -54,8 +55,11 @@ SMALLEST_SHARE = 1e-4
 
 ROUNDING_VARIANCE = 1.0 / 12.0
 
-DENOISERS: tuple[Denoiser, ...] = (by_singular_values, by_ratios)
-"""A mixture is fitted after each; the one of less estimated error after its first steps goes on."""
+DENOISERS: tuple[Denoiser, ...] = (slice_by_slice(by_singular_values), slice_by_slice(by_ratios))
+"""A mixture is fitted after each; the one of least estimated error after its first steps goes on."""
+
+FEWEST_SLICES_THAT_SHARE = 3
+"""From so many on, a mixture is also fitted after what they share was told apart; of two it was never the nearest by much (docs/decisions/0022)."""
 
 FIRST_STEPS = 100
 """Of 800, after which no two fits were seen to change places: docs/log.md."""
@@ -291,6 +295,12 @@ class Marginals:
             components //= 2
         return components
 
+    @property
+    def _denoisers(self) -> tuple[Denoiser, ...]:
+        if self.layout.pair_slices < FEWEST_SLICES_THAT_SHARE:
+            return DENOISERS
+        return (*DENOISERS, by_shared_relations)
+
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
         """A mixture fitted to what was measured; nothing has to be fitted where that is single columns alone."""
         if all(len(m.columns) == 1 for m in self.measured):
@@ -310,7 +320,7 @@ class Marginals:
                 randomness=torch.Generator().manual_seed(seed),
                 device=self.device,
             )
-            for denoise in DENOISERS
+            for denoise in self._denoisers
         ]
         first_steps = min(FIRST_STEPS, self.order.steps)
         for place, fit in enumerate(fits):

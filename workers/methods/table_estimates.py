@@ -17,7 +17,18 @@ from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import Measured
 
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
-"""One slice's two-way counts (a, b), its one-way counts (a,) and (b,), noise_std, what to keep of waves -> (a, b)."""
+"""Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""
+
+
+def slice_by_slice(denoise: Denoiser) -> Denoiser:
+    """Of one that looks at a single slice, whose arguments and result lack the first axis."""
+
+    def denoised(counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves) -> Floats:
+        own_kept = [[None] * len(counts) if waves is None else list(waves) for waves in kept]
+        slices = zip(counts, first, second, *own_kept, strict=True)
+        return np.stack([denoise(table, one, other, noise_std, (a, b)) for table, one, other, a, b in slices])
+
+    return denoised
 
 
 @dataclass(frozen=True)
@@ -51,15 +62,9 @@ class TableEstimates:
                 continue
             i, j = m.columns
             a, b = grouped[i], grouped[j]
-            for place in range(layout.pair_slices):
-                table = denoise(
-                    m.counts[place].astype(np.float64),
-                    in_groups[i][place],
-                    in_groups[j][place],
-                    math.sqrt(m.variance),
-                    (kept[i][place] if i in kept else None, kept[j][place] if j in kept else None),
-                )
-                two_way[place, a, b], two_way[place, b, a] = table, table.T
+            counts = m.counts.astype(np.float64)
+            tables = denoise(counts, in_groups[i], in_groups[j], math.sqrt(m.variance), (kept.get(i), kept.get(j)))
+            two_way[:, a, b], two_way[:, b, a] = tables, tables.transpose(0, 2, 1)
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
         for column, estimates in margins.items():
             if self._are_of_the_same_cells(column):

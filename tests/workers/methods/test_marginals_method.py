@@ -344,6 +344,25 @@ def test_of_two_fits_the_one_nearer_after_its_first_steps_goes_on(monkeypatch: p
     assert went_on.error() < gave_up.error()
 
 
+@pytest.mark.parametrize(
+    ("condition", "within", "fits"), [("label", "condition", 2), ("colour", "condition", 3), ("colour", "table", 2)]
+)
+def test_a_fit_to_what_slices_share_is_tried_where_pairs_have_several(
+    monkeypatch: pytest.MonkeyPatch, condition: str, within: str, fits: int
+) -> None:
+    tried: list[MixtureFit] = []
+
+    class Counted(MixtureFit):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            tried.append(self)
+
+    monkeypatch.setattr(marginals, "MixtureFit", Counted)
+    order = make_order(condition_on=condition, pairs_within=within, steps=20)
+    run(make_table(500), order, (GaussianEvent(MARGINALS, 5.0),))
+    assert len(tried) == fits
+
+
 @pytest.mark.parametrize("pairs", ["all", "chosen"])
 @pytest.mark.parametrize("groups", ["declared", "counted"])
 def test_pairs_of_all_rows_are_those_of_the_table_and_single_columns_those_of_the_label(
