@@ -306,7 +306,7 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
             "in all rows together, where noise is smaller. Default: condition; with `pairs: auto` table where pairs would otherwise have to be "
-            "chosen within more than two values."
+            "chosen, or left, within more than two values."
         ),
     ] = None
     selection_precision_share: Annotated[
