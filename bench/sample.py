@@ -1,9 +1,9 @@
 """How fast one API process streams samples, and what other requests notice of it; beside it SDV's sampling.
 
-    python -m bench.sample [--rows 10000000] [--runs 3] [--quick]
+    python -m bench.sample [--rows 10000000] [--runs 3] [--method idpgan] [--quick]
 
 A whole service on this machine; a generator of the default size is trained for a few steps on a table like Adult (fifteen
-columns; how well it is trained changes no time). A client takes samples over loopback, as fast as it can and throws them
+columns; how well it is trained changes no time), or a mixture is fitted (`--method marginals`), whose rows are balanced. A client takes samples over loopback, as fast as it can and throws them
 away. Measured: rows a second by format, time to the first byte, memory of the API process along a long sample, the time
 of budget reads alone and while two samples stream, and how soon the API rests when both clients hang up.
 Beside it, interleaved: SDV's Gaussian copula, fitted to the same rows, sampling and writing CSV in a process of its own.
@@ -36,6 +36,7 @@ from service.embedded import EmbeddedStack
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 SDV = ["torch==2.13.0", "sdv==2.0.0"]
 TRAINING_ROWS = 20_000
+ORDERS: dict[str, dict[str, int]] = {"idpgan": {"steps": 20}, "marginals": {}}
 SDV_SHARE = 20
 """SDV is asked for this many times fewer rows, in favour of whoever waits for the bench."""
 BUDGET_READS = 300
@@ -60,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the long sample; the others are a tenth")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--method", choices=list(ORDERS), default="idpgan")
     parser.add_argument("--quick", action="store_true", help="300,000 rows, one run, no file of results")
     arguments = parser.parse_args()
     rows, runs = (300_000, 1) if arguments.quick else (arguments.rows, arguments.runs)
@@ -68,24 +70,25 @@ def main() -> None:
         folder = Path(name)
         table = ADULT.write(folder, TRAINING_ROWS, parquet=False)
         with EmbeddedStack(folder / "service", 0) as stack:
-            text = report(Service(stack, table), table, sdv, rows, runs)
+            text = report(Service(stack, table, arguments.method), table, sdv, rows, runs)
     print(text)
     if not arguments.quick:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"sample-{dt.date.today()}.md").write_text(text, encoding="utf-8")  # noqa: DTZ011 - the day here
+        (RESULTS / f"sample-{arguments.method}-{dt.date.today()}.md").write_text(text, encoding="utf-8")  # noqa: DTZ011 - the day here
 
 
 class Service:
     """A running service with one published release."""
 
-    def __init__(self, stack: EmbeddedStack, table: Path) -> None:
+    def __init__(self, stack: EmbeddedStack, table: Path, method: str) -> None:
+        self.method = method
         self.process = psutil.Process(stack.pids["api"])
         self.http = httpx.Client(
             base_url=stack.url, headers={"Authorization": f"Bearer {stack.admin_key}"}, timeout=120, trust_env=False
         )
         with Client(stack.url, stack.admin_key) as client:
             self.dataset = client.create_dataset(table, ADULT.schema, epsilon=10.0)["id"]
-            order = {"method": "idpgan", "epsilon": 5, "steps": 20, "condition_on": "income"}
+            order = {"method": method, "epsilon": 5, "condition_on": "income"} | ORDERS[method]
             self.release = client.create_release(self.dataset, order)["id"]
             client.wait(self.release)
 
@@ -181,7 +184,7 @@ def report(service: Service, table: Path, sdv: Path | None, rows: int, runs: int
     lines = [
         f"# Samples, {dt.date.today()}",  # noqa: DTZ011 - the day here
         "",
-        f"`python -m bench.sample --rows {rows} --runs {runs}`; {machine()}. Fifteen columns, one API process, loopback.",
+        f"`python -m bench.sample --rows {rows} --runs {runs} --method {service.method}`; {machine()}. Fifteen columns, one API process, loopback.",
         "",
         "| way | rows/s, median | from - to | CPU µs a row | peak MiB |",
         "|---|---|---|---|---|",

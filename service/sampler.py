@@ -6,7 +6,8 @@
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
 logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform. Rows are dealt
-in blocks that share coins, so that tables of a sample vary less than those of independent rows (`_Dealt`).
+in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to choose from (`_balance`), so that tables of a
+sample vary less than those of independent rows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,6 +37,9 @@ LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wi
 ROWS_AT_A_TIME = (256, 4_096)
 CHUNKS_OF_A_BLOCK = 8
 MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with the same ones are alike
+BALANCED_ROWS = range(32, 1_000_001)  # of fewer, most two-way cells hold a row or none; more are drawn in half the time
+MOST_BALANCED_CELLS = 2_048  # of all columns: a block's two-way tables have their square
+AS_MANY_AT_A_TIME = (1_024, 32)  # rows that choose in a column at once: one in so many of a block, and at most so many
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
 POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
@@ -188,6 +192,7 @@ class _Dealt:
     signs: Array  # (rows,) int64: bit d tells the sign of coordinate d of the noise
     sign_count: int
     thresholds: Array | None  # (columns, rows) float32; None where no two rows are alike
+    codes: Array | None = None  # (columns, rows) where rows were balanced: already drawn
 
 
 class _Block:
@@ -198,12 +203,17 @@ class _Block:
         self._dealt: _Dealt | None = None
         self._lock = threading.Lock()
 
-    def dealt(self, deal: Callable[[int, np.random.Generator], _Dealt]) -> _Dealt:
+    def dealt(self, deal: Callable[[_Block, np.random.Generator], _Dealt]) -> _Dealt:
         """What it has been dealt."""
         with self._lock:
             if self._dealt is None:
-                self._dealt = deal(self.rows, np.random.Generator(np.random.PCG64(self.coins)))
+                self._dealt = deal(self, np.random.Generator(np.random.PCG64(self.coins)))
             return self._dealt
+
+    def coins_of(self, rows: slice) -> np.random.Generator:
+        """Coins of some rows' own, by their place in the block."""
+        own = np.random.SeedSequence(self.coins.entropy, spawn_key=(*self.coins.spawn_key, rows.start))
+        return np.random.Generator(np.random.PCG64(own))
 
 
 @dataclass(frozen=True)
@@ -227,6 +237,7 @@ class TableSampler:
             for c in config["columns"]
         )
         self._session = session
+        self._is_mixture = config.get("generator") == "mixture"  # not said by earlier bundles: they draw as they did
         self._noise_dimension: int = config["noise_dimension"]
         self._condition: int | None = None
         frequencies = np.ones(1)
@@ -236,6 +247,8 @@ class TableSampler:
         self._cumulative_frequencies = np.cumsum(frequencies / frequencies.sum())
         widths = [column.size for column in self.columns]
         self._offsets = np.concatenate([[0], np.cumsum(widths)]).tolist()
+        self._expected: dict[int | None, Array] = {}
+        self._lock = threading.Lock()
         self.rows_at_a_time = int(np.clip(LOGITS_AT_A_TIME // self._offsets[-1], *ROWS_AT_A_TIME))
 
     @classmethod
@@ -300,15 +313,19 @@ class TableSampler:
         each: InOrder,
     ) -> Iterator[list[Array]]:
         # As many blocks as need be, as large as each other; with masks nobody knows how many, and the largest serve best.
-        largest = CHUNKS_OF_A_BLOCK * self.rows_at_a_time
-        blocks = -(-rows // largest)
-        block_rows = largest if masks else -(-rows // max(blocks, 1))
+        largest, is_balanced = CHUNKS_OF_A_BLOCK * self.rows_at_a_time, self._is_balanced(rows)
+        # A balanced block is there all at once; that of a long sample has a small one before it, so that nobody waits.
+        head = self.rows_at_a_time if is_balanced and rows > largest else 0
+        blocks = -(-(rows - head) // largest)
+        block_rows = largest if masks else -(-(rows - head) // max(blocks, 1))
+        sizes = itertools.repeat(block_rows) if masks and rows else itertools.repeat(block_rows, blocks)
 
         seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        every_block = (_Block(block_rows, own) for own in itertools.islice(seeds, None if masks and rows else blocks))
+        every_block = map(_Block, itertools.chain([head] if head else [], sizes), seeds)
 
-        def deal(count: int, rng: np.random.Generator) -> _Dealt:
-            return self._deal(count, rng, given)
+        def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
+            dealt = self._deal(block.rows, rng, given)
+            return self._balanced(block, dealt, given) if is_balanced else dealt
 
         def draw(chunk: _Chunk) -> list[Array]:
             dealt = chunk.block.dealt(deal)
@@ -349,32 +366,87 @@ class TableSampler:
             thresholds = _thresholds(condition << sign_count | signs, len(self.columns), rng)
         return _Dealt(condition, signs, sign_count, thresholds)
 
+    def _is_balanced(self, rows: int) -> bool:
+        """Of a mixture, whose two-way tables are soon known; a network's would have to be drawn themselves."""
+        return self._is_mixture and self._offsets[-1] <= MOST_BALANCED_CELLS and rows in BALANCED_ROWS
+
+    def _balanced(self, block: _Block, dealt: _Dealt, given: int | None) -> _Dealt:
+        """The block drawn, its rows chosen between two draws for the tables they make together."""
+        firsts = np.array(self._offsets[:-1])
+        cells, others = (np.empty((block.rows, len(self.columns)), dtype=np.int64) for _ in range(2))
+        for start in range(0, block.rows, self.rows_at_a_time):
+            rows = slice(start, min(start + self.rows_at_a_time, block.rows))
+            # Another place than the chunk's, whose coins fill the cells.
+            coins = block.coins_of(slice(block.rows + start, None))
+            drawn = zip(*self._draw_cells(dealt, rows, coins, draws=2), strict=True)
+            cells[rows], others[rows] = (np.stack(codes, axis=1) + firsts for codes in drawn)
+        _balance(cells, others, self._expected_tables(given) * np.float32(block.rows))
+        return replace(dealt, thresholds=None, codes=(cells - firsts).T.astype(np.uint16))
+
+    def _expected_tables(self, given: int | None) -> Array:
+        """Of one row: (cells, cells + 1) chances of each two cells, and of each alone. A mixture's, made at the first call."""
+        with self._lock:
+            if given not in self._expected:
+                self._expected[given] = self._tables_of_all_components(given)
+            return self._expected[given]
+
+    def _tables_of_all_components(self, given: int | None) -> Array:
+        components = 1 << self._noise_dimension
+        frequencies = np.diff(self._cumulative_frequencies, prepend=0.0)
+        tables = np.zeros((self._offsets[-1], self._offsets[-1] + 1), dtype=np.float32)
+        for condition, frequency in enumerate(frequencies):
+            weight = frequency if given is None else float(condition == given)
+            for start in range(0, components if weight else 0, self.rows_at_a_time):
+                signs = np.arange(start, min(start + self.rows_at_a_time, components))
+                noise = np.where(signs[:, None] >> np.arange(self._noise_dimension) & 1, np.float32(-1), np.float32(1))
+                chances = self._logits(noise, np.full(len(signs), condition))
+                for index, (first, last) in enumerate(itertools.pairwise(self._offsets)):
+                    own = chances[:, first:last]
+                    if index == self._condition:
+                        own[:] = np.arange(last - first) == condition
+                        continue
+                    np.exp(own - own.max(axis=1, keepdims=True), out=own)
+                    own /= own.sum(axis=1, keepdims=True)
+                share = np.float32(weight / components)
+                tables[:, :-1] += chances.T @ chances * share
+                tables[:, -1] += chances.sum(axis=0) * share
+        return tables
+
     def _draw(self, chunk: _Chunk, dealt: _Dealt) -> list[Array]:
-        """Rows with the noise's sizes and places inside cells from coins of the chunk's own, all else as dealt."""
-        block, rows = chunk.block, chunk.rows
-        own = np.random.SeedSequence(block.coins.entropy, spawn_key=(*block.coins.spawn_key, rows.start))
-        rng = np.random.Generator(np.random.PCG64(own))
+        """Rows with values inside their cells from coins of the chunk's own."""
+        rng = chunk.block.coins_of(chunk.rows)
+        if dealt.codes is not None:
+            return [
+                column.fill(codes[chunk.rows], rng) for column, codes in zip(self.columns, dealt.codes, strict=True)
+            ]
+        drawn = self._draw_cells(dealt, chunk.rows, rng)
+        return [column.fill(codes, rng) for column, (codes,) in zip(self.columns, drawn, strict=True)]
+
+    def _draw_cells(
+        self, dealt: _Dealt, rows: slice, rng: np.random.Generator, *, draws: int = 1
+    ) -> Iterator[list[Array]]:
+        """The codes of one column after the other, in each draw: by the thresholds dealt, where they are, then by new ones."""
         condition, signs = dealt.condition[rows], dealt.signs[rows]
         noise = rng.standard_normal((len(signs), self._noise_dimension), dtype=np.float32)
         minus = (signs[:, None] >> np.arange(dealt.sign_count) & 1).astype(bool)
         leading = noise[:, : dealt.sign_count]
         np.copysign(leading, np.where(minus, np.float32(-1), np.float32(1)), out=leading)
-        inputs = {"noise": noise} if self._condition is None else {"noise": noise, "condition": condition}
-        (logits,) = self._session.run(["logits"], inputs)  # (count, total width)
-        by_cell = _transposed(logits)  # one vector per cell: every step below runs along the rows
-        columns = []
-        for index, column in enumerate(self.columns):
+        # One vector per cell: every step below runs along the rows.
+        by_cell = _transposed(self._logits(noise, condition))
+        for index, (first, last) in enumerate(itertools.pairwise(self._offsets)):
             if index == self._condition:
-                codes: Array = condition
-            else:
-                cells = by_cell[self._offsets[index] : self._offsets[index + 1]]
-                if dealt.thresholds is None:
-                    thresholds = rng.random(len(signs), dtype=np.float32)
-                else:
-                    thresholds = dealt.thresholds[index, rows]
-                codes = _draw_from_softmax(cells, thresholds)
-            columns.append(column.fill(codes, rng))
-        return columns
+                yield [condition] * draws
+                continue
+            cumulative = _cumulative(by_cell[first:last])
+            dealt_here = [] if dealt.thresholds is None else [dealt.thresholds[index, rows]]
+            new = (rng.random(len(signs), dtype=np.float32) for _ in range(draws - len(dealt_here)))
+            yield [_reached(cumulative, thresholds) for thresholds in itertools.chain(dealt_here, new)]
+
+    def _logits(self, noise: Array, condition: Array) -> Array:
+        """Of the network: (rows, total width)."""
+        inputs = {"noise": noise} if self._condition is None else {"noise": noise, "condition": condition}
+        (logits,) = self._session.run(["logits"], inputs)
+        return logits  # type: ignore[no-any-return]
 
     def csv(self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[str]:
         """CSV (RFC 4180) in pieces, header first."""
@@ -450,16 +522,20 @@ def _transposed(logits: Array) -> Array:
     return transposed
 
 
-def _draw_from_softmax(logits: Array, thresholds: Array) -> Array:
-    """One draw from softmax(logits[:, row]) for every row, by inverting the cumulative sum. Works in place.
+def _cumulative(logits: Array) -> Array:
+    """Sums of softmax weights (cells, rows), each column of them up to that cell; in place.
 
-    logits (cells, rows), thresholds uniform (rows,); returns (rows,). Plain loops over cells, because numpy is slow along
-    a first axis.
+    Plain loops over cells, because numpy is slow along a first axis.
     """
     logits -= logits.max(axis=0)
     cumulative = np.exp(logits, out=logits)
     for cell in range(1, len(cumulative)):
         cumulative[cell] += cumulative[cell - 1]
+    return cumulative
+
+
+def _reached(cumulative: Array, thresholds: Array) -> Array:
+    """The cell of every row (rows,) that its threshold, uniform in [0, 1], comes to."""
     # Times a float32 sum of weights, more than this could round to the whole sum: to a cell without weight.
     reach = np.minimum(thresholds, np.float32(1 - 2**-23)) * cumulative[-1]
     codes: Array = np.zeros(len(reach), dtype=np.uint8 if len(cumulative) <= 256 else np.uint16)
@@ -467,6 +543,52 @@ def _draw_from_softmax(logits: Array, thresholds: Array) -> Array:
     for reached in cumulative[:-1]:
         codes += np.less_equal(reached, reach, out=passed)
     return codes.astype(np.uint16)
+
+
+def _balance(cells: Array, others: Array, expected: Array) -> None:
+    """Let each row take, column by column, the one of two draws that brings one- and two-way tables nearer to the expected.
+
+    cells, others: (rows, columns) int64, cells of all columns numbered through; `cells` is changed in place.
+    expected: (total, total + 1) float32 rows in each two cells, and in each alone.
+    A row is as likely to hold a value as before, as long as a table is as often too full there as too empty. It is not where a cell
+    expects less than a row; so what is less than a row off is let be.
+    """
+    (rows, columns), side = cells.shape, expected.shape[1]
+    alone = side - 1  # where a cell would stand beside itself, it is counted alone
+    # In sixteenths sums are exact, whatever their order.
+    excess = np.concatenate([np.rint(expected * np.float32(-16)) / np.float32(16), np.zeros((1, side), np.float32)])
+    table = excess.reshape(-1)
+    for column in range(columns):
+        beside = cells.copy()
+        beside[:, column] = alone
+        np.add.at(table, (cells[:, column, None] * side + beside).reshape(-1), np.float32(1))
+    part, most = AS_MANY_AT_A_TIME
+    at_a_time = columns * min(most, max(1, rows // part))
+    places = np.arange(at_a_time)
+    for turn, start in itertools.product(range(columns), range(0, rows, at_a_time)):
+        some = cells[start : start + at_a_time]
+        asked = (places[: len(some)] + (start + turn)) % columns  # each row in another column than the one before
+        now, then = (drawn[places[: len(some)], asked] for drawn in (some, others[start : start + at_a_time]))
+        differ = np.flatnonzero(now != then)
+        now, then, asked = now[differ, None], then[differ, None], asked[differ]
+        beside = some[differ]
+        beside[places[: len(differ)], asked] = alone
+        gain = _felt(table.take(now * side + beside) - np.float32(0.5))
+        gain -= _felt(table.take(then * side + beside) + np.float32(0.5))
+        # A cell alone weighs as much as all its pairs.
+        worth = gain.sum(axis=1) + np.float32(max(1, columns - 2)) * gain[places[: len(differ)], asked]
+        moved = np.flatnonzero(worth > 0)
+        now, then, beside = now[moved], then[moved], beside[moved]
+        for change, cell in ((np.float32(-1), now), (np.float32(1), then)):
+            np.add.at(table, (cell * side + beside).reshape(-1), change)
+            np.add.at(table, (beside * side + cell).reshape(-1), change)
+        some[differ[moved], asked[moved]] = then[:, 0]
+
+
+def _felt(excess: Array) -> Array:
+    """Nothing of less than a row."""
+    excess *= np.abs(excess) > 1
+    return excess
 
 
 def _objects(items: Sequence[Any]) -> Array:

@@ -19,6 +19,7 @@ import torch
 
 from service.errors import ImprimaturError
 from workers.model_card import model_card
+from workers.networks.mixture import MixtureGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,6 +63,7 @@ def build_bundle(
     config = {
         "format": 1,
         "kind": "table",
+        "generator": "mixture" if isinstance(generator, MixtureGenerator) else "network",
         "noise_dimension": noise_dimension,
         "columns": domain.to_config(),
         "condition": condition,

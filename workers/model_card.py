@@ -56,7 +56,8 @@ have been without that unit.
 Synthetic rows are approximate, most of all for rare groups and for relations among many columns. Do not use them to
 decide about a single person, and check important findings against the real table with its owner. Standard errors
 computed as if these were real, independent rows say nothing about that: rows of one sample are spread more evenly than
-independent ones, and what the noise of the method changed is in all of them.
+independent ones (those of a mixture so that each two columns come as near to what the generator knows as they can), and what
+the noise of the method changed is in all of them.
 
 ## Where it comes from
 
