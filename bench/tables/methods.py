@@ -83,9 +83,11 @@ def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
         with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
             sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
         columns: dict[str, list[Any]] = {name: [] for name in sampler.names}
-        for chunk in sampler.chunks(ask.rows, seed=ask.seed):
-            for name, values in chunk.items():
-                columns[name] += values
+        # As many as there are real ones first, since a sample is balanced as a whole; then the others.
+        for rows, seed in ((min(ask.rows, units), ask.seed), (max(0, ask.rows - units), 1_000 + ask.seed)):
+            for chunk in sampler.chunks(rows, seed=seed):
+                for name, values in chunk.items():
+                    columns[name] += values
         return frame_of(columns, schema), seconds
 
     return make
