@@ -314,14 +314,18 @@ class TableSampler:
     ) -> Iterator[list[Array]]:
         # As many blocks as need be, as large as each other; with masks nobody knows how many, and the largest serve best.
         largest, is_balanced = CHUNKS_OF_A_BLOCK * self.rows_at_a_time, self._is_balanced(rows)
-        # A balanced block is there all at once; that of a long sample has a small one before it, so that nobody waits.
-        head = self.rows_at_a_time if is_balanced and rows > largest else 0
-        blocks = -(-(rows - head) // largest)
-        block_rows = largest if masks else -(-(rows - head) // max(blocks, 1))
+        # A balanced block is there all at once; so those of a long sample begin small, each twice as large as the one before.
+        is_long = is_balanced and rows > CHUNKS_OF_A_BLOCK * largest
+        small = (
+            [self.rows_at_a_time << doubled for doubled in range(int(np.log2(CHUNKS_OF_A_BLOCK)))] if is_long else []
+        )
+        others = rows - sum(small)
+        blocks = -(-others // largest)
+        block_rows = largest if masks else -(-others // max(blocks, 1))
         sizes = itertools.repeat(block_rows) if masks and rows else itertools.repeat(block_rows, blocks)
 
         seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        every_block = map(_Block, itertools.chain([head] if head else [], sizes), seeds)
+        every_block = map(_Block, itertools.chain(small, sizes), seeds)
 
         def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
             dealt = self._deal(block.rows, rng, given)

@@ -200,7 +200,8 @@ def test_samples_of_some_size_are_balanced(sampler, rows, is_balanced):
     assert sampler._is_balanced(rows) is is_balanced
 
 
-def test_a_long_sample_begins_with_a_small_block(sampler):
+def test_a_long_sample_begins_with_small_blocks(sampler):
+    """The first row of a block is there when all are."""
     sizes = []
     balanced = TableSampler._balanced
 
@@ -210,9 +211,11 @@ def test_a_long_sample_begins_with_a_small_block(sampler):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(TableSampler, "_balanced", remember)
-        assert sum(len(chunk[0]) for chunk in sampler.draws(100_000, seed=1)) == 100_000
-    assert sizes[0] == sampler.rows_at_a_time < min(sizes[1:])
-    assert len(set(sizes[1:])) == 1
+        for rows in (100_000, 300_000):
+            assert sum(len(chunk[0]) for chunk in sampler.draws(rows, seed=1)) == rows
+    assert sizes[:4] == [25_000] * 4
+    assert sizes[4:7] == [4_096, 8_192, 16_384]
+    assert 16_384 < min(sizes[7:]) == max(sizes[7:]) <= 32_768
 
 
 @pytest.mark.parametrize("rows", [100, 70_000])
