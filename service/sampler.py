@@ -37,7 +37,7 @@ LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wi
 ROWS_AT_A_TIME = (256, 4_096)
 CHUNKS_OF_A_BLOCK = 8
 MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with the same ones are alike
-BALANCED_ROWS = range(32, 1_000_001)  # of fewer, most two-way cells hold a row or none; more are drawn in half the time
+BALANCED_ROWS = range(32, 1_000_001)  # fewer: most pairs of cells hold a row or none; more: dice matter less
 MOST_BALANCED_CELLS = 2_048  # of all columns: a block's two-way tables have their square
 AS_MANY_AT_A_TIME = (1_024, 32)  # rows that choose in a column at once: one in so many of a block, and at most so many
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
@@ -312,20 +312,9 @@ class TableSampler:
         masks: Sequence[tuple[int, Mask]],
         each: InOrder,
     ) -> Iterator[list[Array]]:
-        # As many blocks as need be, as large as each other; with masks nobody knows how many, and the largest serve best.
-        largest, is_balanced = CHUNKS_OF_A_BLOCK * self.rows_at_a_time, self._is_balanced(rows)
-        # A balanced block is there all at once; so those of a long sample begin small, each twice as large as the one before.
-        is_long = is_balanced and rows > CHUNKS_OF_A_BLOCK * largest
-        small = (
-            [self.rows_at_a_time << doubled for doubled in range(int(np.log2(CHUNKS_OF_A_BLOCK)))] if is_long else []
-        )
-        others = rows - sum(small)
-        blocks = -(-others // largest)
-        block_rows = largest if masks else -(-others // max(blocks, 1))
-        sizes = itertools.repeat(block_rows) if masks and rows else itertools.repeat(block_rows, blocks)
-
+        is_balanced = self._is_balanced(rows)
         seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        every_block = map(_Block, itertools.chain(small, sizes), seeds)
+        every_block = map(_Block, self._sizes_of_blocks(rows, are_rejected=bool(masks)), seeds)
 
         def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
             dealt = self._deal(block.rows, rng, given)
@@ -352,6 +341,19 @@ class TableSampler:
                 yield kept
             if kept_rows == rows:
                 return
+
+    def _sizes_of_blocks(self, rows: int, *, are_rejected: bool) -> Iterator[int]:
+        """As many as need be, as large as each other; where rows are rejected nobody knows how many, and the largest serve best."""
+        largest = CHUNKS_OF_A_BLOCK * self.rows_at_a_time
+        if self._is_balanced(rows) and rows > CHUNKS_OF_A_BLOCK * largest:
+            # Balanced blocks are there all at once: those of a long sample begin small, so that nobody waits for the first.
+            for doubled in range(CHUNKS_OF_A_BLOCK.bit_length() - 1):
+                yield self.rows_at_a_time << doubled
+                rows -= self.rows_at_a_time << doubled
+        blocks = -(-rows // largest)
+        if are_rejected and rows:
+            yield from itertools.repeat(largest)
+        yield from itertools.repeat(-(-rows // max(blocks, 1)), blocks)
 
     def _deal(self, rows: int, rng: np.random.Generator, given: int | None) -> _Dealt:
         """`given` fixes the condition."""
