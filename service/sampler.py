@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import functools
 import itertools
 import json
 import os
@@ -39,6 +40,7 @@ CHUNKS_OF_A_BLOCK = 8
 MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with the same ones are alike
 BALANCED_ROWS = range(32, 1_000_001)  # fewer: most pairs of cells hold a row or none; more: dice matter less
 MOST_BALANCED_CELLS = 2_048  # of all columns: a block's two-way tables have their square
+TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that were last asked for
 AS_MANY_AT_A_TIME = (1_024, 32)  # rows that choose in a column at once: one in so many of a block, and at most so many
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
@@ -247,8 +249,7 @@ class TableSampler:
         self._cumulative_frequencies = np.cumsum(frequencies / frequencies.sum())
         widths = [column.size for column in self.columns]
         self._offsets = np.concatenate([[0], np.cumsum(widths)]).tolist()
-        self._expected: dict[int | None, Array] = {}
-        self._lock = threading.Lock()
+        self._expected_tables = functools.lru_cache(TABLES_KEPT)(self._tables_of_all_components)
         self.rows_at_a_time = int(np.clip(LOGITS_AT_A_TIME // self._offsets[-1], *ROWS_AT_A_TIME))
 
     @classmethod
@@ -389,14 +390,8 @@ class TableSampler:
         _balance(cells, others, self._expected_tables(given) * np.float32(block.rows))
         return replace(dealt, thresholds=None, codes=(cells - firsts).T.astype(np.uint16))
 
-    def _expected_tables(self, given: int | None) -> Array:
-        """Of one row: (cells, cells + 1) chances of each two cells, and of each alone. A mixture's, made at the first call."""
-        with self._lock:
-            if given not in self._expected:
-                self._expected[given] = self._tables_of_all_components(given)
-            return self._expected[given]
-
     def _tables_of_all_components(self, given: int | None) -> Array:
+        """Of one row of a mixture: (cells, cells + 1) chances of each two cells, and of each alone."""
         components = 1 << self._noise_dimension
         frequencies = np.diff(self._cumulative_frequencies, prepend=0.0)
         tables = np.zeros((self._offsets[-1], self._offsets[-1] + 1), dtype=np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -44,7 +45,10 @@ class TableGenerator(nn.Module):
             # A one-hot times a matrix is a row of it: an embedding is the condition's part of the first layer.
             self.condition = nn.Embedding(categories, sizes[1])
             self.register_buffer("condition_logits", CONDITION_LOGIT * torch.eye(categories), persistent=False)
-        self.output = nn.Linear(sizes[-1], free)
+        with warnings.catch_warnings():
+            # Where the condition is the only column there is nothing to initialize, of which torch would tell the log.
+            warnings.filterwarnings("ignore", "Initializing zero-element tensors", UserWarning)
+            self.output = nn.Linear(sizes[-1], free)
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         logits = self.free_logits(noise, condition)

@@ -113,3 +113,10 @@ def test_the_generator_exports_to_onnx(condition_index: int | None) -> None:
         (logits,) = session.run(None, {name: value[:rows].numpy() for name, value in inputs.items()})
         wanted = generator(*(value[:rows] for value in inputs.values())).detach().numpy()
         np.testing.assert_allclose(logits, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_condition_alone_needs_no_warning():
+    """A worker's log says nothing that is not listed."""
+    generator = TableGenerator((3,), noise_dimension=4, hidden=(8,), condition_index=0)
+    assert generator(torch.randn(5, 4), torch.zeros(5, dtype=torch.int64)).shape == (5, 3)
