@@ -3,9 +3,10 @@
     python -m bench.sample [--rows 10000000] [--runs 3] [--method idpgan] [--quick]
 
 A whole service on this machine; a generator of the default size is trained for a few steps on a table like Adult (fifteen
-columns; how well it is trained changes no time), or a mixture is fitted (`--method marginals`), whose rows are balanced. A client takes samples over loopback, as fast as it can and throws them
-away. Measured: rows a second by format, time to the first byte, memory of the API process along a long sample, the time
-of budget reads alone and while two samples stream, and how soon the API rests when both clients hang up.
+columns; how well it is trained changes no time), or a mixture is fitted (`--method marginals`), whose rows are balanced.
+A client takes samples over loopback, as fast as it can and throws them away. Measured: rows a second by format, time to
+the first byte, memory of the API process along a long sample, the time of budget reads alone and while two samples
+stream, and how soon the API rests when both clients hang up.
 Beside it, interleaved: SDV's Gaussian copula, fitted to the same rows, sampling and writing CSV in a process of its own.
 """
 

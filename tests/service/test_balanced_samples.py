@@ -131,7 +131,7 @@ def test_values_are_as_likely_as_they_were_and_those_never_together_stay_apart(s
 
 def test_a_row_s_values_are_as_likely_as_its_component_makes_them(sampler, logits, monkeypatch):
     """Not only the tables: without each row's own component, they could be right and the relations of three columns wrong."""
-    drawn, components = [], []
+    components = []
     deal = TableSampler._deal
 
     def remember(self, rows, rng, given):
