@@ -552,7 +552,7 @@ def _balance(cells: Array, others: Array, expected: Array) -> None:
     cells, others: (rows, columns) int64, cells of all columns numbered through; `cells` is changed in place.
     expected: (total, total + 1) float32 rows in each two cells, and in each alone.
     A row is as likely to hold a value as before, as long as a table is as often too full there as too empty. It is not where a cell
-    expects less than a row: what is less than a row off is let be, and such cells still lose a few of a hundred rows.
+    expects less than a row: what is less than a row off is let be, and such cells still lose up to a tenth of their rows.
     """
     (rows, columns), side = cells.shape, expected.shape[1]
     alone = side - 1  # where a cell would stand beside itself, it is counted alone
