@@ -31,8 +31,9 @@ import onnxruntime
 
 Array = np.ndarray[Any, Any]
 Mask = Callable[[Array], Array]
-InOrder = Callable[[Callable[["_Chunk"], list[Array]], Iterable["_Chunk"]], Iterator[list[Array]]]
-"""As `map`: what to do with a chunk, and the chunks, made as they are asked for -> drawn ones in that order."""
+Columns = list[Array]
+InOrder = Callable[[Callable[["_Part"], list[Columns]], Iterable["_Part"]], Iterator[list[Columns]]]
+"""As `map`: what to do with a part, and the parts, made as they are asked for -> drawn ones in that order."""
 
 LOGITS_AT_A_TIME = 2**22  # bounds the memory of a draw, without letting very wide tables crawl
 ROWS_AT_A_TIME = (256, 4_096)
@@ -41,10 +42,15 @@ MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with th
 BALANCED_ROWS = range(32, 1_000_001)  # fewer: most pairs of cells hold a row or none; more: dice matter less
 MOST_BALANCED_CELLS = 2_048  # of all columns: a block's two-way tables have their square
 TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that were last asked for
-AS_MANY_AT_A_TIME = (1_024, 32)  # rows that choose in a column at once: one in so many of a block, and at most so many
+AT_A_TIME = 512  # one in so many rows of a block choose in a column at once
+MOST_AT_A_TIME = range(4, 25)  # of them: one more for each 16,384 rows of a sample, of which a block is then less
+LONG = 262_144  # rows
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
 POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
+
+
+_ONE_AT_A_TIME = threading.Lock()  # of short array operations, which threads side by side only keep from one another
 
 
 class SamplingError(ValueError):
@@ -226,6 +232,10 @@ class _Chunk:
     rows: slice
 
 
+_Part = list[_Chunk]
+"""What one thread draws before it takes up anything else."""
+
+
 class TableSampler:
     """A generator and the domain of its columns. Immutable: threads may share one."""
 
@@ -277,11 +287,11 @@ class TableSampler:
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
         each: InOrder = map,
-    ) -> Iterator[list[Array]]:
+    ) -> Iterator[Columns]:
         """Chunks of drawn columns (see the column classes), `rows` rows in all, memory bounded.
 
         The request is checked at once, before the first chunk is asked for. The same seed, number of rows and condition
-        give the same rows. `each` is `map`, or what gives the same but draws some chunks side by side.
+        give the same rows. `each` is `map`, or what gives the same but draws some parts side by side.
         """
         if rows < 0 or (seed is not None and seed < 0):
             raise SamplingError("rows and seed must not be negative")
@@ -312,28 +322,9 @@ class TableSampler:
         given: int | None,
         masks: Sequence[tuple[int, Mask]],
         each: InOrder,
-    ) -> Iterator[list[Array]]:
-        is_balanced = self._is_balanced(rows)
-        seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        every_block = map(_Block, self._sizes_of_blocks(rows, are_rejected=bool(masks)), seeds)
-
-        def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
-            dealt = self._deal(block.rows, rng, given)
-            return self._balanced(block, dealt, given) if is_balanced else dealt
-
-        def draw(chunk: _Chunk) -> list[Array]:
-            dealt = chunk.block.dealt(deal)
-            if chunk.rows.stop == 0:
-                return []
-            columns = self._draw(chunk, dealt)
-            for index, mask in masks:  # rejection sampling
-                keep = mask(columns[index])
-                columns = [column[keep] for column in columns]
-            return columns
-
+    ) -> Iterator[Columns]:
         kept_rows = 0
-        drawn_chunks = (columns for columns in each(draw, _in_chunks(every_block, self.rows_at_a_time)) if columns)
-        for drawn, columns in enumerate(drawn_chunks, start=1):
+        for drawn, columns in enumerate(self._drawn_chunks(rows, coins, given, masks, each), start=1):
             kept = [column[: rows - kept_rows] for column in columns]
             kept_rows += len(kept[0])
             if drawn * self.rows_at_a_time >= PATIENCE and kept_rows * RAREST < drawn * self.rows_at_a_time:
@@ -343,10 +334,50 @@ class TableSampler:
             if kept_rows == rows:
                 return
 
+    def _drawn_chunks(
+        self,
+        rows: int,
+        coins: np.random.SeedSequence,
+        given: int | None,
+        masks: Sequence[tuple[int, Mask]],
+        each: InOrder,
+    ) -> Iterator[Columns]:
+        """What is left of each chunk by the masks: rejection sampling."""
+        is_balanced, is_over = self._is_balanced(rows), threading.Event()
+        most = MOST_AT_A_TIME[min(rows // 16_384, len(MOST_AT_A_TIME) - 1)]
+
+        def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
+            dealt = self._deal(block.rows, rng, given)
+            if not is_balanced:
+                return dealt
+            return self._balanced(block, dealt, given, most, is_wanted=lambda: not is_over.is_set())
+
+        def draw(part: _Part) -> list[Columns]:
+            return [columns for chunk in part if (columns := draw_chunk(chunk))]
+
+        def draw_chunk(chunk: _Chunk) -> Columns:
+            dealt = chunk.block.dealt(deal)
+            if chunk.rows.stop == 0 or is_over.is_set():
+                return []
+            columns = self._draw(chunk, dealt)
+            for index, mask in masks:
+                keep = mask(columns[index])
+                columns = [column[keep] for column in columns]
+            return columns
+
+        seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
+        every_block = map(_Block, self._sizes_of_blocks(rows, are_rejected=bool(masks)), seeds)
+        # What takes long is the chunks, or, of balanced rows, the block.
+        in_parts = _block_by_block if is_balanced else _chunk_by_chunk
+        try:
+            yield from itertools.chain.from_iterable(each(draw, in_parts(every_block, self.rows_at_a_time)))
+        finally:
+            is_over.set()  # blocks that were begun ahead need not be finished
+
     def _sizes_of_blocks(self, rows: int, *, are_rejected: bool) -> Iterator[int]:
         """As many as need be, as large as each other; where rows are rejected nobody knows how many, and the largest serve best."""
         largest = CHUNKS_OF_A_BLOCK * self.rows_at_a_time
-        if self._is_balanced(rows) and rows > CHUNKS_OF_A_BLOCK * largest:
+        if self._is_balanced(rows) and rows > LONG:
             # Balanced blocks are there all at once: those of a long sample begin small, so that nobody waits for the first.
             for doubled in range(CHUNKS_OF_A_BLOCK.bit_length() - 1):
                 yield self.rows_at_a_time << doubled
@@ -377,18 +408,27 @@ class TableSampler:
         """Of a mixture, whose two-way tables are soon known; a network's would have to be drawn themselves."""
         return self._is_mixture and self._offsets[-1] <= MOST_BALANCED_CELLS and rows in BALANCED_ROWS
 
-    def _balanced(self, block: _Block, dealt: _Dealt, given: int | None) -> _Dealt:
-        """The block drawn, its rows chosen between two draws for the tables they make together."""
-        firsts = np.array(self._offsets[:-1])
-        cells, others = (np.empty((block.rows, len(self.columns)), dtype=np.int64) for _ in range(2))
+    def _balanced(
+        self, block: _Block, dealt: _Dealt, given: int | None, most: int, *, is_wanted: Callable[[], bool]
+    ) -> _Dealt:
+        """The block drawn, its rows chosen between two draws for the tables they make together; given up once nobody wants it."""
+        firsts = np.array(self._offsets[:-1])[:, None]
+        cells, others = draws = np.empty((2, len(self.columns), block.rows), dtype=np.int64)
         for start in range(0, block.rows, self.rows_at_a_time):
+            if not is_wanted():
+                return dealt
             rows = slice(start, min(start + self.rows_at_a_time, block.rows))
             # Another place than the chunk's, whose coins fill the cells.
             coins = block.coins_of(slice(block.rows + start, None))
-            drawn = zip(*self._draw_cells(dealt, rows, coins, draws=2), strict=True)
-            cells[rows], others[rows] = (np.stack(codes, axis=1) + firsts for codes in drawn)
-        _balance(cells, others, self._expected_tables(given) * np.float32(block.rows))
-        return replace(dealt, thresholds=None, codes=(cells - firsts).T.astype(np.uint16))
+            for column, codes in enumerate(self._draw_cells(dealt, rows, coins, draws=2)):
+                draws[:, column, rows] = codes
+        draws += firsts
+        with _ONE_AT_A_TIME:
+            if not is_wanted():
+                return dealt
+            expected = self._expected_tables(given) * np.float32(block.rows)
+            _balance(cells, others, expected, min(most, max(1, block.rows // AT_A_TIME)))
+        return replace(dealt, thresholds=None, codes=(cells - firsts).astype(np.uint16))
 
     def _tables_of_all_components(self, given: int | None) -> Array:
         """Of one row of a mixture: (cells, cells + 1) chances of each two cells, and of each alone."""
@@ -413,7 +453,7 @@ class TableSampler:
                 tables[:, -1] += chances.sum(axis=0) * share
         return tables
 
-    def _draw(self, chunk: _Chunk, dealt: _Dealt) -> list[Array]:
+    def _draw(self, chunk: _Chunk, dealt: _Dealt) -> Columns:
         """Rows with values inside their cells from coins of the chunk's own."""
         rng = chunk.block.coins_of(chunk.rows)
         if dealt.codes is not None:
@@ -480,15 +520,26 @@ def write_csv(
     file.writelines(sampler.csv(rows, seed=seed, where=where))
 
 
-def _in_chunks(blocks: Iterator[_Block], rows: int) -> Iterator[_Chunk]:
-    """So many rows at a time; after a block's first chunk, the next block to be dealt."""
+def _chunks_of(block: _Block, rows: int) -> Iterator[_Chunk]:
+    """So many rows at a time."""
+    for start in range(0, block.rows, rows):
+        yield _Chunk(block, slice(start, min(start + rows, block.rows)))
+
+
+def _block_by_block(blocks: Iterator[_Block], rows: int) -> Iterator[_Part]:
+    """All chunks of a block."""
+    return (list(_chunks_of(block, rows)) for block in blocks)
+
+
+def _chunk_by_chunk(blocks: Iterator[_Block], rows: int) -> Iterator[_Part]:
+    """Each chunk for itself; after a block's first one, the next block to be dealt."""
     block = next(blocks, None)
     while block is not None:
         following = next(blocks, None)
-        for start in range(0, block.rows, rows):
-            yield _Chunk(block, slice(start, min(start + rows, block.rows)))
-            if start == 0 and following is not None:
-                yield _Chunk(following, slice(0))
+        for number, chunk in enumerate(_chunks_of(block, rows)):
+            yield [chunk]
+            if number == 0 and following is not None:
+                yield [_Chunk(following, slice(0))]
         block = following
 
 
@@ -546,44 +597,58 @@ def _reached(cumulative: Array, thresholds: Array) -> Array:
     return codes.astype(np.uint16)
 
 
-def _balance(cells: Array, others: Array, expected: Array) -> None:
+def _balance(cells: Array, others: Array, expected: Array, at_a_time: int) -> None:
     """Let each row take, column by column, the one of two draws that brings one- and two-way tables nearer to the expected.
 
-    cells, others: (rows, columns) int64, cells of all columns numbered through; `cells` is changed in place.
+    cells, others: (columns, rows) int64, cells of all columns numbered through; `cells` is changed in place.
     expected: (total, total + 1) float32 rows in each two cells, and in each alone.
+    at_a_time: so many rows choose in a column at once; the fewer, the nearer.
     A row is as likely to hold a value as before, as long as a table is as often too full there as too empty. It is not where a cell
     expects less than a row: what is less than a row off is let be, and such cells still lose up to a tenth of their rows.
     """
-    (rows, columns), side = cells.shape, expected.shape[1]
+    columns, rows = cells.shape
+    excess = _excess(cells, expected)
+    side, table = len(excess), excess.reshape(-1)
     alone = side - 1  # where a cell would stand beside itself, it is counted alone
+    every, of_cells, of_others = np.arange(rows), cells.reshape(-1), others.reshape(-1)
+    # The cell a row would leave has it already, the one it would enter has not: in between, neither has the better case.
+    itself = np.array([[[-0.5]], [[0.5]]], dtype=np.float32)
+    for turn in range(columns):
+        asked = (every + turn) % columns  # each row in another column than the one before
+        places = asked * rows + every
+        draws = np.stack([of_cells.take(places), of_others.take(places)])
+        differ = np.flatnonzero(draws[0] != draws[1])
+        for start in range(0, len(differ), columns * at_a_time):
+            some = differ[start : start + columns * at_a_time]
+            own = asked.take(some) * len(some) + every[: len(some)]
+            beside = cells.take(some, axis=1)
+            beside.reshape(-1)[own] = alone
+            both = draws.take(some, axis=1)
+            felt = _felt(table.take(both[:, None] * side + beside) + itself)
+            # A cell alone weighs as much as all its pairs.
+            worth = felt.sum(axis=1) + np.float32(max(1, columns - 2)) * felt.reshape(2, -1).take(own, axis=1)
+            moved = np.flatnonzero(worth[0] > worth[1])
+            beside, (now, then) = beside.take(moved, axis=1), both.take(moved, axis=1)
+            for change, cell in ((np.float32(-1), now), (np.float32(1), then)):
+                np.add.at(table, (cell * side + beside).reshape(-1), change)
+                np.add.at(table, (beside * side + cell).reshape(-1), change)
+            of_cells[places[some[moved]]] = then
+
+
+def _excess(cells: Array, expected: Array) -> Array:
+    """(total + 1, total + 1) float32: how many rows more than expected are in each two cells and, in the last column, in each alone.
+
+    Nobody looks at two cells of one column, nor at the last row.
+    """
+    side = expected.shape[1]
+    excess = np.zeros((side, side), dtype=np.float32)
+    for column, own in enumerate(cells):
+        np.add.at(excess.reshape(-1), (own * side + cells[column + 1 :]).reshape(-1), np.float32(1))
+    excess += excess.T
+    excess[:-1, -1] = np.bincount(cells.reshape(-1), minlength=side - 1)
     # In sixteenths sums are exact, whatever their order.
-    excess = np.concatenate([np.rint(expected * np.float32(-16)) / np.float32(16), np.zeros((1, side), np.float32)])
-    table = excess.reshape(-1)
-    for column in range(columns):
-        beside = cells.copy()
-        beside[:, column] = alone
-        np.add.at(table, (cells[:, column, None] * side + beside).reshape(-1), np.float32(1))
-    part, most = AS_MANY_AT_A_TIME
-    at_a_time = columns * min(most, max(1, rows // part))
-    places = np.arange(at_a_time)
-    for turn, start in itertools.product(range(columns), range(0, rows, at_a_time)):
-        some = cells[start : start + at_a_time]
-        asked = (places[: len(some)] + (start + turn)) % columns  # each row in another column than the one before
-        now, then = (drawn[places[: len(some)], asked] for drawn in (some, others[start : start + at_a_time]))
-        differ = np.flatnonzero(now != then)
-        now, then, asked = now[differ, None], then[differ, None], asked[differ]
-        beside = some[differ]
-        beside[places[: len(differ)], asked] = alone
-        gain = _felt(table.take(now * side + beside) - np.float32(0.5))
-        gain -= _felt(table.take(then * side + beside) + np.float32(0.5))
-        # A cell alone weighs as much as all its pairs.
-        worth = gain.sum(axis=1) + np.float32(max(1, columns - 2)) * gain[places[: len(differ)], asked]
-        moved = np.flatnonzero(worth > 0)
-        now, then, beside = now[moved], then[moved], beside[moved]
-        for change, cell in ((np.float32(-1), now), (np.float32(1), then)):
-            np.add.at(table, (cell * side + beside).reshape(-1), change)
-            np.add.at(table, (beside * side + cell).reshape(-1), change)
-        some[differ[moved], asked[moved]] = then[:, 0]
+    excess[:-1] -= np.rint(expected * np.float32(16)) / np.float32(16)
+    return excess
 
 
 def _felt(excess: Array) -> Array:

@@ -95,8 +95,8 @@ class DrawingThreads:
     """A few threads in which all samples of this process are drawn, one piece of one sample at a time.
 
     Samples take turns, piece by piece. A sample whose client is slow holds one piece, a few chunks of rows and no
-    thread. One whose client has gone ends with what is being drawn. Chunks are drawn side by side, in threads that step
-    back for all others, so that requests need not wait for them.
+    thread. One whose client has gone ends with what is being drawn. Parts of samples (see `service/sampler.py`) are drawn
+    side by side, in threads that step back for all others, so that requests need not wait for them.
     """
 
     def __init__(self, count: int | None = None) -> None:
