@@ -35,6 +35,7 @@ from workers.methods.mixture_fit import MixtureFit
 from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts
 from workers.methods.pair_groups import group_by_counts
+from workers.methods.raking import rake_where_nearer
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.methods.table_estimates import Denoiser, TableEstimates, slice_by_slice, spans_of
 from workers.networks.mixture import MixtureGenerator
@@ -309,7 +310,8 @@ class Marginals:
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
         spans = spans_of(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
-        risk = EstimatedRisk(self.measured, twin, spans, self.device)
+        cells = spans_of(self.layout.free, [self.layout.widths[column] for column in self.layout.free])
+        risk = EstimatedRisk(self.measured, twin, spans, cells)
         fits = [
             MixtureFit(
                 self._estimates(self.measured).noised_tables(denoise),
@@ -329,7 +331,8 @@ class Marginals:
         best = min(fits, key=MixtureFit.error)
         del fits, fit  # the others' memory
         best.run(on_step)
-        return MixtureGenerator(self._with_condition(best.logits())).eval()
+        logits = rake_where_nearer(best.with_twin(), risk)
+        return MixtureGenerator(self._with_condition(logits)).eval()
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""

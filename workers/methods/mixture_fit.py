@@ -44,6 +44,35 @@ class NoisedTables:
     groups: tuple[Tensor, ...]  # per column, the group of each cell, counted within the column
 
 
+@dataclass(frozen=True)
+class ExpectedCounts:
+    """What a mixture makes of the tables that were measured."""
+
+    one_way: Tensor  # (slices, W)
+    two_way: Tensor  # as NoisedTables.two_way, cells of one column included
+
+
+def expected_counts(logits: Tensor, tables: NoisedTables) -> ExpectedCounts:
+    """logits: (slices, components, W)."""
+    shares = torch.cat([part.softmax(dim=2) for part in torch.split(logits, list(tables.widths), dim=2)], dim=2)
+    grouped = shares @ _group_of(tables.groups)
+    rows = tables.totals.to(shares.dtype)[:, None, None] / logits.shape[1]
+    two_way = torch.bmm(grouped.transpose(1, 2), grouped).mul_(rows)
+    if len(tables.two_way) < len(two_way):
+        two_way = two_way.sum(dim=0, keepdim=True)
+    return ExpectedCounts(shares.sum(dim=1) * rows[:, 0], two_way)
+
+
+@dataclass(frozen=True)
+class TwinFits:
+    """A fit and its twin, at the step of least estimated error."""
+
+    tables: NoisedTables
+    twin_tables: NoisedTables
+    logits: Tensor  # (slices, components, W)
+    twin_logits: Tensor
+
+
 class MixtureFit:
     """The state of one fit: logits (slices, components, W).
 
@@ -63,6 +92,7 @@ class MixtureFit:
         device: torch.device,
     ) -> None:
         self.steps, self.learning_rate, self._done = steps, learning_rate, 0
+        self._tables, self._twin_tables = tables, None if twin is None else twin[0]
         slices, parts = len(tables.totals), len(tables.two_way)
         spreads = torch.randn(slices, components, sum(tables.widths), generator=randomness)
         self._parts: list[_Part | _Watched] = []
@@ -93,18 +123,26 @@ class MixtureFit:
     def logits(self) -> Tensor:
         return torch.stack([logits for one in self._parts for logits in one.logits]).cpu()
 
+    def with_twin(self) -> TwinFits:
+        """Where there is a twin."""
+        if self._twin_tables is None:
+            raise ValueError("this fit has no twin")
+        twins = [logits for one in self._parts if isinstance(one, _Watched) for logits in one.twin_logits]
+        return TwinFits(self._tables, self._twin_tables, self.logits(), torch.stack(twins).cpu())
+
     def error(self) -> float:
         """The estimated error that is left, of all parts together; infinite without a twin, or before the first look."""
         return sum(one.least if isinstance(one, _Watched) else math.inf for one in self._parts)
 
 
 class _Watched:
-    """A part beside its twin: the logits of least estimated error."""
+    """A part beside its twin: the logits of both at the least estimated error."""
 
     def __init__(self, fit: _Part, twin: _Part, place: int, risk: Risk) -> None:
         self._fit, self._twin, self._place, self._risk = fit, twin, place, risk
         self.least, self._best_step, self._ended = math.inf, 0, False
         self.logits = [logits.clone() for logits in fit.logits]
+        self.twin_logits = [logits.clone() for logits in twin.logits]
 
     def step(self, number: int, rate: float) -> bool:
         """Whether it goes on."""
@@ -116,7 +154,8 @@ class _Watched:
             error = self._risk(self._place, self._fit.expected(), self._twin.expected())
             if error < self.least:
                 self.least, self._best_step = error, number
-                for kept, logits in zip(self.logits, self._fit.logits, strict=True):
+                of_both = (*self._fit.logits, *self._twin.logits)
+                for kept, logits in zip((*self.logits, *self.twin_logits), of_both, strict=True):
                     kept.copy_(logits)
             self._ended = number > PATIENCE * self._best_step + 5 * LOOK_EVERY
         return not self._ended

@@ -14,6 +14,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,13 +27,25 @@ SHIFT = 0.3
 """Large enough not to drown in the fit's own accidents, small enough to be a derivative."""
 
 
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class Measured:
     """One noised table; public."""
 
     columns: Columns
-    counts: NDArray[np.int64] | NDArray[np.float64]
+    counts: Counts
     variance: float
+
+
+class ExpectedTables(Protocol):
+    """What a fit expects: one-way tables (slices, W) and two-way tables (slices, or one of all rows, V, V)."""
+
+    @property
+    def one_way(self) -> Tensor: ...
+    @property
+    def two_way(self) -> Tensor: ...
 
 
 def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
@@ -45,26 +58,50 @@ def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
 
 
 class EstimatedRisk:
-    """Stein's estimate for one slice's two-way tables.
+    """Stein's estimate for one slice's two-way tables, or for all tables.
 
-    spans: the cells of each column within V cells side by side.
+    spans, cells: of each column within V cells of two-way tables side by side, and within W of one-way tables.
     """
 
     def __init__(
-        self, measured: Sequence[Measured], twin: Sequence[Measured], spans: Mapping[int, slice], device: torch.device
+        self,
+        measured: Sequence[Measured],
+        twin: Sequence[Measured],
+        spans: Mapping[int, slice],
+        cells: Mapping[int, slice],
     ) -> None:
-        self._pairs = [(m, t) for m, t in zip(measured, twin, strict=True) if len(m.columns) == 2]
-        self._spans, self._device = spans, device
+        both = list(zip(measured, twin, strict=True))
+        self._pairs = [(m, t) for m, t in both if len(m.columns) == 2]
+        self._singles = [(m, t) for m, t in both if len(m.columns) == 1]
+        self._spans, self._cells = spans, cells
 
     def __call__(self, place: int, fitted: Tensor, twin: Tensor) -> float:
         """Per cell, in units of the noise. fitted, twin: (V, V) expected counts of both fits of slice `place`."""
-        total, cells = 0.0, 0
+        cells: int = sum(m.counts[place].size for m, _ in self._pairs)
+        return self._of_pairs(place, fitted, twin) / cells
+
+    def of_all_tables(self, fitted: ExpectedTables, twin: ExpectedTables) -> float:
+        """Of the pairs, and of the one-way tables that have all slices: all cells together, in units of the noise."""
+        pairs = zip(fitted.two_way, twin.two_way, strict=True)
+        total = sum(self._of_pairs(place, *expected) for place, expected in enumerate(pairs))
+        for m, t in self._singles:
+            if len(m.counts) == len(fitted.one_way):
+                here = self._cells[m.columns[0]]
+                total += _estimate(m.counts, t.counts, m.variance, fitted.one_way[:, here], twin.one_way[:, here])
+        return total
+
+    def _of_pairs(self, place: int, fitted: Tensor, twin: Tensor) -> float:
+        total = 0.0
         for m, t in self._pairs:
             here = (self._spans[m.columns[0]], self._spans[m.columns[1]])
-            counts = torch.from_numpy(m.counts[place]).to(self._device, torch.float32)
-            shift = torch.from_numpy(t.counts[place] - m.counts[place]).to(self._device, torch.float32)
-            error = (fitted[here] - counts).square().sum()
-            freedom = (shift * (twin[here] - fitted[here])).sum() / SHIFT**2
-            total += float(error + 2.0 * freedom) / m.variance
-            cells += counts.numel()
-        return total / cells - 1.0
+            total += _estimate(m.counts[place], t.counts[place], m.variance, fitted[here], twin[here])
+        return total
+
+
+def _estimate(noised: Counts, noisier: Counts, variance: float, fitted: Tensor, twin: Tensor) -> float:
+    """Of one table, all cells together, in units of the noise."""
+    counts = torch.from_numpy(noised).to(fitted.device, torch.float32)
+    shift = torch.from_numpy(noisier - noised).to(fitted.device, torch.float32)
+    error = (fitted - counts).square().sum()
+    freedom = (shift * (twin - fitted)).sum() / SHIFT**2
+    return float(error + 2.0 * freedom) / variance - counts.numel()

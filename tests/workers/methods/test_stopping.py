@@ -35,7 +35,7 @@ def test_the_estimate_is_the_error_of_a_shrunken_table(kept: float) -> None:
     for seed in range(100):
         noised = measure(seed)
         (twin,) = shifted([noised], seed=seed + 1_000)
-        risk = EstimatedRisk([noised], [twin], SPANS, CPU)
+        risk = EstimatedRisk([noised], [twin], SPANS, SPANS)
         estimates.append(risk(0, _side_by_side(kept * noised.counts), _side_by_side(kept * twin.counts)))
         errors.append(((kept * noised.counts - truth()) ** 2).mean() / NOISE_STD**2)
     assert np.mean(estimates) == pytest.approx(np.mean(errors), abs=0.03)
@@ -51,7 +51,7 @@ def test_the_twin_is_noisier_by_the_shift_and_nothing_else() -> None:
 def test_a_watched_fit_ends_nearer_to_the_truth_than_one_that_repeats_the_noise() -> None:
     noised = measure(3)
     (twin,) = shifted([noised], seed=4)
-    risk = EstimatedRisk([noised], [twin], SPANS, CPU)
+    risk = EstimatedRisk([noised], [twin], SPANS, SPANS)
     heard: list[int] = []
     watched = _fit(noised, (_tables(twin), risk), heard)
     assert watched < 0.6 * _fit(noised, None, [])
