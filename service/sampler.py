@@ -236,6 +236,16 @@ _Part = list[_Chunk]
 """What one thread draws before it takes up anything else."""
 
 
+@dataclass(frozen=True)
+class _Request:
+    """A sample that was asked for: so many rows with this condition, if any, that pass these masks of columns."""
+
+    rows: int
+    coins: np.random.SeedSequence
+    given: int | None
+    masks: Sequence[tuple[int, Mask]]
+
+
 class TableSampler:
     """A generator and the domain of its columns. Immutable: threads may share one."""
 
@@ -306,7 +316,7 @@ class TableSampler:
                 given = column.code_of(wanted)
             else:
                 masks.append((index, column.where(wanted)))
-        return self._draws(rows, np.random.SeedSequence(seed), given, masks, each)
+        return self._draws(_Request(rows, np.random.SeedSequence(seed), given, masks), each)
 
     def chunks(
         self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None
@@ -315,42 +325,28 @@ class TableSampler:
         for drawn in self.draws(rows, seed=seed, where=where):
             yield {c.name: c.to_values(d) for c, d in zip(self.columns, drawn, strict=True)}
 
-    def _draws(
-        self,
-        rows: int,
-        coins: np.random.SeedSequence,
-        given: int | None,
-        masks: Sequence[tuple[int, Mask]],
-        each: InOrder,
-    ) -> Iterator[Columns]:
+    def _draws(self, request: _Request, each: InOrder) -> Iterator[Columns]:
         kept_rows = 0
-        for drawn, columns in enumerate(self._drawn_chunks(rows, coins, given, masks, each), start=1):
-            kept = [column[: rows - kept_rows] for column in columns]
+        for drawn, columns in enumerate(self._drawn_chunks(request, each), start=1):
+            kept = [column[: request.rows - kept_rows] for column in columns]
             kept_rows += len(kept[0])
             if drawn * self.rows_at_a_time >= PATIENCE and kept_rows * RAREST < drawn * self.rows_at_a_time:
                 raise SamplingError(f"fewer than 1 in {RAREST:,} rows meet the condition; ask for a more common value")
             if len(kept[0]):
                 yield kept
-            if kept_rows == rows:
+            if kept_rows == request.rows:
                 return
 
-    def _drawn_chunks(
-        self,
-        rows: int,
-        coins: np.random.SeedSequence,
-        given: int | None,
-        masks: Sequence[tuple[int, Mask]],
-        each: InOrder,
-    ) -> Iterator[Columns]:
+    def _drawn_chunks(self, request: _Request, each: InOrder) -> Iterator[Columns]:
         """What is left of each chunk by the masks: rejection sampling."""
-        is_balanced, is_over = self._is_balanced(rows), threading.Event()
-        most = MOST_AT_A_TIME[min(rows // 16_384, len(MOST_AT_A_TIME) - 1)]
+        is_balanced, is_over = self._is_balanced(request.rows), threading.Event()
+        most = MOST_AT_A_TIME[min(request.rows // 16_384, len(MOST_AT_A_TIME) - 1)]
 
         def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
-            dealt = self._deal(block.rows, rng, given)
+            dealt = self._deal(block.rows, rng, request.given)
             if not is_balanced:
                 return dealt
-            return self._balanced(block, dealt, given, most, is_wanted=lambda: not is_over.is_set())
+            return self._balanced(block, dealt, request.given, most, is_wanted=lambda: not is_over.is_set())
 
         def draw(part: _Part) -> list[Columns]:
             return [columns for chunk in part if (columns := draw_chunk(chunk))]
@@ -360,13 +356,13 @@ class TableSampler:
             if chunk.rows.stop == 0 or is_over.is_set():
                 return []
             columns = self._draw(chunk, dealt)
-            for index, mask in masks:
+            for index, mask in request.masks:
                 keep = mask(columns[index])
                 columns = [column[keep] for column in columns]
             return columns
 
-        seeds = (np.random.SeedSequence(coins.entropy, spawn_key=(number,)) for number in itertools.count())
-        every_block = map(_Block, self._sizes_of_blocks(rows, are_rejected=bool(masks)), seeds)
+        seeds = (np.random.SeedSequence(request.coins.entropy, spawn_key=(number,)) for number in itertools.count())
+        every_block = map(_Block, self._sizes_of_blocks(request.rows, are_rejected=bool(request.masks)), seeds)
         # What takes long is the chunks, or, of balanced rows, the block.
         in_parts = _block_by_block if is_balanced else _chunk_by_chunk
         try:
