@@ -42,15 +42,11 @@ MOST_SIGNS = 16  # of a noise that says no more: a mixture's, whose rows with th
 BALANCED_ROWS = range(32, 1_000_001)  # fewer: most pairs of cells hold a row or none; more: dice matter less
 MOST_BALANCED_CELLS = 2_048  # of all columns: a block's two-way tables have their square
 TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that were last asked for
-AT_A_TIME = 512  # one in so many rows of a block choose in a column at once
-MOST_AT_A_TIME = range(4, 25)  # of them: one more for each 16,384 rows of a sample, of which a block is then less
-LONG = 262_144  # rows
+LONG = 262_144  # rows of a sample whose balanced blocks begin small
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
 POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
-
-
-_ONE_AT_A_TIME = threading.Lock()  # of short array operations, which threads side by side only keep from one another
+_TAKING_TURNS = threading.Lock()  # at short array operations: threads side by side in them are slower than in turn
 
 
 class SamplingError(ValueError):
@@ -340,13 +336,12 @@ class TableSampler:
     def _drawn_chunks(self, request: _Request, each: InOrder) -> Iterator[Columns]:
         """What is left of each chunk by the masks: rejection sampling."""
         is_balanced, is_over = self._is_balanced(request.rows), threading.Event()
-        most = MOST_AT_A_TIME[min(request.rows // 16_384, len(MOST_AT_A_TIME) - 1)]
 
         def deal(block: _Block, rng: np.random.Generator) -> _Dealt:
             dealt = self._deal(block.rows, rng, request.given)
             if not is_balanced:
                 return dealt
-            return self._balanced(block, dealt, request.given, most, is_wanted=lambda: not is_over.is_set())
+            return self._balanced(block, dealt, request, is_wanted=lambda: not is_over.is_set())
 
         def draw(part: _Part) -> list[Columns]:
             return [columns for chunk in part if (columns := draw_chunk(chunk))]
@@ -404,9 +399,7 @@ class TableSampler:
         """Of a mixture, whose two-way tables are soon known; a network's would have to be drawn themselves."""
         return self._is_mixture and self._offsets[-1] <= MOST_BALANCED_CELLS and rows in BALANCED_ROWS
 
-    def _balanced(
-        self, block: _Block, dealt: _Dealt, given: int | None, most: int, *, is_wanted: Callable[[], bool]
-    ) -> _Dealt:
+    def _balanced(self, block: _Block, dealt: _Dealt, request: _Request, *, is_wanted: Callable[[], bool]) -> _Dealt:
         """The block drawn, its rows chosen between two draws for the tables they make together; given up once nobody wants it."""
         firsts = np.array(self._offsets[:-1])[:, None]
         cells, others = draws = np.empty((2, len(self.columns), block.rows), dtype=np.int64)
@@ -419,11 +412,11 @@ class TableSampler:
             for column, codes in enumerate(self._draw_cells(dealt, rows, coins, draws=2)):
                 draws[:, column, rows] = codes
         draws += firsts
-        with _ONE_AT_A_TIME:
+        with _TAKING_TURNS:
             if not is_wanted():
                 return dealt
-            expected = self._expected_tables(given) * np.float32(block.rows)
-            _balance(cells, others, expected, min(most, max(1, block.rows // AT_A_TIME)))
+            expected = self._expected_tables(request.given) * np.float32(block.rows)
+            _balance(cells, others, expected, _at_a_time(request.rows, block.rows))
         return replace(dealt, thresholds=None, codes=(cells - firsts).astype(np.uint16))
 
     def _tables_of_all_components(self, given: int | None) -> Array:
@@ -591,6 +584,11 @@ def _reached(cumulative: Array, thresholds: Array) -> Array:
     for reached in cumulative[:-1]:
         codes += np.less_equal(reached, reach, out=passed)
     return codes.astype(np.uint16)
+
+
+def _at_a_time(rows: int, rows_of_block: int) -> int:
+    """How many rows choose in a column at once: few in a small block, more in a long sample, of which a block is less."""
+    return max(1, min(rows_of_block // 512, 4 + rows // 16_384, 24))
 
 
 def _balance(cells: Array, others: Array, expected: Array, at_a_time: int) -> None:

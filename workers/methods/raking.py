@@ -20,7 +20,7 @@ STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _STEPS, _LARGEST_STEP = 6, 3.0
 _SMALLEST_SHARE = 1e-3
-"""Of an average cell."""
+"""Of an average cell: no cell that the mixture fills is emptied further, whatever its noised count."""
 
 
 def rake_where_nearer(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
@@ -42,7 +42,7 @@ def raked(logits: Tensor, tables: NoisedTables, strength: float) -> Tensor:
     for own, counts in zip(torch.split(logits, widths, dim=2), torch.split(tables.one_way, widths, dim=1), strict=True):
         shares = own.softmax(dim=2).mean(dim=1)
         wanted = shares.lerp(counts / counts.sum(dim=1, keepdim=True), strength)
-        wanted = wanted.clamp(min=_SMALLEST_SHARE / counts.shape[1])
+        wanted = wanted.maximum(shares.clamp(max=_SMALLEST_SHARE / counts.shape[1]))
         wanted /= wanted.sum(dim=1, keepdim=True)
         raised = torch.zeros_like(shares)
         for _ in range(_STEPS):

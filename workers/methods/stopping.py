@@ -14,7 +14,6 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.mechanism.marginals import Columns
+from workers.methods.mixture_fit import ExpectedCounts
 
 SHIFT = 0.3
 """Large enough not to drown in the fit's own accidents, small enough to be a derivative."""
@@ -37,15 +37,6 @@ class Measured:
     columns: Columns
     counts: Counts
     variance: float
-
-
-class ExpectedTables(Protocol):
-    """What a fit expects: one-way tables (slices, W) and two-way tables (slices, or one of all rows, V, V)."""
-
-    @property
-    def one_way(self) -> Tensor: ...
-    @property
-    def two_way(self) -> Tensor: ...
 
 
 def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
@@ -80,7 +71,7 @@ class EstimatedRisk:
         cells: int = sum(m.counts[place].size for m, _ in self._pairs)
         return self._of_pairs(place, fitted, twin) / cells
 
-    def of_all_tables(self, fitted: ExpectedTables, twin: ExpectedTables) -> float:
+    def of_all_tables(self, fitted: ExpectedCounts, twin: ExpectedCounts) -> float:
         """Of the pairs, and of the one-way tables that have all slices: all cells together, in units of the noise."""
         pairs = zip(fitted.two_way, twin.two_way, strict=True)
         total = sum(self._of_pairs(place, *expected) for place, expected in enumerate(pairs))
