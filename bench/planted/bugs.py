@@ -646,12 +646,17 @@ BUGS: tuple[Bug, ...] = (
         (T_CHOICES, T_MARGINALS),
     ),
     Bug(
+        "asking whether few pairs say nearly all is not on the price list",
+        ((CALIBRATION, "        shares[PAIR_SCORES] = order.few_precision_share\n", "        pass\n"),),
+        (T_CHOICES, T_MARGINALS),
+    ),
+    Bug(
         "pairs are chosen by scores without noise",
         (
             (
                 MARGINALS,
-                "        return noised.numpy()",
-                "        return private.values[0].numpy()",
+                "        return noised.numpy().astype(np.float64), noise_std",
+                "        return private.values[0].numpy().astype(np.float64), noise_std",
             ),
         ),
         (T_MARGINALS,),
@@ -678,12 +683,11 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 MARGINALS,
-                "            self.layout = self._grouped(first, pairs)\n",
+                "        self.layout = self._grouped(declared, first, pairs)\n",
                 (
-                    "            exact = count_tables(self.table.codes, self.layout, singles).values\n"
-                    "            self.layout = self._grouped(\n"
-                    "                tuple(Measured(m.columns, e.numpy(), m.variance) for m, e in zip(first, exact)), pairs\n"
-                    "            )\n"
+                    "        exact = count_tables(self.table.codes, declared, singles).values\n"
+                    "        exact = tuple(Measured(m.columns, e.numpy(), m.variance) for m, e in zip(first, exact))\n"
+                    "        self.layout = self._grouped(declared, exact, pairs)\n"
                 ),
             ),
         ),

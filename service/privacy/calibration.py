@@ -183,11 +183,12 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
         raise InvalidOrder("pairs must be resolved before pricing")
     if not order.looks_at_single_columns_first:
         return (GaussianEvent(MARGINALS, noise_multiplier),)
-    if order.pairs == "all":
-        shares = {ONE_WAY_TABLES: order.grouping_precision_share, MARGINALS: 1.0 - order.grouping_precision_share}
-    else:
-        selection = order.selection_precision_share
-        shares = {ONE_WAY_TABLES: selection / 2, PAIR_SCORES: selection / 2, MARGINALS: 1.0 - selection}
+    shares = {ONE_WAY_TABLES: order.grouping_precision_share}
+    if order.pairs == "chosen":
+        shares = dict.fromkeys((ONE_WAY_TABLES, PAIR_SCORES), order.selection_precision_share / 2)
+    elif order.pairs == "few_or_all":
+        shares[PAIR_SCORES] = order.few_precision_share
+    shares[MARGINALS] = 1.0 - sum(shares.values())
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
 
 

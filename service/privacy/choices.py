@@ -56,6 +56,15 @@ FEW_SLICES = 2
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
 """Where all pairs can be measured in groups alone, single columns are as precise as beside chosen ones."""
 
+FEWEST_PAIRS_BY_COLUMN = 3
+"""It is asked whether few pairs say nearly everything where there are more than this for each column: a tree has one;"""
+
+LEAST_NOISE_TO_ASK_FOR_FEW = 0.1
+"""where noise moves a pair of declared cells by more than this in total variation: up to it all are known well;"""
+
+MOST_NOISE_OF_SCORES = 0.02
+"""and where that of a pair's score is at most this (docs/decisions/0025)."""
+
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
     "classifiers, than a generator trained by noisy gradients, where both were measured (docs/results.md)"
@@ -203,8 +212,8 @@ def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
 
 def _check_choice(pairs: str, label: str | None, shape: TableShape | None, *, where: str) -> None:
     """Pairs cannot be chosen where there is none."""
-    if shape is not None and pairs == "chosen" and len(shape.cells) - (label in shape.cells) < 2:
-        raise InvalidOrder("pairs: chosen needs two columns besides the condition", where=where)
+    if shape is not None and pairs in {"chosen", "few_or_all"} and len(shape.cells) - (label in shape.cells) < 2:
+        raise InvalidOrder(f"pairs: {pairs} needs two columns besides the condition", where=where)
 
 
 def _pairs_to_measure(
@@ -216,12 +225,12 @@ def _pairs_to_measure(
 ) -> dict[str, Any]:
     """What `pairs: auto` becomes; and what they count and how precise single columns are beside them, if the order does not say.
 
-    All pairs, if noise allows in cells or in groups of them; else all of all rows together, where slices are several and cost most, or
+    All pairs, if noise allows in cells or in groups of them, or few of them where it can be told whether these say nearly all; else all of all rows together, where slices are several and cost most, or
     the better ones within slices, if these are still many; else none.
     """
     if shape is None or budget is None:
         return {"pairs": "all", "pair_groups": order.pair_groups or "counted"}
-    noise = whole_noise(order, budget)
+    noise_std = whole_noise(order, budget) / math.sqrt(precision_share) * shape.max_rows_per_unit
     free = [cells for name, cells in shape.cells.items() if name != order.condition_on]
     values = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
     slices = 1 if order.pairs_within == "table" else values
@@ -230,7 +239,7 @@ def _pairs_to_measure(
         return pairs_worth_measuring(
             pair_widths(free, pair_cells=pair_cells),
             slices=pair_slices,
-            noise_std=noise / math.sqrt(precision_share) * shape.max_rows_per_unit,
+            noise_std=noise_std,
             units=units,
             exponent=order.precision_exponent,
             most_noise=most_noise,
@@ -243,7 +252,14 @@ def _pairs_to_measure(
     groups = order.pair_groups or ("declared" if little_noise and not open_ranges else "counted")
     in_groups, affordable = groups == "counted", worth_measuring(order.pair_cells)
     if affordable == everything:
-        return {"pairs": "all", "pair_groups": groups} | cells
+        noise_of_scores = noise_std * math.sqrt(everything / order.few_precision_share) / (2.0 * max(1, units))
+        asks_for_few = (
+            in_groups
+            and everything > FEWEST_PAIRS_BY_COLUMN * len(free)
+            and worth_measuring(order.pair_cells, LEAST_NOISE_TO_ASK_FOR_FEW) < everything
+            and noise_of_scores <= MOST_NOISE_OF_SCORES
+        )
+        return {"pairs": "few_or_all" if asks_for_few else "all", "pair_groups": groups} | cells
     if in_groups and worth_measuring(few_cells, MOST_NOISE_PER_GROUPED_PAIR) == everything:
         weight = order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE
         return {"pairs": "all", "pair_groups": groups, "one_way_weight": weight} | cells

@@ -295,18 +295,19 @@ class MarginalsOrder(_ChosenOrder):
         ),
     ] = 0.1
     pairs: Annotated[
-        Literal["auto", "all", "chosen", "none"],
+        Literal["auto", "all", "few_or_all", "chosen", "none"],
         Field(
-            description="Which pairs of columns are measured: all, those whose noised scores say that they depend on each "
-            "other, or none, only columns within each value of the condition; auto: by the noise at this n."
+            description="Which pairs of columns are measured: all; few, if noised scores say that these explain nearly all others, "
+            "and else all; those whose noised scores say that they depend on each other; or none, only columns within each value "
+            "of the condition; auto: by the noise at this n."
         ),
     ] = "auto"
     pairs_within: Annotated[
         Literal["condition", "table"] | None,
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
-            "in all rows together, where noise is smaller. Default: condition; with `pairs: auto` table where pairs would otherwise have to be "
-            "chosen, or left, within more than two values."
+            "in all rows together, where noise is smaller. Default: condition, or table for few pairs; with `pairs: auto` table where pairs "
+            "would otherwise have to be chosen, or left, within more than two values."
         ),
     ] = None
     selection_precision_share: Annotated[
@@ -315,6 +316,10 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on choosing pairs, where it is needed."
         ),
     ] = 0.15
+    few_precision_share: Annotated[
+        float,
+        Field(gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on scores with `pairs: few_or_all`."),
+    ] = 0.01
     one_way_weight: Annotated[
         float | None,
         Field(
@@ -354,7 +359,8 @@ class MarginalsOrder(_ChosenOrder):
     @property
     def looks_at_single_columns_first(self) -> bool:
         """Whether one-way tables are measured before it is known what else is."""
-        return self.pairs == "chosen" or (self.pairs == "all" and "counted" in {self.pair_groups, self.numeric_cells})
+        in_counted_cells = "counted" in {self.pair_groups, self.numeric_cells}
+        return self.pairs in {"chosen", "few_or_all"} or (self.pairs == "all" and in_counted_cells)
 
 
 class IdpganOrder(_ChosenOrder):

@@ -124,6 +124,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "marginals of groups": (MARGINALS_RUN | {"pair_groups": "counted"}, 2),
     "marginals of cells": (MARGINALS_RUN | {"numeric_cells": "counted"}, 2),
     "marginals of all rows": (MARGINALS_RUN | {"pair_groups": "counted", "pairs_within": "table"}, 2),
+    "marginals of few pairs or all": (MARGINALS_RUN | {"pairs": "few_or_all", "condition_on": None}, 3),
     "class counts": (IMAGE_RUN, 1),
     "a mixture to begin with": (IMAGE_RUN | {"warm_start": {"kind": "mixture", "cells": 2}}, 6),
     "a mixture": (SMALL | {"method": "mixture", "cells": 2}, 7),

@@ -19,6 +19,7 @@ ORDERS = [
     {"method": "idpgan", "condition_on": "colour"},
     {"method": "idpgan", "steps": 3, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}},
     {"method": "marginals", "pairs": "chosen"},
+    {"method": "marginals", "pairs": "few_or_all"},
     {"method": "marginals", "pairs": "all"},
     {"method": "marginals", "pairs": "none"},
     {"method": "mixture"},

@@ -85,6 +85,10 @@ class TableLayout:
         """This layout without slices."""
         return replace(self, is_sliced=False)
 
+    def with_pairs_of_all_rows(self) -> TableLayout:
+        """This layout, with two-way tables that have no slices."""
+        return replace(self, pairs_are_sliced=False)
+
     def with_groups(self, groups: Mapping[int, NDArray[np.int64]]) -> TableLayout:
         """This layout with groups (widths[column],), counted from 0, for these columns; they must be public."""
         widths = tuple(int(groups[c].max()) + 1 if c in groups else width for c, width in enumerate(self.pair_widths))

@@ -20,7 +20,6 @@ from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
 from service.privacy.orders import MarginalsOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
-from workers.mechanism import PrivateSum
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores
 from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
@@ -33,7 +32,7 @@ from workers.methods.denoising import (
 )
 from workers.methods.mixture_fit import MixtureFit
 from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
-from workers.methods.pair_choice import choose_pairs, expected_counts
+from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.raking import rake_where_nearer
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
@@ -110,10 +109,12 @@ class Marginals:
         if self.order.looks_at_single_columns_first:
             first = self._release_tables(ONE_WAY_TABLES, singles, self._first_layout)
             first = self._in_cells_by_counts(first)
-        if self.order.pair_groups == "counted" and pairs:
-            self.layout = self._grouped(first, pairs)
+        declared = self.layout
+        self.layout = self._grouped(declared, first, pairs)
         if self.order.pairs == "chosen":
             pairs = self._choose(first, pairs)
+        elif self.order.pairs == "few_or_all" and (few := self._few(first, pairs)) is not None:
+            pairs, self.layout = few, self._layout_of_few(declared, first, few)
         self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs], self.layout))
 
     def _release_tables(self, purpose: str, tables: list[Columns], layout: TableLayout) -> tuple[Measured, ...]:
@@ -135,37 +136,38 @@ class Marginals:
             for columns, counts, std in zip(tables, noised, noise_stds, strict=True)
         )
 
-    def _release_scores(self, private: PrivateSum) -> NDArray[np.int64]:
-        noise_multiplier = self.plan.take_gaussian(PAIR_SCORES)
-        (noised,) = release_counts(
-            private,
-            noise_stds=[noise_multiplier * private.sensitivities[0]],
-            noise_multiplier=noise_multiplier,
-            randomness=self.randomness,
-        )
-        return noised.numpy()
-
     def _choose(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns]:
         """The pairs whose noised distance from independence is worth the noise of measuring them."""
+        expected = self._expected(first, pairs)
+        scores, _ = self._release_scores(expected)
+        return choose_pairs(self.layout, expected, scores, self._forecast)
+
+    def _few(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns] | None:
+        """Few pairs that explain nearly all others, if noised scores say that there are such."""
+        expected = self._expected(first, pairs)
+        scores, noise_std = self._release_scores(expected)
+        return few_pairs(self.layout, expected, scores, self._forecast, score_noise_std=noise_std)
+
+    def _expected(self, first: tuple[Measured, ...], pairs: list[Columns]) -> dict[Columns, NDArray[np.int64]]:
+        """Counts of pairs of independent columns, for scores to compare with."""
         layout = self._first_layout
-        totals = self._totals(first, layout)
-        expected = expected_counts(layout, {m.columns: m.counts for m in first}, totals, pairs)
-        scores = self._release_scores(
-            pair_scores(
-                self.table.codes,
-                self.layout,
-                expected,
-                unit_starts=self.table.unit_starts,
-                max_rows_per_unit=self.table.max_rows_per_unit,
-            )
-        )
-        return choose_pairs(
+        return expected_counts(layout, {m.columns: m.counts for m in first}, self._totals(first, layout), pairs)
+
+    def _release_scores(self, expected: dict[Columns, NDArray[np.int64]]) -> tuple[Floats, float]:
+        """How far every pair is from these counts, and the noise_std of that."""
+        private = pair_scores(
+            self.table.codes,
             self.layout,
-            pairs,
-            scores=scores,
-            expected=expected,
-            noise_stds=lambda chosen: self._forecast(self.layout, chosen),
+            expected,
+            unit_starts=self.table.unit_starts,
+            max_rows_per_unit=self.table.max_rows_per_unit,
         )
+        noise_multiplier = self.plan.take_gaussian(PAIR_SCORES)
+        noise_std = noise_multiplier * private.sensitivities[0]
+        (noised,) = release_counts(
+            private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
+        )
+        return noised.numpy().astype(np.float64), noise_std
 
     # -- post-processing
 
@@ -218,10 +220,17 @@ class Marginals:
         ordered = frozenset(column for column in layout.free if self.domain.columns[column].kind == "grid")
         return TableEstimates(measured, layout, ordered, self._totals(measured, layout))
 
-    def _grouped(self, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
-        """The layout with cells that the noised one-way tables call rare counted together."""
-        estimates = self._estimates(first, self._first_layout)
-        totals, (fine, _, _) = estimates.totals, estimates.one_way()
+    def _layout_of_few(self, declared: TableLayout, first: tuple[Measured, ...], few: list[Columns]) -> TableLayout:
+        """Few pairs are measured in all rows together, unless the order says otherwise, and stand out in more groups than all do."""
+        layout = declared.with_pairs_of_all_rows() if self.order.pairs_within is None else declared
+        return self._grouped(layout, first, few)
+
+    def _grouped(self, layout: TableLayout, first: tuple[Measured, ...], pairs: list[Columns]) -> TableLayout:
+        """The layout, with cells that the noised one-way tables call rare counted together if the order says so."""
+        if self.order.pair_groups != "counted" or not pairs:
+            return layout
+        looked = self._estimates(first, self._first_layout)
+        rows, (fine, _, _) = float(looked.totals.sum()), looked.one_way()
 
         def noise(layout: TableLayout) -> float:
             stds = self._forecast(layout, pairs)
@@ -229,10 +238,10 @@ class Marginals:
             return float(np.mean(np.multiply(stds, cells)))
 
         return group_by_counts(
-            self.layout,
-            {column: counts.sum(axis=0) / totals.sum() for column, counts in fine.items()},
-            rows=float(totals.mean()),
-            in_order={column: column in estimates.ordered for column in self.layout.free},
+            layout,
+            {column: counts.sum(axis=0) / rows for column, counts in fine.items()},
+            rows=rows / layout.pair_slices,
+            in_order={column: column in looked.ordered for column in layout.free},
             noise=noise,
         )
 
@@ -362,6 +371,7 @@ class Marginals:
             "variances": [m.variance for m in self.measured],
             "cells": self.layout.cells,
             "grouping": self.layout.grouping,
+            "pairs_are_sliced": self.layout.pairs_are_sliced,
             "is_private": self.is_private,
         }
         return Checkpoint(tensors, values)
@@ -378,6 +388,8 @@ class Marginals:
         if values["grouping"] is not None:
             groups = _by_column(values["grouping"])
             self.layout = self.layout.with_groups(groups)
+        if not values["pairs_are_sliced"]:
+            self.layout = self.layout.with_pairs_of_all_rows()
         self.measured = tuple(
             Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
             for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))

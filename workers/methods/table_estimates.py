@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from workers.mechanism.marginals import Columns, TableLayout
 from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, rake, shrink_slices
+from workers.methods.implied_pairs import implied_pairs
 from workers.methods.mixture_fit import NoisedTables
 from workers.methods.pair_smoothing import kept_waves
 from workers.methods.smoothing import NoisedColumn, smooth_columns
@@ -66,6 +68,7 @@ class TableEstimates:
             tables = denoise(counts, in_groups[i], in_groups[j], math.sqrt(m.variance), (kept.get(i), kept.get(j)))
             two_way[:, a, b], two_way[:, b, a] = tables, tables.transpose(0, 2, 1)
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
+        self._add_implied_pairs(two_way, two_precision, grouped, in_groups)
         for column, estimates in margins.items():
             if self._are_of_the_same_cells(column):
                 precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
@@ -78,6 +81,24 @@ class TableEstimates:
             widths=tuple(widths),
             groups=tuple(torch.from_numpy(layout.groups_of(column)) for column in free),
         )
+
+    def _add_implied_pairs(
+        self,
+        two_way: NDArray[np.float32],
+        precision: torch.Tensor,
+        spans: Mapping[int, slice],
+        one_way: Mapping[int, Floats],
+    ) -> None:
+        """What measured pairs make of the others, taken to be as precise as a pair that was measured is at the median."""
+        pairs = [m for m in self.measured if len(m.columns) == 2]
+        if not pairs:
+            return
+        found = {m.columns: two_way[:, spans[m.columns[0]], spans[m.columns[1]]].astype(np.float64) for m in pairs}
+        typical = 1.0 / float(np.median([m.variance for m in pairs]))
+        for (i, j), counts in implied_pairs(found, one_way).items():
+            a, b = spans[i], spans[j]
+            two_way[:, a, b], two_way[:, b, a] = counts, counts.transpose(0, 2, 1)
+            precision[a, b] = precision[b, a] = typical
 
     def _kept_waves(self, in_groups: dict[int, Floats]) -> dict[int, Floats]:
         """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""

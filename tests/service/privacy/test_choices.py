@@ -30,7 +30,7 @@ def order(**knobs):
 
 
 @pytest.mark.parametrize("epsilon", [0.02, 1.0, 15.0])
-@pytest.mark.parametrize("pairs", ["all", "chosen", "none"])
+@pytest.mark.parametrize("pairs", ["all", "few_or_all", "chosen", "none"])
 def test_all_events_together_are_one_gaussian_release_just_below_the_requested_epsilon(epsilon, pairs):
     budget = open_budget(2 * epsilon, 1e-6)
     price = price_order(order(epsilon=epsilon, pairs=pairs), units=50_000, budget=budget)
@@ -134,11 +134,26 @@ def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cel
         1_000: ("none", "none"),
         5_000: ("chosen", "none"),
         24_000: ("all", "none"),
-        200_000: ("all", "all"),
+        200_000: ("few_or_all", "all"),
         2_000_000: ("all", "all"),  # and next to no noise
     }
     # Pairs that are ordered as such are measured in the cells that are declared.
     assert resolve_order(order(pairs="all"), units=9, shape=shape, budget=BUDGET).pair_groups is None
+
+
+def test_whether_few_pairs_say_nearly_all_is_asked_where_that_is_cheap_and_can_gain_something():
+    """Many pairs for each column, more noise in them than nothing, less in a score than would drown it."""
+    many = TableShape(SKEWED, "y")
+
+    def found(shape: TableShape, units: int, **knobs) -> str:
+        return resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET).pairs
+
+    assert [found(many, units) for units in (40_000, 80_000, 300_000, 600_000)] == ["all", *["few_or_all"] * 2, "all"]
+    assert found(many, 100_000, pair_groups="declared") == "all"
+    assert found(many, 100_000, few_precision_share=1e-5) == "all"  # a price too small to learn anything by
+    assert found(TableShape({**{f"x{i}": 33 for i in range(7)}, "y": 2}, "y"), 30_000) == "all"
+    of_several_rows = TableShape(SKEWED, "y", max_rows_per_unit=3)
+    assert [found(of_several_rows, units) for units in (80_000, 300_000)] == ["all", "few_or_all"]
 
 
 def test_pairs_that_would_be_chosen_within_several_values_are_measured_in_all_rows():
@@ -157,7 +172,7 @@ def test_pairs_that_would_be_chosen_within_several_values_are_measured_in_all_ro
     assert found == {
         1_000: ("none", "counted", None),
         12_000: ("all", "counted", "table"),
-        200_000: ("all", "counted", None),
+        200_000: ("few_or_all", "counted", None),
         2_000_000: ("all", "declared", None),
     }
     declared = resolve_order(order(pair_groups="declared"), units=12_000, shape=several, budget=BUDGET)
@@ -195,6 +210,10 @@ def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_sha
         (
             {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.2},
             {"one_way_tables": 0.1, "pair_scores": 0.1, "marginals": 0.8},
+        ),
+        (
+            {"pairs": "few_or_all", "grouping_precision_share": 0.2, "few_precision_share": 0.05},
+            {"one_way_tables": 0.2, "pair_scores": 0.05, "marginals": 0.75},
         ),
     ):
         price = price_order(order(**knobs), units=1_000, budget=BUDGET)

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ def pairs_of(trained: TrainedGenerator, i: int, j: int) -> np.ndarray:
     ids=["all", "groups", "cells"],
 )
 @pytest.mark.parametrize("within", ["condition", "table"])
-@pytest.mark.parametrize("pairs", ["all", "chosen", "none"])
+@pytest.mark.parametrize("pairs", ["all", "few_or_all", "chosen", "none"])
 def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
     monkeypatch: pytest.MonkeyPatch, rows_per_unit: int, pairs: str, within: str, groups: str, domain: TableDomain
 ) -> None:
@@ -272,8 +273,9 @@ def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
         ({"pair_groups": "counted"}, GROUPED),
         (COUNTED, GROUPED),
         (COUNTED | {"pairs_within": "table"}, GROUPED),
+        ({"pairs": "few_or_all"}, CHOSEN),
     ],
-    ids=["all", "groups", "cells", "of all rows"],
+    ids=["all", "groups", "cells", "of all rows", "few or all"],
 )
 def test_a_crash_after_the_measurement_never_measures_again(
     monkeypatch: pytest.MonkeyPatch, knobs: dict[str, Any], events: Events
@@ -381,6 +383,76 @@ def test_pairs_of_all_rows_are_those_of_the_table_and_single_columns_those_of_th
     assert cheap[False] < 0.05
 
 
+LINKED = TableSchema.model_validate(
+    {
+        "target": "label",
+        "fields": [
+            {"name": "label", "type": "boolean", "constraints": {"required": True}},
+            *(
+                {"name": f"c{i}", "type": "integer", "constraints": {"enum": [0, 1, 2, 3], "required": True}}
+                for i in range(10)
+            ),
+        ],
+    }
+)
+LINKED_DOMAIN = TableDomain.from_schema(LINKED, numeric_bins=8)
+FEW: Events = (GaussianEvent(ONE_WAY_TABLES, 3.0), GaussianEvent(PAIR_SCORES, 10.0), GaussianEvent(MARGINALS, 50.0))
+
+
+def make_chain(rows: int = 4_000) -> EncodedTable:
+    """Ten columns, each like the one before it in 80 % of the rows, the first like the label."""
+    generator = np.random.default_rng(4)
+    label = generator.integers(2, size=rows)
+    columns = [label, np.where(generator.random(rows) < 0.7, label, generator.integers(4, size=rows))]
+    for _ in range(9):
+        columns.append(np.where(generator.random(rows) < 0.8, columns[-1], generator.integers(4, size=rows)))
+    return EncodedTable(np.stack(columns, axis=1).astype(np.uint16), rows, None, 1)
+
+
+def measured_of_chain(**knobs: Any) -> Marginals:
+    order, randomness = make_order(pairs="few_or_all", **knobs), SecureRandom.from_test_seed(3)
+    method = Marginals(order, Plan(FEW), make_chain(), LINKED_DOMAIN, randomness, torch.device("cpu"))
+    method.measure()
+    return method
+
+
+@pytest.mark.parametrize("groups", ["declared", "counted"])
+def test_few_pairs_that_explain_the_others_are_measured_in_all_rows(groups: str) -> None:
+    method = measured_of_chain(pair_groups=groups)
+    pairs = {m.columns: m.counts.shape for m in method.measured if len(m.columns) == 2}
+    assert {(c, c + 1) for c in range(1, 10)} <= set(pairs)
+    assert len(pairs) < 20  # of 45
+    assert {shape[0] for shape in pairs.values()} == {1}
+    assert {len(m.counts) for m in method.measured if len(m.columns) == 1} == {2}
+    within = measured_of_chain(pair_groups=groups, pairs_within="condition").measured
+    assert {len(m.counts) for m in within} == {2}
+    assert len(within) < 50
+
+
+def test_a_measurement_of_few_pairs_is_taken_up_as_it_was_left() -> None:
+    left = measured_of_chain(pair_groups="counted")
+    taken_up = Marginals(
+        left.order, Plan(FEW), make_chain(), LINKED_DOMAIN, SecureRandom.from_test_seed(3), torch.device("cpu")
+    )
+    taken_up.restore(left.checkpoint())
+    assert taken_up.layout == left.layout
+    assert not taken_up.layout.pairs_are_sliced
+    assert [m.columns for m in taken_up.measured] == [m.columns for m in left.measured]
+
+
+def test_what_few_pairs_say_of_the_others_is_nearer_than_what_all_under_noise_do() -> None:
+    table, errors = make_chain(), {}
+    for pairs, events in (("few_or_all", FEW), ("all", (GaussianEvent(MARGINALS, 50.0),))):
+        order = make_order(pairs=pairs, components=256, steps=300)
+        trained = train(order, Plan(events), table, LINKED_DOMAIN, SecureRandom.from_test_seed(2))
+        errors[pairs] = 0.0
+        for i, j in combinations(range(1, 11), 2):
+            real = np.zeros((4, 4))
+            np.add.at(real, (table.codes[:, i], table.codes[:, j]), 1.0 / len(table.codes))
+            errors[pairs] += np.abs(pairs_of(trained, i, j) - real).sum() / 90.0
+    assert errors["few_or_all"] < 0.8 * errors["all"]
+
+
 def test_under_much_noise_pairs_of_all_rows_are_nearer_where_slices_are_many() -> None:
     """Twelve slices that are alike: within each, the noise of a pair is as large as that of all rows."""
     generator, rows = np.random.default_rng(5), 3_000
@@ -452,9 +524,9 @@ def test_the_scores_that_choose_carry_their_noise(monkeypatch: pytest.MonkeyPatc
     order, table = make_order(pairs="chosen"), make_table(300)
     seen: list[np.ndarray] = []
 
-    def choose_pairs(_: Any, pairs: Any, *, scores: np.ndarray, **__: Any) -> Any:
+    def choose_pairs(_layout: Any, expected: Any, scores: np.ndarray, _noise_stds: Any) -> Any:
         seen.append(scores)
-        return pairs[:1]
+        return list(expected)[:1]
 
     monkeypatch.setattr(marginals, "choose_pairs", choose_pairs)
     randomness = SecureRandom.from_test_seed(2)
