@@ -1,6 +1,6 @@
 """A wide table through `method: marginals`: 100 columns and 1,000,000 rows by default. Seconds and peak memory of each part.
 
-    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|chosen] [--steps 200] [--quick]
+    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|few_or_all|chosen] [--steps 200] [--quick]
 
 Rows are made up: columns hang on each other in a chain, so that 99 pairs depend on each other strongly and others ever less.
 Writes bench/results/wide-DATE.md with the part of the chain that was found (for `chosen`) and the error of its pairs.
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--pairs", default="auto", choices=["auto", "all", "chosen"])
+    parser.add_argument("--pairs", default="auto", choices=["auto", "all", "few_or_all", "chosen"])
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--components", type=int, default=512)
     parser.add_argument("--quick", action="store_true", help="50,000 rows, 30 columns, 50 steps")

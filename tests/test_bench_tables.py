@@ -85,3 +85,18 @@ def test_a_shipped_table_runs_in_a_process_of_its_own_and_a_limit_ends_it(tmp_pa
     assert run.metrics["TV1"] == 0.0
     ended = in_a_process(settings, "independent", None, 1, {}, 0.01)
     assert (ended.metrics, ended.why) == ({}, "ended at the limit of 0 s")
+
+
+def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> None:
+    tables = {}
+    for name in ("chain", "survey"):
+        files = source(name, tmp_path, tmp_path)
+        assert files is not None
+        tables[name] = read_table(files.data, files.schema, None, None, None)
+        assert metrics.breaking_share(tables[name].train, tables[name].schema) == 0.0
+    codes, widths = tables["chain"].train_codes, tables["chain"].domain.widths
+    follows = [(codes[:, c + 1] == codes[:, c] * 7 % widths[c + 1]).mean() for c in range(19)]
+    assert follows == pytest.approx([0.8 + 0.2 / width for width in widths[1:]], abs=0.02)
+    survey = tables["survey"].train
+    assert survey.select(pl.struct("town", "county", "region").n_unique()).item() == 120
+    assert (survey["arrears"] == "yes").mean() == pytest.approx(0.08, abs=0.01)

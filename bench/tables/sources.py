@@ -1,4 +1,4 @@
-"""The tables of the default run, as files: the UCI ones where their folder is there, and those that scikit-learn ships."""
+"""The tables that a run can name, as files: UCI's and R's where their folders are there, those that scikit-learn ships, made-up ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 from sklearn import datasets
 
 from bench import image_data
+from bench.tables import made_up
 
 ROOT = Path(__file__).parents[2]
 CELLS_OF_A_SMALL_TABLE = 8
@@ -136,6 +137,14 @@ def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
         return Source(_write(folder / f"{name}.csv", names, rows), schema)
 
 
+def _made_up(name: str, folder: Path, _shared: Path) -> Source:
+    columns, document = {"chain": made_up.chain, "survey": made_up.survey}[name]()
+    schema = folder / f"{name}.schema.json"
+    schema.write_text(json.dumps(document))
+    rows = (list(row) for row in zip(*columns.values(), strict=True))
+    return Source(_write(folder / f"{name}.csv", list(columns), rows), schema)
+
+
 def _field(name: str, column: np.ndarray) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
     if (column == column.round()).all() and high - low <= 64:
@@ -163,5 +172,7 @@ MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "diabetes": _shipped,
     "digits": _shipped,
     "wine": _shipped,
+    "chain": _made_up,
+    "survey": _made_up,
     **dict.fromkeys(R_TABLES, _elsewhere),
 }

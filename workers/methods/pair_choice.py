@@ -88,8 +88,8 @@ def few_pairs(
         pair: max(0.0, distance - explained.get(pair, 0.0)) + CHANCE_MISSED * _by_chance(expected[pair])
         for pair, distance in beyond_chance.items()
     }
-    others = sorted(set(neglected) - set(tree), key=neglected.__getitem__, reverse=True)
-    ranked = [*tree, *others]
+    others = [pair for pair in neglected if pair not in set(tree)]
+    ranked = [*tree, *sorted(others, key=neglected.__getitem__, reverse=True)]
     costs = _costs(ranked, neglected, len(tree), _noise(layout, noise_stds, NOISE_LEFT_OF_ALL))
     best = min(costs, key=costs.__getitem__)
     without_any = sum(_beyond_chance(expected, scores).values())
@@ -143,8 +143,8 @@ def _noise(layout: TableLayout, noise_stds: NoiseStds, part: float) -> Callable[
     """This part of the noise of pairs, in L1, if just these are measured together."""
 
     def noise(pairs: list[Columns]) -> float:
-        cells = (layout.size(pair) for pair in pairs)
-        return part * math.sqrt(2.0 / math.pi) * sum(map(float.__mul__, map(float, cells), noise_stds(layout, pairs)))
+        of_cells = sum(layout.size(pair) * std for pair, std in zip(pairs, noise_stds(layout, pairs), strict=True))
+        return part * math.sqrt(2.0 / math.pi) * of_cells
 
     return noise
 
