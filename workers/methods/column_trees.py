@@ -34,6 +34,6 @@ def neighbours_in(tree: Sequence[Columns]) -> dict[int, list[int]]:
 def walk(neighbours: Mapping[int, Sequence[int]], start: int) -> Iterator[tuple[int, int]]:
     """(the column before it, column) of every other column in the tree of `start`; no column comes before the one it hangs on."""
     ahead = [(start, column) for column in neighbours.get(start, ())]
-    for before, column in ahead:
+    for before, column in ahead:  # grows as it is walked
         yield before, column
         ahead += [(column, further) for further in neighbours[column] if further != before]
