@@ -177,7 +177,7 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
 
     Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
     nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts; three
-    where pairs are chosen.
+    where scores say which pairs are measured.
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")

@@ -225,8 +225,8 @@ def _pairs_to_measure(
 ) -> dict[str, Any]:
     """What `pairs: auto` becomes; and what they count and how precise single columns are beside them, if the order does not say.
 
-    All pairs, if noise allows in cells or in groups of them, or few of them where it can be told whether these say nearly all; else all of all rows together, where slices are several and cost most, or
-    the better ones within slices, if these are still many; else none.
+    All pairs, if noise allows in cells or in groups of them, or few of them where scores can tell that these say nearly all; else all
+    of all rows together, where slices are several and cost most, or the better ones within slices, if these are still many; else none.
     """
     if shape is None or budget is None:
         return {"pairs": "all", "pair_groups": order.pair_groups or "counted"}

@@ -88,8 +88,9 @@ def few_pairs(
         pair: max(0.0, distance - explained.get(pair, 0.0)) + CHANCE_MISSED * _by_chance(expected[pair])
         for pair, distance in beyond_chance.items()
     }
-    others = [pair for pair in neglected if pair not in set(tree)]
-    ranked = [*tree, *sorted(others, key=neglected.__getitem__, reverse=True)]
+    in_tree = set(tree)
+    others = sorted((pair for pair in neglected if pair not in in_tree), key=neglected.__getitem__, reverse=True)
+    ranked = [*tree, *others]
     costs = _costs(ranked, neglected, len(tree), _noise(layout, noise_stds, NOISE_LEFT_OF_ALL))
     best = min(costs, key=costs.__getitem__)
     without_any = sum(_beyond_chance(expected, scores).values())
@@ -152,7 +153,7 @@ def _noise(layout: TableLayout, noise_stds: NoiseStds, part: float) -> Callable[
 def _costs(
     ranked: list[Columns], neglected: Mapping[Columns, float], fewest: int, noise: Callable[[list[Columns]], float]
 ) -> dict[int, float]:
-    """Of the first so many pairs, from `fewest` to all."""
+    """What neglect and noise cost together, in L1, if the first so many pairs are measured: from `fewest` to all of them."""
     left = [0.0, *accumulate(neglected[pair] for pair in reversed(ranked))][::-1]
     return {count: left[count] + noise(ranked[:count]) for count in _numbers_to_try(fewest, len(ranked))}
 
