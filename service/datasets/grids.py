@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from service.datasets.table_schema import FieldSchema, FieldType, TableSchema
 from service.errors import InvalidSchema
 from service.lazy import lazy
-from service.privacy.choices import TableShape
+from service.privacy.shapes import TableShape
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,6 @@ from typing import Any
 
 from service.errors import InvalidOrder
 from service.privacy.filters import Budget
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import (
     FixedThresholds,
     FromNothing,
@@ -18,6 +17,7 @@ from service.privacy.orders import (
     TablesFirst,
 )
 from service.privacy.schedules import ConstantNoise
+from service.privacy.shapes import ImageShape
 from service.privacy.whole_noise import whole_noise
 
 LABEL = "label"

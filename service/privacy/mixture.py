@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from service.errors import InvalidOrder
 from service.privacy.events import (
@@ -18,6 +17,7 @@ from service.privacy.events import (
 )
 from service.privacy.filters import Budget
 from service.privacy.orders import IdpganOrder, MixtureFirst, MixtureOrder
+from service.privacy.shapes import ImageShape
 from service.privacy.whole_noise import whole_noise
 
 NUMBERS_OF_CELLS = (24, 16, 8)
@@ -28,21 +28,6 @@ BECAUSE_MIXTURE = (
     "mixture: on digits of 14×14 pixels at ε = 10 it trained better classifiers (92.9 % right on real images) than a "
     "generator trained by noisy gradients, from nothing (89.7 %) or from a cheaper mixture (92.4 %) (docs/results.md)"
 )
-
-
-@dataclass(frozen=True)
-class ImageShape:
-    """The declared size of the images, and classes (1 where there are none)."""
-
-    height: int
-    width: int
-    channels: int
-    classes: int
-
-    @property
-    def pixels(self) -> int:
-        """Numbers in an image."""
-        return self.height * self.width * self.channels
 
 
 def resolve_mixture(

@@ -17,8 +17,7 @@ from service.datasets import repository as datasets
 from service.datasets.grids import shape_of
 from service.datasets.image_schema import DeclaredSchema, ImageSchema, parse_schema
 from service.errors import NotFound
-from service.privacy.choices import TableShape
-from service.privacy.mixture import ImageShape
+from service.privacy.shapes import ImageShape, TableShape
 from service.releases.models import Release
 
 PLACE = """

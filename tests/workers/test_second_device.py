@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from service.privacy.calibration import price_order
-from service.privacy.choices import TableShape, resolve_order
+from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import parse_order
+from service.privacy.shapes import ImageShape, TableShape
 from tests.second_device import ELSEWHERE, MixedDevices, There, brought_back, elsewhere
 from tests.tiny_images import make_images
 from tests.workers.test_training import DOMAIN, ROWS, Memory, make_table

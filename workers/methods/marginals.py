@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.privacy.choices import pair_widths
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
 from service.privacy.orders import MarginalsOrder
+from service.privacy.pair_rules import pair_widths
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores

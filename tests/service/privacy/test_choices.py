@@ -10,17 +10,11 @@ from service.datasets.table_schema import parse_table_schema
 from service.errors import InvalidOrder, InvalidSchema
 from service.privacy.accounting import renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
-from service.privacy.choices import (
-    MAX_PAIR_WIDTH,
-    TableShape,
-    choose_method,
-    pair_widths,
-    pairs_worth_measuring,
-    resolve_order,
-)
+from service.privacy.choices import choose_method, resolve_order
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
+from service.privacy.pair_rules import MAX_PAIR_WIDTH, pair_widths, pairs_worth_measuring
+from service.privacy.shapes import ImageShape, TableShape
 
 BUDGET = open_budget(4.0, 1e-6)
 

@@ -6,11 +6,12 @@ import pytest
 
 from service.errors import InvalidOrder
 from service.privacy.calibration import largest_epsilon, price_order
-from service.privacy.choices import TableShape, resolve_order
+from service.privacy.choices import resolve_order
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.privacy.filters import NANO, open_budget
-from service.privacy.mixture import ImageShape, mixture_events
+from service.privacy.mixture import mixture_events
 from service.privacy.orders import AutoOrder, MarginalsOrder, MixtureOrder, parse_order
+from service.privacy.shapes import ImageShape, TableShape
 
 BUDGET = open_budget(10.0, 1e-5)
 DIGITS = ImageShape(28, 28, 1, classes=10)

@@ -14,8 +14,8 @@ from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.mixture import ImageShape
 from service.privacy.orders import IdpganOrder, parse_order
+from service.privacy.shapes import ImageShape
 from service.releases.row_streams import sampler_from_bundle
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
