@@ -307,7 +307,7 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
             "in all rows together, where noise is smaller. Default: condition, or table for few pairs; with `pairs: auto` table where pairs "
-            "would otherwise have to be chosen, or left, within more than two values."
+            "would otherwise have to be chosen, left, or counted in few groups, within more than two values."
         ),
     ] = None
     selection_precision_share: Annotated[

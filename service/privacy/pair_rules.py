@@ -35,7 +35,7 @@ LEAST_NOISE_TO_GROUP = 0.07
 """Up to this much for a pair of declared cells, groups have nothing to gain."""
 
 FEW_SLICES = 2
-"""Pairs that would have to be chosen are measured in all rows together instead, where the condition has more values than this (docs/decisions/0021)."""
+"""Pairs that would have to be chosen, or counted in few groups, are measured in all rows together instead, where the condition has more values than this (docs/decisions/0021)."""
 
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
 """Where all pairs can be measured in groups alone, single columns are as precise as beside chosen ones."""
@@ -157,14 +157,14 @@ def settled_pairs(
     rules: tuple[tuple[bool, dict[str, Any]], ...] = (
         (noise.allows_all(MOST_NOISE_PER_PAIR, cells), {"pairs": "few_or_all" if might_find_few else "all"}),
         (
-            in_groups and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells),
-            {"pairs": "all", "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE},
-        ),
-        (
             may_leave_slices
             and (affords_many or noise.allows_all(MOST_NOISE_PER_PAIR, few_cells))
             and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells, slices=1),
             {"pairs": "all", "pairs_within": "table"},
+        ),
+        (
+            in_groups and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells),
+            {"pairs": "all", "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE},
         ),
         (
             affords_many or (in_groups and noise.allows_all(MOST_NOISE_TO_CHOOSE_IN_GROUPS, few_cells)),

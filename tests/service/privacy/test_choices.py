@@ -150,10 +150,10 @@ def test_whether_few_pairs_say_nearly_all_is_asked_where_that_is_cheap_and_can_g
     assert [found(of_several_rows, units) for units in (80_000, 300_000)] == ["all", "few_or_all"]
 
 
-def test_pairs_that_would_be_chosen_within_several_values_are_measured_in_all_rows():
+def test_pairs_that_noise_allows_in_few_groups_alone_within_several_values_are_measured_in_all_rows():
     few, several = (TableShape(SKEWED | {"y": values}, "y") for values in (2, 6))
     found = {}
-    for units in (1_000, 12_000, 200_000, 2_000_000):
+    for units in (1_000, 12_000, 60_000, 200_000, 2_000_000):
         assert resolve_order(order(), units=units, shape=few, budget=BUDGET).pairs_within is None
         resolved = resolve_order(order(), units=units, shape=several, budget=BUDGET)
         assert resolve_order(resolved, units=units, shape=several, budget=BUDGET) == resolved
@@ -161,11 +161,13 @@ def test_pairs_that_would_be_chosen_within_several_values_are_measured_in_all_ro
         named = resolve_order(order(pairs_within="condition"), units=units, shape=several, budget=BUDGET)
         # What would be too little to choose from is, in all rows, enough to measure.
         assert (named.pairs, named.pairs_within) == ("none" if units == 12_000 else resolved.pairs, "condition")
-    named = resolve_order(order(pairs_within="condition"), units=20_000, shape=several, budget=BUDGET)
-    assert named.pairs == "chosen"
+    for units, pairs, weight in ((20_000, "chosen", None), (60_000, "all", 20.0)):
+        named = resolve_order(order(pairs_within="condition"), units=units, shape=several, budget=BUDGET)
+        assert (named.pairs, named.one_way_weight) == (pairs, weight)
     assert found == {
         1_000: ("none", "counted", None),
         12_000: ("all", "counted", "table"),
+        60_000: ("all", "counted", "table"),
         200_000: ("few_or_all", "counted", None),
         2_000_000: ("all", "declared", None),
     }
