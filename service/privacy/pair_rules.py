@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from service.privacy.filters import Budget
@@ -71,14 +70,20 @@ def pairs_worth_measuring(
     noise_std is that of the whole measurement with one table; K tables of `cells` cells have noise_std·√K each, which
     moves one by 0.4·cells·noise_std·√K/units in total variation.
     """
-    sizes = [slices * a * b for a, b in combinations(widths, 2)]
-    if not sizes:
+    pairs = math.comb(len(widths), 2)
+    if not pairs:
         return 0, 0
-    total = sum(size**exponent for size in sizes)
-    noise = sum(size * noise_std * math.sqrt(total / size**exponent) for size in sizes) / len(sizes)
+    total = slices**exponent * _over_pairs([width**exponent for width in widths])
+    root = 1.0 - exponent / 2.0
+    noise = noise_std * math.sqrt(total) * slices**root * _over_pairs([width**root for width in widths]) / pairs
     moved = math.sqrt(1.0 / (2.0 * math.pi)) * noise / max(1, units)
-    affordable = math.floor(len(sizes) * (most_noise / moved) ** 2) if moved > 0.0 else len(sizes)
-    return min(len(sizes), affordable), len(sizes)
+    affordable = math.floor(pairs * (most_noise / moved) ** 2) if moved > 0.0 else pairs
+    return min(pairs, affordable), pairs
+
+
+def _over_pairs(values: Sequence[float]) -> float:
+    """The sum of products of all pairs, without going through them: a table may have a thousand columns."""
+    return (sum(values) ** 2 - sum(value * value for value in values)) / 2.0
 
 
 @dataclass(frozen=True)
