@@ -326,7 +326,7 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0,
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
-            "chosen or can be measured in groups alone, 5 where the cells of all are grouped by counts, else 1.",
+            "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts, else 1.",
         ),
     ] = None
     precision_exponent: Annotated[

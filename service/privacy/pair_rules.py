@@ -37,7 +37,7 @@ FEW_SLICES = 2
 """Pairs that would have to be chosen, or counted in few groups, are measured in all rows together instead, where the condition has more values than this (docs/decisions/0021)."""
 
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
-"""Where all pairs can be measured in groups alone, single columns are as precise as beside chosen ones."""
+"""Where all pairs can be measured within the values in groups alone, single columns are as precise as beside chosen ones."""
 
 FEWEST_PAIRS_BY_COLUMN = 3
 """It is asked whether few pairs say nearly everything where there are more than this for each column: a tree has one;"""
@@ -63,22 +63,22 @@ def pairs_worth_measuring(
     noise_std: float,
     units: int,
     exponent: float,
-    most_noise: float = MOST_NOISE_PER_PAIR,
-) -> tuple[int, int]:
-    """How many pairs of average size can share a measurement, and how many there are.
+    most_noise: float,
+) -> int:
+    """How many pairs of average size can share a measurement, so that noise moves each by at most so much in total variation.
 
     noise_std is that of the whole measurement with one table; K tables of `cells` cells have noise_std·√K each, which
     moves one by 0.4·cells·noise_std·√K/units in total variation.
     """
     pairs = math.comb(len(widths), 2)
     if not pairs:
-        return 0, 0
+        return 0
     total = slices**exponent * _over_pairs([width**exponent for width in widths])
     root = 1.0 - exponent / 2.0
     noise = noise_std * math.sqrt(total) * slices**root * _over_pairs([width**root for width in widths]) / pairs
     moved = math.sqrt(1.0 / (2.0 * math.pi)) * noise / max(1, units)
     affordable = math.floor(pairs * (most_noise / moved) ** 2) if moved > 0.0 else pairs
-    return min(pairs, affordable), pairs
+    return min(pairs, affordable)
 
 
 def _over_pairs(values: Sequence[float]) -> float:
@@ -111,7 +111,7 @@ class _Noise:
             units=self.units,
             exponent=self.exponent,
             most_noise=most_noise,
-        )[0]
+        )
 
     def allows_all(self, most_noise: float, pair_cells: int, *, slices: int | None = None) -> bool:
         return self.affordable(most_noise, pair_cells, slices=slices) == self.all_pairs
