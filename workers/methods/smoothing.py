@@ -18,7 +18,7 @@ and Wolfowitz 1956), by EM on a grid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class NoisedColumn:
     variance: float
     is_ordered: bool
     has_missing: bool
+
+    def of_all_slices(self) -> NoisedColumn:
+        """All slices together, as one."""
+        return replace(self, counts=self.counts.sum(axis=0, keepdims=True), variance=self.variance * len(self.counts))
 
 
 def smooth_columns(columns: Sequence[NoisedColumn], totals: Floats) -> list[Floats]:

@@ -15,11 +15,16 @@ from workers.methods.denoising import Floats, KeptWaves, beyond_independence, co
 from workers.methods.implied_pairs import implied_pairs
 from workers.methods.mixture_fit import NoisedTables
 from workers.methods.pair_smoothing import kept_waves
+from workers.methods.pooled_columns import pooled_counts
 from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import Measured
 
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
 """Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""
+
+
+_Estimates = dict[int, list[tuple[Floats, float]]]
+"""Per column: counts and the variance of each, of every table that tells them."""
 
 
 def slice_by_slice(denoise: Denoiser) -> Denoiser:
@@ -119,11 +124,43 @@ class TableEstimates:
             lying = beyond if column == m.columns[0] else [table.T for table in beyond]
             yield np.stack(lying)[:, :in_order], m.variance
 
-    def one_way(self) -> tuple[dict[int, Floats], dict[int, list[tuple[Floats, float]]], dict[int, Floats]]:
+    def one_way(self) -> tuple[dict[int, Floats], _Estimates, dict[int, Floats]]:
         """Per column: one-way counts (slices, cells), the margins of its two-way tables, and counts (pair_slices, groups)."""
-        margins: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
-        own: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
-        whole: dict[int, list[tuple[Floats, float]]] = {column: [] for column in self.layout.free}
+        own, whole, margins = self._by_column()
+        by_slice: dict[int, NoisedColumn] = {}
+        all_rows: dict[int, NoisedColumn] = {}
+        for column in self.layout.free:
+            mean, variance = averaged(own[column])
+            if self.layout.pair_slices == self.layout.slices:
+                by_slice[column] = self._with_margins(column, mean, variance, margins[column])
+                all_rows[column] = by_slice[column].of_all_slices()
+                continue
+            summed = mean.sum(axis=0, keepdims=True)
+            together = averaged([(summed, variance * len(mean)), *whole[column]])
+            all_rows[column] = self._with_margins(column, *together, margins[column])
+            # Slices are known equally well, so what they lack together is shared by them equally.
+            mean += (all_rows[column].counts - summed) / len(mean)
+            by_slice[column] = self._with_margins(column, mean, variance, [])
+        if any(margins.values()):
+            nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in by_slice.values()]
+        else:
+            nearer = smooth_columns(list(by_slice.values()), self.totals)
+        pooled = pooled_counts(all_rows, float(self.totals.sum()))
+        fine, in_groups = {}, {}
+        for column, counts in zip(by_slice, nearer, strict=True):
+            possible = np.stack([onto_simplex(row, total) for row, total in zip(counts, self.totals, strict=True)])
+            # All rows together are better known than any slice.
+            fine[column] = rake(possible, self.totals, pooled[column])
+            groups = self.layout.groups_of(column)
+            rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
+            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in rows]).astype(np.float64)
+        return fine, margins, in_groups
+
+    def _by_column(self) -> tuple[_Estimates, _Estimates, _Estimates]:
+        """One-way tables of every free column by slice and of all rows, and margins of its two-way tables."""
+        own: _Estimates = {column: [] for column in self.layout.free}
+        whole: _Estimates = {column: [] for column in self.layout.free}
+        margins: _Estimates = {column: [] for column in self.layout.free}
         for m in self.measured:
             counts = m.counts.astype(np.float64)
             if len(m.columns) == 1:
@@ -133,32 +170,7 @@ class TableEstimates:
                 i, j = m.columns
                 margins[i].append((counts.sum(axis=2), m.variance * counts.shape[2]))
                 margins[j].append((counts.sum(axis=1), m.variance * counts.shape[1]))
-        estimates: dict[int, NoisedColumn] = {}
-        of_all_rows: dict[int, NoisedColumn] = {}
-        for column in self.layout.free:
-            mean, variance = averaged(own[column])
-            if self.layout.pair_slices == self.layout.slices:
-                estimates[column] = self._with_margins(column, mean, variance, margins[column])
-                continue
-            summed = mean.sum(axis=0, keepdims=True)
-            together = averaged([(summed, variance * len(mean)), *whole[column]])
-            of_all_rows[column] = self._with_margins(column, *together, margins[column])
-            # Slices are known equally well, so what they lack together is shared by them equally.
-            mean += (of_all_rows[column].counts - summed) / len(mean)
-            estimates[column] = self._with_margins(column, mean, variance, [])
-        if any(margins.values()):
-            nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in estimates.values()]
-        else:
-            nearer = smooth_columns(list(estimates.values()), self.totals)
-        fine, in_groups = {}, {}
-        for column, counts in zip(estimates, nearer, strict=True):
-            fine[column] = np.stack([onto_simplex(row, total) for row, total in zip(counts, self.totals, strict=True)])
-            groups = self.layout.groups_of(column)
-            if column in of_all_rows:
-                fine[column] = rake(fine[column], self.totals, self._of_all_rows(of_all_rows[column]))
-            rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
-            in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in rows]).astype(np.float64)
-        return fine, margins, in_groups
+        return own, whole, margins
 
     def _with_margins(
         self, column: int, counts: Floats, variance: float, margins: list[tuple[Floats, float]]
@@ -168,12 +180,6 @@ class TableEstimates:
         if self._are_of_the_same_cells(column):
             variance = 1.0 / (1.0 / variance + sum(1.0 / of_margin for _, of_margin in margins))
         return NoisedColumn(counts, variance, column in self.ordered, self.layout.has_missing[column])
-
-    def _of_all_rows(self, column: NoisedColumn) -> Floats:
-        """(cells,) of all slices together, which are better known than any slice."""
-        rows = self.totals.sum()
-        (nearer,) = shrink_slices(column.counts, column.variance, np.array([rows]))
-        return onto_simplex(nearer, rows)
 
     def _are_of_the_same_cells(self, column: int) -> bool:
         """Whether margins of two-way tables count what the one-way tables of a column count."""
