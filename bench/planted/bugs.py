@@ -705,6 +705,17 @@ BUGS: tuple[Bug, ...] = (
         (T_CHOICES, T_MARGINALS),
     ),
     Bug(
+        "one-way tables of all rows beside those of slices are not on the price list",
+        (
+            (
+                CALIBRATION,
+                "    if not order.looks_at_single_columns_first:\n",
+                "    if order.pairs == 'none' or not order.looks_at_single_columns_first:\n",
+            ),
+        ),
+        (T_CHOICES, T_MARGINALS),
+    ),
+    Bug(
         "a crash after the measurement measures again",
         (
             (

@@ -176,16 +176,20 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     """Gaussian releases from all units that together are one of this noise multiplier: Σ 1/σ_i² = 1/σ².
 
     Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
-    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts; three
-    where scores say which pairs are measured.
+    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts or where
+    single columns alone are measured within a condition; three where scores say which pairs are measured.
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")
     if not order.looks_at_single_columns_first:
         return (GaussianEvent(MARGINALS, noise_multiplier),)
     shares = {ONE_WAY_TABLES: order.grouping_precision_share}
+    if order.pairs == "none" or (order.pairs == "chosen" and order.pairs_within == "table"):
+        shares = {ONE_WAY_TABLES: order.all_rows_precision_share}
+    elif order.pairs == "chosen":
+        shares = {ONE_WAY_TABLES: order.selection_precision_share}
     if order.pairs == "chosen":
-        shares = dict.fromkeys((ONE_WAY_TABLES, PAIR_SCORES), order.selection_precision_share / 2)
+        shares[PAIR_SCORES] = order.selection_precision_share
     elif order.pairs == "few_or_all":
         shares[PAIR_SCORES] = order.few_precision_share
     shares[MARGINALS] = 1.0 - sum(shares.values())

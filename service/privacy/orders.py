@@ -313,13 +313,25 @@ class MarginalsOrder(_ChosenOrder):
     selection_precision_share: Annotated[
         float,
         Field(
-            gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on choosing pairs, where it is needed."
+            gt=0.0,
+            lt=0.25,
+            description="Part of the Gaussian precision spent on scores where pairs are chosen; as much again is spent on one-way tables "
+            "before them, unless these are of all rows.",
         ),
-    ] = 0.15
+    ] = 0.075
     few_precision_share: Annotated[
         float,
         Field(gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on scores with `pairs: few_or_all`."),
     ] = 0.01
+    all_rows_precision_share: Annotated[
+        float,
+        Field(
+            gt=0.0,
+            lt=0.5,
+            description="Part of the Gaussian precision spent on one-way tables of all rows, beside those within each value of the "
+            "condition, where no pairs are measured or pairs of all rows are chosen.",
+        ),
+    ] = 0.25
     one_way_weight: Annotated[
         float | None,
         Field(
@@ -354,11 +366,13 @@ class MarginalsOrder(_ChosenOrder):
     @property
     def cuts_cells_by_counts(self) -> bool:
         """Whether cells of open ranges are found from one-way tables that are measured first."""
-        return self.looks_at_single_columns_first and self.numeric_cells == "counted"
+        return self.pairs != "none" and self.looks_at_single_columns_first and self.numeric_cells == "counted"
 
     @property
     def looks_at_single_columns_first(self) -> bool:
-        """Whether one-way tables are measured before it is known what else is."""
+        """Whether one-way tables are measured before others: before it is known what else is, or of all rows before slices."""
+        if self.pairs == "none":
+            return self.condition_on is not None
         in_counted_cells = "counted" in {self.pair_groups, self.numeric_cells}
         return self.pairs in {"chosen", "few_or_all"} or (self.pairs == "all" and in_counted_cells)
 

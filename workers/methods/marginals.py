@@ -211,8 +211,9 @@ class Marginals:
 
     @property
     def _first_layout(self) -> TableLayout:
-        """What is looked at first has the slices that pairs have."""
-        return self.layout if self.layout.pairs_are_sliced else self.layout.of_all_rows()
+        """What is looked at first has the slices that pairs have; without pairs it is of all rows."""
+        is_sliced = self.layout.pairs_are_sliced and self.order.pairs != "none"
+        return self.layout if is_sliced else self.layout.of_all_rows()
 
     def _estimates(self, measured: tuple[Measured, ...], layout: TableLayout | None = None) -> TableEstimates:
         """Of what the order measures, or in another layout."""

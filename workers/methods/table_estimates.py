@@ -131,7 +131,7 @@ class TableEstimates:
         all_rows: dict[int, NoisedColumn] = {}
         for column in self.layout.free:
             mean, variance = averaged(own[column])
-            if self.layout.pair_slices == self.layout.slices:
+            if self.layout.pair_slices == self.layout.slices and not whole[column]:
                 by_slice[column] = self._with_margins(column, mean, variance, margins[column])
                 all_rows[column] = by_slice[column].of_all_slices()
                 continue

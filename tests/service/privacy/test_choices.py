@@ -175,6 +175,25 @@ def test_pairs_that_noise_allows_in_few_groups_alone_within_several_values_are_m
     assert declared.pairs_within is None
 
 
+def test_pairs_of_all_rows_are_chosen_where_none_could_be_within_the_values_and_scores_are_known():
+    shape = TableShape(SKEWED, "y")
+    found = {}
+    for units in (1_000, 2_500, 3_500, 8_000):
+        resolved = resolve_order(order(), units=units, shape=shape, budget=BUDGET)
+        assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
+        found[units] = (resolved.pairs, resolved.pairs_within, resolved.one_way_weight)
+    assert found == {
+        1_000: ("none", None, None),
+        2_500: ("chosen", "table", 5.0),
+        3_500: ("chosen", "table", 5.0),
+        8_000: ("chosen", None, None),
+    }
+    assert resolve_order(order(one_way_weight=9.0), units=2_500, shape=shape, budget=BUDGET).one_way_weight == 9.0
+    # Too little for scores; within the values all the same; in declared cells, where pairs drown: none.
+    for knobs in ({"selection_precision_share": 0.005}, {"pairs_within": "condition"}, {"pair_groups": "declared"}):
+        assert resolve_order(order(**knobs), units=2_500, shape=shape, budget=BUDGET).pairs == "none"
+
+
 def test_cells_of_open_ranges_are_counted_where_pairs_are_measured():
     open_, closed = (TableShape(SKEWED, "y", has_open_ranges=is_open) for is_open in (True, False))
     for units, pairs in ((1_000, "none"), (5_000, "chosen"), (24_000, "all"), (2_000_000, "all")):
@@ -199,12 +218,21 @@ def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_sha
     for knobs, wanted in (
         ({"pairs": "all"}, {"marginals": 1.0}),
         ({"pairs": "none", "pair_groups": "counted"}, {"marginals": 1.0}),
+        ({"pairs": "none", "condition_on": "y"}, {"one_way_tables": 0.25, "marginals": 0.75}),
+        (
+            {"pairs": "none", "condition_on": "y", "all_rows_precision_share": 0.4},
+            {"one_way_tables": 0.4, "marginals": 0.6},
+        ),
+        (
+            {"pairs": "chosen", "pairs_within": "table", "selection_precision_share": 0.1},
+            {"one_way_tables": 0.25, "pair_scores": 0.1, "marginals": 0.65},
+        ),
         (
             {"pairs": "all", "pair_groups": "counted", "grouping_precision_share": 0.2},
             {"one_way_tables": 0.2, "marginals": 0.8},
         ),
         (
-            {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.2},
+            {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.1},
             {"one_way_tables": 0.1, "pair_scores": 0.1, "marginals": 0.8},
         ),
         (
@@ -263,8 +291,12 @@ def test_tables_of_a_warm_start_are_on_the_price_list_at_their_share(epsilon, pa
     price = price_order(asked, units=50_000, budget=open_budget(2 * epsilon, 1e-6))
     assert 0.99 * epsilon <= price.pld_epsilon <= epsilon
     bought = [event for event in price.events if event.kind == "gaussian"]
-    purposes = ["marginals"] if pairs != "chosen" else ["one_way_tables", "pair_scores", "marginals"]
-    assert [event.purpose for event in bought] == purposes
+    purposes = {
+        "all": ["marginals"],
+        "chosen": ["one_way_tables", "pair_scores", "marginals"],
+        "none": ["one_way_tables", "marginals"],
+    }
+    assert [event.purpose for event in bought] == purposes[pairs]
     precision = sum(event.noise_multiplier**-2 for event in bought)
     assert precision == pytest.approx(0.3 * get_sigma_gaussian(epsilon, price.delta) ** -2, rel=1e-6)
     cold = price_order(idpgan(epsilon=epsilon, steps=200), units=50_000, budget=open_budget(2 * epsilon, 1e-6))

@@ -60,6 +60,7 @@ FINER = TableDomain.from_schema(SCHEMA, numeric_bins=6, finer=True)
 COUNTED = {"pair_groups": "counted", "numeric_cells": "counted"}
 TINY = 1e-6
 ALMOST_NONE: Events = (GaussianEvent(MARGINALS, TINY),)
+COLUMNS_ALONE: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(MARGINALS, TINY))
 GROUPED: Events = (GaussianEvent(ONE_WAY_TABLES, 4.0), GaussianEvent(MARGINALS, 2.0))
 GROUPED_WITHOUT_NOISE: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(MARGINALS, TINY))
 COLOURS = ["r", "g", "b", None]
@@ -142,7 +143,7 @@ def test_the_sampled_rows_have_the_measured_relations(events: Events) -> None:
 
 
 def test_without_pairs_every_column_follows_the_label_and_no_other() -> None:
-    rows = rows_of(run(make_table(), make_order(pairs="none", steps=300)))
+    rows = rows_of(run(make_table(), make_order(pairs="none", steps=300), COLUMNS_ALONE))
     size, label, price = np.array(rows["size"]), np.array(rows["label"]), np.array(rows["price"])
     colour = np.array([{"r": 0, "g": 1, "b": 2, None: 3}[value] for value in rows["colour"]])
     assert label.mean() == pytest.approx(0.2, abs=0.02)
@@ -185,7 +186,8 @@ def test_the_condition_may_be_the_only_column(pairs: str, rows_per_unit: int) ->
     labels = EncodedTable(table.codes[:, 2:3], table.units, table.unit_starts, table.max_rows_per_unit)
     schema = TableSchema.model_validate({"target": "label", "fields": [SCHEMA.fields[2]]})
     domain, order = TableDomain.from_schema(schema, numeric_bins=6), make_order(pairs=pairs)
-    trained = train(order, Plan(ALMOST_NONE), labels, domain, SecureRandom.from_test_seed(2))
+    events = COLUMNS_ALONE if pairs == "none" else ALMOST_NONE
+    trained = train(order, Plan(events), labels, domain, SecureRandom.from_test_seed(2))
     assert trained.condition_index is None
     shares = torch.softmax(trained.generator(torch.randn(1, trained.noise_dimension))[0], dim=0)
     assert float(shares[1]) == pytest.approx(table.codes[:, 2].mean(), abs=0.01)
@@ -470,6 +472,23 @@ def test_under_much_noise_pairs_of_all_rows_are_nearer_where_slices_are_many() -
         trained = train(order, Plan(events), table, domain, SecureRandom.from_test_seed(2))
         errors[within] = np.abs(pairs_of(trained, 1, 3) - real).sum() / 2.0
     assert errors["table"] < 0.7 * errors["condition"]
+
+
+def test_columns_measured_in_all_rows_as_well_are_nearer_where_slices_are_many() -> None:
+    """Twelve slices, whose noise adds up; without pairs."""
+    generator, rows = np.random.default_rng(5), 3_000
+    codes = np.stack([generator.binomial(cells - 1, 0.3, rows) for cells in (4, 12, 12, 6)], axis=1).astype(np.uint16)
+    table, domain = EncodedTable(codes, rows, None, 1), TableDomain.from_schema(MANY_CLASSES, numeric_bins=6)
+    errors = {}
+    for share in (1e-6, 0.2):
+        order = make_order(condition_on="size_class", pairs="none", all_rows_precision_share=share)
+        errors[share] = 0.0
+        for seed in range(8):
+            plan = Plan(marginals_events(order, noise_multiplier=10.0))
+            trained = train(order, plan, table, domain, SecureRandom.from_test_seed(seed))
+            sizes = pairs_of(trained, 0, 1).sum(axis=0)
+            errors[share] += np.abs(sizes - np.bincount(codes[:, 1], minlength=12) / rows).sum() / 16.0
+    assert errors[0.2] < 0.85 * errors[1e-6]
 
 
 def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:
