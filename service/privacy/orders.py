@@ -274,8 +274,8 @@ class MarginalsOrder(_ChosenOrder):
         Literal["counted", "declared"] | None,
         Field(
             description="Cells of a numeric field or date that declares neither `bins` nor `edges`: equal ones, or cut where "
-            "one-way tables that are measured first say that rows are. Default: counted with `pairs: auto` where pairs are measured; "
-            "else declared."
+            "one-way tables that are measured first say that rows are. Default: counted with `pairs: auto` where pairs are measured, "
+            "unless noise leaves only chosen ones of all rows; else declared."
         ),
     ] = None
     pair_groups: Annotated[
@@ -298,8 +298,8 @@ class MarginalsOrder(_ChosenOrder):
         Literal["auto", "all", "few_or_all", "chosen", "none"],
         Field(
             description="Which pairs of columns are measured: all; few, if noised scores say that these explain nearly all others, "
-            "and else all; those whose noised scores say that they depend on each other; or none, only columns within each value "
-            "of the condition; auto: by the noise at this n."
+            "and else all; those whose noised scores say that they depend on each other; or none, only columns, of all rows and "
+            "within each value of the condition; auto: by the noise at this n."
         ),
     ] = "auto"
     pairs_within: Annotated[
@@ -307,7 +307,8 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
             "in all rows together, where noise is smaller. Default: condition, or table for few pairs; with `pairs: auto` table where pairs "
-            "would otherwise have to be chosen, left, or counted in few groups, within more than two values."
+            "would otherwise have to be chosen, left, or counted in few groups, within more than two values, and where none "
+            "could be chosen within the values and those of all rows can."
         ),
     ] = None
     selection_precision_share: Annotated[
@@ -338,7 +339,8 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0,
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
-            "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts, else 1.",
+            "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts and where "
+            "`pairs: auto` chooses pairs of all rows, else 1.",
         ),
     ] = None
     precision_exponent: Annotated[

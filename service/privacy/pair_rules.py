@@ -39,8 +39,8 @@ FEW_SLICES = 2
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
 """Where all pairs can be measured within the values in groups alone, single columns are as precise as beside chosen ones."""
 
-MOST_NOISE_OF_SCORES_TO_CHOOSE = 0.055
-"""Where nothing could be chosen within the values, pairs of all rows are, if noise moves a pair's score by at most this (docs/decisions/0027);"""
+MOST_NOISE_OF_SCORES_TO_CHOOSE = 0.1
+"""Where nothing could be chosen within the values, pairs of all rows may be, if noise moves a pair's score by at most this (docs/decisions/0027);"""
 
 ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS = 5.0
 """then single columns, which alone have slices, leave more of the precision to pairs."""
@@ -184,7 +184,6 @@ def settled_pairs(
         (
             in_groups
             and order.pairs_within is None
-            and noise.allows_all(MOST_NOISE_TO_CHOOSE_IN_GROUPS, few_cells, slices=1)
             and noise.of_scores(order.selection_precision_share) <= MOST_NOISE_OF_SCORES_TO_CHOOSE,
             {
                 "pairs": "chosen",

@@ -32,7 +32,7 @@ from workers.methods.denoising import (
 )
 from workers.methods.mixture_fit import MixtureFit
 from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
-from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs
+from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs, stand_out
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.raking import rake_where_nearer
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
@@ -137,9 +137,14 @@ class Marginals:
         )
 
     def _choose(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns]:
-        """The pairs whose noised distance from independence is worth the noise of measuring them."""
+        """The pairs whose noised distance from independence is worth the noise of measuring them.
+
+        Pairs of all rows are chosen where noise is so much that it may be the strongest scores: then none are.
+        """
         expected = self._expected(first, pairs)
-        scores, _ = self._release_scores(expected)
+        scores, noise_std = self._release_scores(expected)
+        if not self.layout.pairs_are_sliced and not stand_out(expected, scores, score_noise_std=noise_std):
+            return []
         return choose_pairs(self.layout, expected, scores, self._forecast)
 
     def _few(self, first: tuple[Measured, ...], pairs: list[Columns]) -> list[Columns] | None:

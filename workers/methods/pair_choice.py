@@ -32,6 +32,9 @@ CHANCE_MISSED = 0.1
 FEW_COST = 1.0 / 3.0
 """Few pairs are taken where they cost at most this part of what all do, and none: what they explain is only guessed (docs/decisions/0025)."""
 
+LEAST_OUTSTANDING = 6.0
+"""noise_std of a score: where noise is much, pairs are chosen if the strongest stand out by this on average (docs/decisions/0027)."""
+
 NoiseStds = Callable[[TableLayout, list[Columns]], tuple[float, ...]]
 """Layout, pairs -> noise_std of each if just these are measured together."""
 
@@ -67,6 +70,12 @@ def choose_pairs(
     ranked = sorted(beyond_chance, key=beyond_chance.__getitem__, reverse=True)
     costs = _costs(ranked, beyond_chance, 0, _noise(layout, noise_stds, NOISE_LEFT_BY_THE_FIT))
     return sorted(ranked[: min(costs, key=costs.__getitem__)])
+
+
+def stand_out(expected: Mapping[Columns, Counts], scores: NDArray[np.float64], *, score_noise_std: float) -> bool:
+    """Whether the strongest pairs, as many as there are columns in pairs, are far beyond what noise makes of a score."""
+    strongest = sorted(_beyond_chance(expected, scores).values(), reverse=True)[: len({c for p in expected for c in p})]
+    return float(np.mean(strongest)) >= LEAST_OUTSTANDING * score_noise_std
 
 
 def few_pairs(
