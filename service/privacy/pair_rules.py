@@ -188,7 +188,7 @@ def settled_pairs(
             {
                 "pairs": "chosen",
                 "pairs_within": "table",
-                "numeric_cells": "declared",
+                "numeric_cells": order.numeric_cells or "declared",
                 "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS,
             },
         ),

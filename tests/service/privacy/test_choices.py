@@ -189,6 +189,8 @@ def test_pairs_of_all_rows_are_chosen_where_none_could_be_within_the_values_and_
         8_000: ("chosen", None, None),
     }
     assert resolve_order(order(one_way_weight=9.0), units=1_000, shape=shape, budget=BUDGET).one_way_weight == 9.0
+    named = resolve_order(order(numeric_cells="counted"), units=1_000, shape=shape, budget=BUDGET)
+    assert (named.pairs_within, named.numeric_cells) == ("table", "counted")
     # Too little for scores; within the values all the same; in declared cells, where pairs drown: none.
     for knobs in ({"selection_precision_share": 0.005}, {"pairs_within": "condition"}, {"pair_groups": "declared"}):
         assert resolve_order(order(**knobs), units=1_000, shape=shape, budget=BUDGET).pairs == "none"
