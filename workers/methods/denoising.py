@@ -1,12 +1,11 @@
 """Noised tables made better by what is known without the rows. Post-processing.
 
-One-way tables beside two-way ones (smoothing.py has those without): all estimates of the same count are averaged by their
-precision, shrunk towards what all slices have in common, and projected onto counts that are not negative and have the slice's
-total. Two-way tables, one of: what is left after independence is a matrix of few strong directions under white noise of
-known size, its singular values are shrunk; the same for what slices have in common, and then for what each says beyond it; or its
-cells' ratios to independence come from one distribution, which all cells together tell, and each becomes its mean given its noised
-count. The first keeps weak relations that many tables share, the second those that many slices share, the third finds empty cells
-and independent columns.
+One-way tables: all estimates of the same count are averaged by their precision, smoothed (smoothing.py), and projected onto
+counts that are not negative and have the slice's total. Two-way tables, one of: what is left after independence is a matrix of
+few strong directions under white noise of known size, its singular values are shrunk; the same for what slices have in common,
+and then for what each says beyond it; or its cells' ratios to independence come from one distribution, which all cells together
+tell, and each becomes its mean given its noised count. The first keeps weak relations that many tables share, the second those
+that many slices share, the third finds empty cells and independent columns.
 """
 
 from __future__ import annotations
@@ -63,32 +62,6 @@ def combine(fine: Floats, variance: float, groups: NDArray[np.int64], margins: l
         best += counts / margin_variance
         total += 1.0 / margin_variance
     return fine + ((best / total - summed) / sizes)[:, groups]
-
-
-def shrink_slices(counts: Floats, variance: float, totals: Floats) -> Floats:
-    """One column's counts (slices, cells), of one variance: nearer to shares that are the same in all slices, and those to uniform.
-
-    totals: (slices,) rows, positive. Both by the positive part of James and Stein 1961, so that nothing moves that stands out
-    from the noise, and a slice of few rows, whose counts are noise, gets the shares of the others.
-    """
-    slices, cells = counts.shape
-    counts = counts + ((totals - counts.sum(axis=1)) / cells)[:, None]
-    weight = float(totals @ totals)
-    pooled = totals @ counts / weight
-    common = onto_simplex(1.0 / cells + _james_stein(pooled - 1.0 / cells, variance / weight), 1.0)
-    expected = totals[:, None] * common
-    left = variance * (1.0 - totals**2 / weight)  # of a deviation from what was pooled over it, too
-    if slices == 1:
-        return expected
-    return expected + np.stack([_james_stein(row, v) for row, v in zip(counts - expected, left, strict=True)])
-
-
-def _james_stein(deviations: Floats, variance: float) -> Floats:
-    """Deviations (cells,) that sum to zero, towards zero."""
-    freedom = max(0.0, len(deviations) - 3.0)
-    length = float(deviations @ deviations)
-    kept: Floats = deviations * (max(0.0, 1.0 - freedom * variance / length) if length > 0.0 else 0.0)
-    return kept
 
 
 KeptWaves = tuple[Floats | None, Floats | None]

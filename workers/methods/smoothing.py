@@ -6,10 +6,11 @@ and is of the same kind in many columns. So for cell counts y of slice s with N_
 number of cells, coefficients are taken as
 
     what slices share:           a_k   ~ Normal(mean_k, scale k^(-2 decay)),
-    what slice s says beyond it: d_s,k ~ Normal(0, scale' k^(-2 decay')),
+    what slice s says beyond it: d_s,k = u_s,k - Σ_t N_t² u_t,k / Σ_t N_t²,  u_s,k ~ Normal(0, scale' k^(-2 decay')),
 
 where mean_k ~ Normal(0, spread / k²) is the same for all ordered columns (declared ranges are rarely full to their ends), and
 every column draws its (scale, decay) from a distribution that all columns tell. Categories have no order: no mean, no decay.
+What is shared is a mean by N_t², so a large slice says little beyond it: the d of S slices are S - 1 facts of unlike size.
 
 Source: parametric empirical Bayes (Efron and Morris 1973), its distribution of scales by nonparametric maximum likelihood (Kiefer
 and Wolfowitz 1956), by EM on a grid.
@@ -17,7 +18,7 @@ and Wolfowitz 1956), by EM on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +30,9 @@ from workers.methods.denoising import Floats, mixing_weights
 _SCALES = np.concatenate([[0.0], np.geomspace(1e-5, 30.0, 24)])
 _DECAYS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 _EM_STEPS = 40
+
+KEPT_OF_A_COLUMN = 0.5
+"""0: how slices differ keeps its size in every column. 1: columns whose slices differ by noise alone lose it (docs/decisions/0028)."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,32 @@ class NoisedColumn:
 def smooth_columns(columns: Sequence[NoisedColumn], totals: Floats) -> list[Floats]:
     """Counts (slices, cells) of every column, each slice with its total; some may be negative.
 
-    totals: (slices,) rows, positive. What slices share is shrunk as the model says. What a slice says beyond it only loses
-    roughness: its weights are divided by the largest, since classifiers live on differences that are small beside the noise.
+    totals: (slices,) rows, positive. What slices share is shrunk as the model says. What a slice says beyond it loses roughness, and
+    as a whole half (KEPT_OF_A_COLUMN) of what the model takes from a column beside the one that keeps most, and no more: classifiers
+    live on differences that are small beside the noise.
     """
-    found: list[Floats] = [column.counts for column in columns]
+    parts = [_Part.of(column, totals) for column in columns]
+    common: dict[int, Floats] = {}
+    weights: dict[int, Floats] = {}
     for is_ordered in (False, True):
         places = [place for place, column in enumerate(columns) if column.is_ordered == is_ordered]
-        parts = [_Part.of(columns[place], totals) for place in places]
-        for place, part, common, weights in zip(places, parts, _common(parts), _weights_beyond(parts), strict=True):
-            shares = (common + part.beyond * weights) / np.sqrt(part.cells)
-            found[place] = _counts(totals[:, None] * shares, totals, has_missing=columns[place].has_missing)
+        alike = [parts[place] for place in places]
+        common |= zip(places, _common(alike), strict=True)
+        weights |= zip(places, _weights_beyond(alike), strict=True)
+    most = np.max([_largest(kept) for kept in weights.values()], axis=0)
+    found = []
+    for place, (column, part) in enumerate(zip(columns, parts, strict=True)):
+        own = _largest(weights[place])
+        kept = weights[place] / own * (own / most) ** KEPT_OF_A_COLUMN
+        shares = (common[place] + part.beyond * kept) / np.sqrt(part.cells)
+        found.append(_counts(totals[:, None] * shares, totals, has_missing=column.has_missing))
     return found
+
+
+def _largest(weights: Floats) -> Floats:
+    """(slices, 1) of weights (slices, coefficients), of which there may be none."""
+    largest: Floats = np.maximum(weights.max(axis=1, keepdims=True, initial=0.0), 1e-12)
+    return largest
 
 
 @dataclass(frozen=True)
@@ -75,6 +94,9 @@ class _Part:
     beyond: Floats
     """(slices, coefficients)"""
     beyond_variances: Floats
+    """(slices,) of their noise."""
+    beyond_sizes: Floats
+    """(slices,): their variances where those of the u are one."""
 
     @classmethod
     def of(cls, column: NoisedColumn, totals: Floats) -> _Part:
@@ -86,6 +108,7 @@ class _Part:
         decays = _DECAYS if column.is_ordered else _DECAYS[:1]
         falls = np.maximum(waves, 1.0) ** (-2.0 * decays[:, None])  # (decays, coefficients)
         variance, weight = column.variance * cells, float(totals @ totals)
+        parts_of_common = totals**2 / weight
         common = totals @ coefficients / weight
         return cls(
             cells=cells,
@@ -94,8 +117,15 @@ class _Part:
             common=common,
             common_variance=variance / weight,
             beyond=coefficients / totals[:, None] - common,
-            beyond_variances=variance * (1.0 / totals**2 - 1.0 / weight),
+            # One slice may have all rows but a thousandth, and says nothing beyond itself.
+            beyond_variances=np.maximum(variance * (1.0 / totals**2 - 1.0 / weight), 1e-30),
+            beyond_sizes=np.maximum(1.0 - 2.0 * parts_of_common + parts_of_common @ parts_of_common, 0.0),
         )
+
+    def by_slice(self) -> Iterator[tuple[Floats, Floats, float]]:
+        """What each says beyond the others (coefficients,), its priors (grid, coefficients), the variance of its noise."""
+        for beyond, size, variance in zip(self.beyond, self.beyond_sizes, self.beyond_variances, strict=True):
+            yield beyond, self.priors * size, float(variance)
 
 
 def _common(parts: list[_Part]) -> list[Floats]:
@@ -127,26 +157,22 @@ def _common(parts: list[_Part]) -> list[Floats]:
 
 
 def _weights_beyond(parts: list[_Part]) -> list[Floats]:
-    """(slices, coefficients) of every column: how much to keep of what slices say beyond what they share."""
+    """(slices, coefficients) of every column: how much the model keeps of what slices say beyond what they share."""
     if not parts or len(parts[0].beyond) == 1:
         return [np.zeros_like(part.beyond) for part in parts]
+    slices = len(parts[0].beyond)
     chances = _chances(
         [
-            np.sum(
-                [
-                    _log_likelihood(row, part.priors, variance)
-                    for row, variance in zip(part.beyond, part.beyond_variances, strict=True)
-                ],
-                axis=0,
-            )
+            (slices - 1)
+            / slices  # of facts to values
+            * np.sum([_log_likelihood(row, priors, variance) for row, priors, variance in part.by_slice()], axis=0)
             for part in parts
         ]
     )
-    found = []
-    for part, chance in zip(parts, chances, strict=True):
-        kept = np.array([chance @ (part.priors / (part.priors + variance)) for variance in part.beyond_variances])
-        found.append(kept / np.maximum(kept.max(axis=1, keepdims=True, initial=0.0), 1e-12))
-    return found
+    return [
+        np.array([chance @ (priors / (priors + variance)) for _, priors, variance in part.by_slice()])
+        for part, chance in zip(parts, chances, strict=True)
+    ]
 
 
 def _log_likelihood(values: Floats, priors: Floats, variance: float) -> Floats:

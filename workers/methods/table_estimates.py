@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from workers.mechanism.marginals import Columns, TableLayout
-from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, rake, shrink_slices
+from workers.methods.denoising import Floats, KeptWaves, beyond_independence, combine, onto_simplex, rake
 from workers.methods.implied_pairs import implied_pairs
 from workers.methods.mixture_fit import NoisedTables
 from workers.methods.pair_smoothing import kept_waves
@@ -141,10 +141,7 @@ class TableEstimates:
             # Slices are known equally well, so what they lack together is shared by them equally.
             mean += (all_rows[column].counts - summed) / len(mean)
             by_slice[column] = self._with_margins(column, mean, variance, [])
-        if any(margins.values()):
-            nearer = [shrink_slices(one.counts, one.variance, self.totals) for one in by_slice.values()]
-        else:
-            nearer = smooth_columns(list(by_slice.values()), self.totals)
+        nearer = smooth_columns(list(by_slice.values()), self.totals)
         pooled = pooled_counts(all_rows, float(self.totals.sum()))
         fine, in_groups = {}, {}
         for column, counts in zip(by_slice, nearer, strict=True):

@@ -5,38 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workers.methods.denoising import Floats, by_ratios, by_shared_relations, by_singular_values, shrink_slices
+from workers.methods.denoising import Floats, by_ratios, by_shared_relations, by_singular_values
 
 NOISE_STD = 20.0
 
 
 def noised(counts: Floats) -> Floats:
     return counts + NOISE_STD * np.random.default_rng(1).standard_normal(counts.shape)
-
-
-def test_slices_without_a_difference_share_what_they_know() -> None:
-    shares = np.random.default_rng(2).dirichlet(np.ones(13))
-    totals = np.array([5_000.0, 4_000.0, 300.0, 20.0, 1e-3])
-    counts = totals[:, None] * shares
-    before = noised(counts)
-    after = shrink_slices(before, NOISE_STD**2, totals)
-    assert after.sum(axis=1) == pytest.approx(totals)
-    assert np.abs(after - counts).sum() < 0.5 * np.abs(before - counts).sum()
-
-
-def test_slices_that_differ_stay_as_they_are() -> None:
-    totals = np.array([50_000.0, 40_000.0])
-    counts = totals[:, None] * np.random.default_rng(2).dirichlet(np.ones(13), size=2)
-    before = noised(counts)
-    before += ((totals - before.sum(axis=1)) / 13)[:, None]
-    after = shrink_slices(before, NOISE_STD**2, totals)
-    assert after == pytest.approx(before, abs=0.1 * NOISE_STD)
-
-
-def test_one_slice_of_noise_alone_becomes_nearly_uniform() -> None:
-    after = shrink_slices(noised(np.full((1, 32), 3.0)), NOISE_STD**2, np.array([96.0]))
-    assert after.sum() == pytest.approx(96.0)
-    assert np.abs(after - 3.0).mean() < 3.0
 
 
 @pytest.mark.parametrize("cells", [(13, 13), (4, 13)])

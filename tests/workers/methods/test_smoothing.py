@@ -25,10 +25,15 @@ def error(found: list[Floats], exact: list[Floats]) -> float:
     return float(np.mean([np.abs(f - e).mean() for f, e in zip(found, exact, strict=True)]))
 
 
-def humps(columns: int, shift: float) -> list[Floats]:
+def humps(columns: int, shift: float, totals: Floats = TOTALS) -> list[Floats]:
     """Ten cells each; the second slice lies `shift` of the range further right in every column."""
     centres = np.random.default_rng(5).uniform(0.3, 0.6, columns)
-    return [TOTALS[:, None] * np.stack([hump(10, c, 0.15), hump(10, c + shift, 0.15)]) for c in centres]
+    return [totals[:, None] * np.stack([hump(10, c, 0.15), hump(10, c + shift, 0.15)]) for c in centres]
+
+
+def differences(counts: list[Floats], totals: Floats) -> Floats:
+    """(columns, cells): shares of the second slice less those of the first."""
+    return np.array([one[1] / totals[1] - one[0] / totals[0] for one in counts])
 
 
 @pytest.mark.parametrize("has_missing", [False, True])
@@ -84,6 +89,31 @@ def test_how_slices_differ_loses_roughness_and_not_its_size() -> None:
     assert error(found, exact) < 0.75 * error([column.counts for column in columns], exact)
 
 
+@pytest.mark.parametrize("totals", [(120.0, 200.0), (3_000.0, 600.0), (3_000.0, 150.0)])
+def test_where_slices_differ_by_noise_alone_they_lose_it_beside_columns_where_they_do_not(
+    totals: tuple[float, float],
+) -> None:
+    rows = np.array(totals)
+    exact = [*humps(4, 0.25, rows), *humps(8, 0.0, rows)]
+    columns = [
+        NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        for seed, one in enumerate(exact)
+    ]
+    before = differences([column.counts for column in columns], rows)
+    after, wanted = differences(smooth_columns(columns, rows), rows), differences(exact, rows)
+    assert np.abs(after[4:]).sum() < 0.35 * np.abs(before[4:]).sum()
+    assert (after[:4] * wanted[:4]).sum() > 0.65 * (wanted[:4] ** 2).sum()
+
+
+def test_slices_that_stand_out_from_the_noise_stay_as_they_are() -> None:
+    totals = np.array([50_000.0, 40_000.0])
+    exact = totals[:, None] * np.random.default_rng(2).dirichlet(np.ones(13), size=2)
+    before = noised(exact, 1)
+    before += ((totals - before.sum(axis=1)) / 13)[:, None]
+    (after,) = smooth_columns([NoisedColumn(before, NOISE_STD**2, is_ordered=False, has_missing=False)], totals)
+    assert after == pytest.approx(before, abs=0.1 * NOISE_STD)
+
+
 def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
     columns = [
         NoisedColumn(noised(np.full((1, 16), 5.0), seed), NOISE_STD**2, is_ordered=True, has_missing=False)
@@ -93,9 +123,10 @@ def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
     assert np.mean([np.abs(one - 5.0).mean() for one in found]) < 0.25 * NOISE_STD
 
 
+@pytest.mark.parametrize("rows", [50.0, 1e8])
 @pytest.mark.parametrize("is_ordered", [False, True])
-def test_columns_of_a_cell_or_two_and_slices_without_rows_are_no_trouble(is_ordered: bool) -> None:
-    totals = np.array([50.0, 1e-3])
+def test_columns_of_a_cell_or_two_and_slices_without_rows_are_no_trouble(is_ordered: bool, rows: float) -> None:
+    totals = np.array([rows, 1e-3])
     columns = [
         NoisedColumn(noised(np.zeros((2, cells)), cells), NOISE_STD**2, is_ordered, has_missing)
         for cells, has_missing in ((1, False), (2, True), (2, False))
