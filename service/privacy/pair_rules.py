@@ -43,9 +43,12 @@ MOST_NOISE_OF_SCORES_TO_CHOOSE = 0.1
 """Where nothing could be chosen within the values, pairs of all rows may be, if noise moves a pair's score by at most this (docs/decisions/0027);"""
 
 ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS = 5.0
-"""then single columns, which alone have slices, leave more of the precision to pairs."""
+"""then single columns, which alone have slices, leave more of the precision to pairs;"""
 
-FEWEST_PAIRS_BY_COLUMN = 3
+ONE_WAY_WEIGHT_BESIDE_PAIRS_OF_FEW_COLUMNS = 1.0
+"""and more still where there are no more pairs than three for each column."""
+
+FEW_PAIRS_BY_COLUMN = 3
 """It is asked whether few pairs say nearly everything where there are more than this for each column: a tree has one;"""
 
 LEAST_NOISE_TO_ASK_FOR_FEW = 0.1
@@ -157,11 +160,15 @@ def settled_pairs(
     groups = order.pair_groups or ("declared" if needs_no_groups else "counted")
     in_groups, columns = groups == "counted", len(noise.cells)
 
+    has_few_pairs = noise.all_pairs <= FEW_PAIRS_BY_COLUMN * columns
+    beside_pairs_of_all_rows = (
+        ONE_WAY_WEIGHT_BESIDE_PAIRS_OF_FEW_COLUMNS if has_few_pairs else ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS
+    )
     affords_many = noise.affordable(MOST_NOISE_PER_PAIR, cells) >= FEWEST_CHOSEN_PAIRS * columns
     may_leave_slices = in_groups and order.pairs_within is None and values > FEW_SLICES
     might_find_few = (
         in_groups
-        and noise.all_pairs > FEWEST_PAIRS_BY_COLUMN * columns
+        and not has_few_pairs
         and not noise.allows_all(LEAST_NOISE_TO_ASK_FOR_FEW, cells)
         and noise.of_scores(order.few_precision_share) <= MOST_NOISE_OF_SCORES
     )
@@ -189,7 +196,7 @@ def settled_pairs(
                 "pairs": "chosen",
                 "pairs_within": "table",
                 "numeric_cells": order.numeric_cells or "declared",
-                "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS,
+                "one_way_weight": order.one_way_weight or beside_pairs_of_all_rows,
             },
         ),
         (True, {"pairs": "none", "numeric_cells": "declared"}),
