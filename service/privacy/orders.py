@@ -340,7 +340,7 @@ class MarginalsOrder(_ChosenOrder):
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
             "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts and where "
-            "`pairs: auto` chooses pairs of all rows of more than seven columns, else 1.",
+            "`pairs: auto` chooses pairs of all rows of more than seven columns besides the condition, else 1.",
         ),
     ] = None
     precision_exponent: Annotated[

@@ -46,10 +46,10 @@ ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS = 5.0
 """then single columns, which alone have slices, leave more of the precision to pairs;"""
 
 ONE_WAY_WEIGHT_BESIDE_PAIRS_OF_FEW_COLUMNS = 1.0
-"""and more still where there are no more pairs than three for each column."""
+"""and more still where columns are few."""
 
 FEW_PAIRS_BY_COLUMN = 3
-"""It is asked whether few pairs say nearly everything where there are more than this for each column: a tree has one;"""
+"""Up to so many pairs for each column, columns are few: seven or less. Of more it is asked whether few pairs, of which a tree has one for each, say nearly everything,"""
 
 LEAST_NOISE_TO_ASK_FOR_FEW = 0.1
 """where noise moves a pair of declared cells by more than this in total variation: up to it all are known well;"""

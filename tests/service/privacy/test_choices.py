@@ -189,9 +189,10 @@ def test_pairs_of_all_rows_are_chosen_where_none_could_be_within_the_values_and_
         8_000: ("chosen", None, None),
     }
     assert resolve_order(order(one_way_weight=9.0), units=1_000, shape=shape, budget=BUDGET).one_way_weight == 9.0
-    of_seven = TableShape({name: SKEWED[name] for name in ("y", *list(SKEWED)[-7:])}, "y")
-    few_columns = resolve_order(order(), units=1_000, shape=of_seven, budget=BUDGET)
-    assert (few_columns.pairs, few_columns.pairs_within, few_columns.one_way_weight) == ("chosen", "table", 1.0)
+    for columns, weight in ((7, 1.0), (8, 5.0)):
+        few = TableShape({name: SKEWED[name] for name in (*list(SKEWED)[:columns], "y")}, "y")
+        resolved = resolve_order(order(), units=1_000, shape=few, budget=BUDGET)
+        assert (resolved.pairs, resolved.pairs_within, resolved.one_way_weight) == ("chosen", "table", weight)
     named = resolve_order(order(numeric_cells="counted"), units=1_000, shape=shape, budget=BUDGET)
     assert (named.pairs_within, named.numeric_cells) == ("table", "counted")
     # Too little for scores; within the values all the same; in declared cells, where pairs drown: none.
