@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.tables import beside
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -15,8 +17,25 @@ def test_the_page_of_orders_says_what_the_order_classes_say():
     assert (ROOT / "docs" / "orders.md").read_text(encoding="utf-8") == render(), "run python docs/generate.py"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_of_peers_says_what_the_result_files_say():
+    assert beside.PAGE.read_text(encoding="utf-8") == beside.render(beside.PAGE.read_text(encoding="utf-8")), (
+        "run python -m bench.tables.beside"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        to = page.parent / target if target else page
+        assert to.exists(), f"{page.name} links to {target}"
+        if heading:
+            assert heading in anchors(to), f"{page.name} links to {target}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What headings are called in links: lower case, hyphens for spaces, no punctuation."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in plain}

@@ -50,10 +50,10 @@ DEFAULTS: dict[str, Any] = {
         moving_average_decay=0.999,
     ),
 }
-"""Where an order of convolutions names none. From the literature and small runs, not tuned on a GPU (docs/results.md)."""
+"""Where an order of convolutions names none. From the literature and small runs, not tuned on a GPU (docs/results/images.md)."""
 
 PERCEPTRON_DEFAULTS: dict[str, Any] = {"steps": 5_000, "critic_steps_per_generator_step": 2}
-"""The same for perceptrons, beside IDPGAN's own three strategies; chosen on held-out training images (docs/results.md)."""
+"""The same for perceptrons, beside IDPGAN's own three strategies; chosen on held-out training images (docs/results/images.md)."""
 
 NEAR_MIXTURE_DEFAULTS: dict[str, Any] = {
     **PERCEPTRON_DEFAULTS,
@@ -62,7 +62,7 @@ NEAR_MIXTURE_DEFAULTS: dict[str, Any] = {
     "thresholds": FixedThresholds(clip_norm=1.0),
     "clusters": OneGroup(),
 }
-"""The same where a perceptron corrects a mixture, which more steps lead away from it (docs/results.md)."""
+"""The same where a perceptron corrects a mixture, which more steps lead away from it (docs/results/images.md)."""
 
 WEIGHT_BOUND, WEIGHT_BOUND_IN_NOISE = 0.1, 0.05
 MOST_NOISE_PER_IMAGE = 4e-5
@@ -111,7 +111,7 @@ def _defaults(order: IdpganOrder, networks: ImageNetworks, units: int, budget: B
 def default_networks(shape: ImageShape, *, from_nothing: bool) -> ImageNetworks:
     """Perceptrons where images are small; else up to three halvings, with twice the channels after each.
 
-    Perceptrons that learn from nothing see images at half of their sides where those are long enough (docs/results.md).
+    Perceptrons that learn from nothing see images at half of their sides where those are long enough (docs/results/images.md).
     """
     halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
     channels = _CHANNELS[: min(halvings, len(_CHANNELS))]

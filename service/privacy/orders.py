@@ -14,7 +14,7 @@ from service.text import sentence_of
 MAX_EPSILON = 1_000.0
 DEFAULT_EXPECTED_BATCH = 512
 NEAR_TABLES: dict[str, Any] = {"steps": 1_000, "critic_steps_per_generator_step": 8}
-"""Of a run on a table that begins near bought tables, where the order names none (docs/results.md)."""
+"""Of a run on a table that begins near bought tables, where the order names none (docs/results/idpgan-on-tables.md)."""
 FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
 """The same of a run on a table whose networks begin at random."""
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25

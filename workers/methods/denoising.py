@@ -20,7 +20,7 @@ SHRUNK_NOISE = 0.6
 """Singular values are shrunk as if the noise were this part of what it is.
 
 1 is optimal for one matrix alone (Gavish and Donoho 2017), but weak relations help a classifier more than they cost;
-chosen on a validation split of Adult's training rows at ε = 1 (docs/results.md).
+chosen on a validation split of Adult's training rows at ε = 1 (docs/results/adult.md).
 """
 
 _POINTS = np.geomspace(0.02, 3_000.0, 80)

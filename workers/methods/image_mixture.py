@@ -63,12 +63,12 @@ _LEAST_MEAN_LENGTH = 1.0
 SHRUNK_NOISE = 0.5
 """What a covariance says beyond a wider one is shrunk as if the noise were this part of what it is.
 
-Chosen on held-out training images of MNIST (docs/results.md).
+Chosen on held-out training images of MNIST (docs/results/images.md).
 """
 LEANING_BINS = 9
 LEAST_LEANING = 0.15
 """Standard deviation of the slants of a class whose images lean variously, in columns a row. Handwritten digits have 0.21 to 0.31 in every class;
-of clothes, sandals and sneakers alone have more than this (docs/results.md)."""
+of clothes, sandals and sneakers alone have more than this (docs/results/images.md)."""
 _DOUBT = 2.0
 """Standard deviations of the noise by which that must be exceeded."""
 JITTER_SHIFT, JITTER_DEGREES = 0.02, 3.5

@@ -37,7 +37,7 @@ class TableIdpgan(Idpgan):
     """A run on the rows of a table."""
 
     generator_batch_share = 0.5
-    """Half as large a batch costs half as much, and is as good (docs/results.md)."""
+    """Half as large a batch costs half as much, and is as good (docs/results/idpgan-on-tables.md)."""
 
     generator: TableGenerator
 
