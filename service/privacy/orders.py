@@ -351,7 +351,7 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             ge=2,
             le=8_192,
-            description="Product distributions in the mixture of each condition; a power of two; fewer for a small table.",
+            description="Product distributions in the mixture of each condition; a power of two; fewer where it has few rows.",
         ),
     ] = 2_048
     steps: Annotated[int, Field(ge=1, le=100_000, description="Fitting steps; they read no row and cost nothing.")] = (

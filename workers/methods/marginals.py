@@ -44,8 +44,11 @@ from workers.plan import Plan, StepNotOnPlan
 MOST_LOGITS = 32_000_000
 """Logits of all components together (128 MB as float32); more conditions or cells mean fewer components each."""
 
-MOST_COMPONENTS_OF_A_SMALL_TABLE = 256
-"""A few hundred units say too little for more: on breast_cancer 2,048 were no better, and ten times as slow."""
+UNITS_OF_A_COMPONENT, FEWEST_COMPONENTS = 2, 512
+"""A mixture has no more components than every second unit of its value of the condition, on average, and always so many, if the order does.
+
+More are no nearer, farther where noise is small, and take longer (docs/log.md).
+"""
 
 ONE_WAY_WEIGHT_BESIDE_CHOSEN, ONE_WAY_WEIGHT_BESIDE_GROUPED = 20.0, 5.0
 """Pairs are chosen where noise is large, and classifiers and most pairs live on single columns; of cells in one group they are all there is (docs/log.md)."""
@@ -303,11 +306,11 @@ class Marginals:
 
     @property
     def components(self) -> int:
-        """The order's, halved until all logits together fit in memory, and while there are more of them than units."""
+        """The order's, halved until all logits together fit in memory, and where a value of the condition has few units."""
         components = self.order.components
         while components > 2 and components * self.layout.slices * self.domain.total_width > MOST_LOGITS:
             components //= 2
-        while components > max(MOST_COMPONENTS_OF_A_SMALL_TABLE, self.table.units):
+        while components > max(FEWEST_COMPONENTS, self.table.units / self.layout.slices / UNITS_OF_A_COMPONENT):
             components //= 2
         return components
 

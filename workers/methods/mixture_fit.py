@@ -1,8 +1,9 @@
 """Fits a mixture of product distributions to noised tables. Post-processing: it sees nothing else.
 
 The squared error of every cell, weighted by the inverse of its noise's variance, by full-batch Adam on the logits of all
-components. All two-way tables of a mixture are one product PᵀP of its cell probabilities side by side. A fit followed to its end
-repeats the noise, so a twin is fitted beside it that tells when to stop (stopping.py).
+components. All two-way tables of a mixture are one product PPᵀ of its cells' probabilities side by side, a row for each cell: sums
+over the cells of a column or a group are then sums of rows. A fit followed to its end repeats the noise, so a twin is fitted beside
+it that tells when to stop (stopping.py).
 Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al. 2021).
 """
 
@@ -13,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 SMALLEST_LOGIT = -6.0
@@ -54,13 +54,14 @@ class ExpectedCounts:
 
 def expected_counts(logits: Tensor, tables: NoisedTables) -> ExpectedCounts:
     """logits: (slices, components, W)."""
-    shares = torch.cat([part.softmax(dim=2) for part in torch.split(logits, list(tables.widths), dim=2)], dim=2)
-    grouped = shares @ _group_of(tables.groups)
-    rows = tables.totals.to(shares.dtype)[:, None, None] / logits.shape[1]
-    two_way = torch.bmm(grouped.transpose(1, 2), grouped).mul_(rows)
-    if len(tables.two_way) < len(two_way):
-        two_way = two_way.sum(dim=0, keepdim=True)
-    return ExpectedCounts(shares.sum(dim=1) * rows[:, 0], two_way)
+    rows, group_of_cell = tables.totals.to(logits.dtype) / logits.shape[1], _group_of_cell(tables.groups)
+    one_way, two_way = [], torch.zeros_like(tables.two_way)
+    for place, (own, rows_per_component) in enumerate(zip(logits, rows, strict=True)):
+        shares = torch.cat([part.softmax(dim=1) for part in torch.split(own, list(tables.widths), dim=1)], dim=1).T
+        grouped = _added_up(shares, group_of_cell, two_way.shape[1])
+        two_way[place if len(two_way) == len(logits) else 0].addmm_(grouped, grouped.T, alpha=rows_per_component)
+        one_way.append(shares.sum(dim=1) * rows_per_component)
+    return ExpectedCounts(torch.stack(one_way), two_way)
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class _Part:
     def _products(self, added: Tensor, cells: Sequence[_CellShares], *, beta: float) -> Tensor:
         """beta·added and the expected counts: (V, V)."""
         for one, own in zip(self._slices, cells, strict=True):
-            added = torch.addmm(added, own.grouped.T, own.grouped, beta=beta, alpha=one.rows_per_component)
+            added = torch.addmm(added, own.grouped, own.grouped.T, beta=beta, alpha=one.rows_per_component)
             beta = 1.0
         return added
 
@@ -197,29 +198,35 @@ class _Part:
 
 @dataclass(frozen=True)
 class _CellShares:
-    """Of every component: (components, W) of cells, (components, V) as two-way tables group them."""
+    """Of every component: (W, components) of cells, (V, components) as two-way tables group them."""
 
     alone: Tensor
     grouped: Tensor
 
 
 class _Slice:
-    """The mixture of one value of the condition."""
+    """The mixture of one value of the condition. Inside, cells are rows and components columns."""
 
     def __init__(self, tables: NoisedTables, place: int, *, spread: Tensor, device: torch.device) -> None:
         components = len(spread)
-        widths = tables.widths
-        self._column_of_cell = _block_of(widths).to(device)  # (W, columns) 0/1
-        grouped = any(len(group) > int(group.max()) + 1 for group in tables.groups)
-        self._group_of_cell = _group_of(tables.groups).to(device) if grouped else None
+        self._columns, self._groups = len(tables.widths), len(tables.two_way_precision)
+        self._column_of_cell = _column_of_cell(tables.widths).to(device)
+        are_grouped = self._groups < sum(tables.widths)
+        self._group_of_cell = _group_of_cell(tables.groups).to(device) if are_grouped else None
         self._one_way = tables.one_way[place].to(device)
         self._one_way_precision = tables.one_way_precision.to(device)
         self.rows_per_component = float(tables.totals[place]) / components
         cells = float((tables.two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
-        self._scale = 2.0 * self.rows_per_component / max(1.0, cells)  # the mean over cells
-        self.logits = (spread + self._start(tables, place)).to(device)
-        self._mean = torch.zeros_like(self.logits)
-        self._square = torch.zeros_like(self.logits)
+        # Adam's steps have no scale: instead of the mean over cells, their sum, and what keeps from dividing by nothing times as much.
+        self._tiny = _TINY * max(1.0, cells) / (2.0 * self.rows_per_component)
+        self._logits = (spread + self._start(tables, place)).T.contiguous().to(device)
+        self._mean = torch.zeros_like(self._logits)
+        self._square = torch.zeros_like(self._logits)
+
+    @property
+    def logits(self) -> Tensor:
+        """(components, W)."""
+        return self._logits.T
 
     def _start(self, tables: NoisedTables, place: int) -> Tensor:
         shares = tables.one_way[place].clamp(min=1e-4 * float(tables.totals[place]))
@@ -227,37 +234,43 @@ class _Slice:
         return shares.log_().clamp_(min=SMALLEST_LOGIT)
 
     def cells(self) -> _CellShares:
-        weights = self.logits.exp()  # logits stay far below 88, where float32 would overflow
-        shares = weights.div_((weights @ self._column_of_cell) @ self._column_of_cell.T)
-        return _CellShares(shares, shares if self._group_of_cell is None else shares @ self._group_of_cell)
+        weights = self._logits.exp()  # logits stay far below 88, where float32 would overflow
+        shares = weights.div_(self._over_columns(weights))
+        groups = self._group_of_cell
+        return _CellShares(shares, shares if groups is None else _added_up(shares, groups, self._groups))
+
+    def _over_columns(self, of_cells: Tensor) -> Tensor:
+        """(W, components): at every cell the sum over all cells of its column."""
+        return _added_up(of_cells, self._column_of_cell, self._columns).index_select(0, self._column_of_cell)
 
     def step(self, cells: _CellShares, residual: Tensor, number: int, rate: float) -> None:
-        """residual: (V, V) by how much two-way tables are too large, times their precision."""
-        columns, groups, shares = self._column_of_cell, self._group_of_cell, cells.alone
-        gradient = cells.grouped @ residual
-        if groups is not None:
-            gradient = gradient @ groups.T
-        alone = shares.sum(dim=0) * self.rows_per_component - self._one_way
-        gradient += alone * self._one_way_precision
+        """residual: (V, V) by how much two-way tables are too large, times their precision; symmetric."""
+        shares, gradient = cells.alone, residual @ cells.grouped
+        if self._group_of_cell is not None:
+            gradient = gradient.index_select(0, self._group_of_cell)
+        alone = shares.sum(dim=1) * self.rows_per_component - self._one_way
+        gradient += (alone * self._one_way_precision)[:, None]
         gradient *= shares
-        gradient -= shares * ((gradient @ columns) @ columns.T)
-        gradient *= self._scale
+        gradient.addcmul_(shares, self._over_columns(gradient), value=-1.0)
         self._mean.lerp_(gradient, 1.0 - _BETA1)
         self._square.mul_(_BETA2).addcmul_(gradient, gradient, value=1.0 - _BETA2)
-        root = (self._square / (1.0 - _BETA2**number)).sqrt_().add_(_TINY)
-        self.logits.addcdiv_(self._mean, root, value=-rate / (1.0 - _BETA1**number))
-        self.logits.clamp_(-60.0, 60.0)
+        root = self._square.sqrt().add_(self._tiny)
+        self._logits.addcdiv_(self._mean, root, value=-rate * math.sqrt(1.0 - _BETA2**number) / (1.0 - _BETA1**number))
+        self._logits.clamp_(-60.0, 60.0)
 
 
-def _block_of(widths: Sequence[int]) -> Tensor:
-    """(cells, columns): 1 where a cell belongs to a column."""
-    column_of_cell = torch.arange(len(widths)).repeat_interleave(torch.tensor(widths))
-    return F.one_hot(column_of_cell, len(widths)).float()
+def _added_up(rows: Tensor, places: Tensor, count: int) -> Tensor:
+    """(count, ·): rows (W, ·) that have the same of these places (W,), added up."""
+    return rows.new_zeros(count, rows.shape[1]).index_add_(0, places, rows)
 
 
-def _group_of(groups: Sequence[Tensor]) -> Tensor:
-    """(W, V): 1 where a cell belongs to a group of its column."""
+def _column_of_cell(widths: Sequence[int]) -> Tensor:
+    """(W,) the column of each cell."""
+    return torch.arange(len(widths)).repeat_interleave(torch.tensor(widths))
+
+
+def _group_of_cell(groups: Sequence[Tensor]) -> Tensor:
+    """(W,) the group of each cell, of all columns' groups side by side."""
     sizes = torch.tensor([int(group.max()) + 1 for group in groups])
     firsts = sizes.cumsum(0) - sizes
-    group_of_cell = torch.cat([group + first for group, first in zip(groups, firsts, strict=True)])
-    return F.one_hot(group_of_cell, int(sizes.sum())).float()
+    return torch.cat([group + first for group, first in zip(groups, firsts, strict=True)])

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,37 +63,61 @@ class EstimatedRisk:
         cells: Mapping[int, slice],
     ) -> None:
         both = list(zip(measured, twin, strict=True))
-        self._pairs = [(m, t) for m, t in both if len(m.columns) == 2]
-        self._singles = [(m, t) for m, t in both if len(m.columns) == 1]
-        self._spans, self._cells = spans, cells
+        pairs = [(m, t) for m, t in both if len(m.columns) == 2]
+        width = max(span.stop for span in spans.values())
+        every_pair = np.arange(width**2).reshape(width, width)
+        self._pairs = _CellsTwice.of(pairs, [every_pair[spans[i], spans[j]] for i, j in (m.columns for m, _ in pairs)])
+        slices = max((len(m.counts) for m in measured), default=0)
+        singles = [(m, t) for m, t in both if len(m.columns) == 1 and len(m.counts) == slices]
+        every_cell = np.arange(max(span.stop for span in cells.values()))
+        self._singles = _CellsTwice.of(singles, [every_cell[cells[m.columns[0]]] for m, _ in singles])
 
     def __call__(self, place: int, fitted: Tensor, twin: Tensor) -> float:
         """Per cell, in units of the noise. fitted, twin: (V, V) expected counts of both fits of slice `place`."""
-        cells: int = sum(m.counts[place].size for m, _ in self._pairs)
-        return self._of_pairs(place, fitted, twin) / cells
+        return self._pairs.estimate(place, fitted, twin) / len(self._pairs.places)
 
     def of_all_tables(self, fitted: ExpectedCounts, twin: ExpectedCounts) -> float:
         """Of the pairs, and of the one-way tables that have all slices: all cells together, in units of the noise."""
-        pairs = zip(fitted.two_way, twin.two_way, strict=True)
-        total = sum(self._of_pairs(place, *expected) for place, expected in enumerate(pairs))
-        for m, t in self._singles:
-            if len(m.counts) == len(fitted.one_way):
-                here = self._cells[m.columns[0]]
-                total += _estimate(m.counts, t.counts, m.variance, fitted.one_way[:, here], twin.one_way[:, here])
-        return total
-
-    def _of_pairs(self, place: int, fitted: Tensor, twin: Tensor) -> float:
-        total = 0.0
-        for m, t in self._pairs:
-            here = (self._spans[m.columns[0]], self._spans[m.columns[1]])
-            total += _estimate(m.counts[place], t.counts[place], m.variance, fitted[here], twin[here])
-        return total
+        of_both = ((self._pairs, fitted.two_way, twin.two_way), (self._singles, fitted.one_way, twin.one_way))
+        return sum(
+            cells.estimate(place, *expected)
+            for cells, ours, theirs in of_both
+            if len(cells.places)
+            for place, expected in enumerate(zip(ours, theirs, strict=True))
+        )
 
 
-def _estimate(noised: Counts, noisier: Counts, variance: float, fitted: Tensor, twin: Tensor) -> float:
-    """Of one table, all cells together, in units of the noise."""
-    counts = torch.from_numpy(noised).to(fitted.device, torch.float32)
-    shift = torch.from_numpy(noisier - noised).to(fitted.device, torch.float32)
-    error = (fitted - counts).square().sum()
-    freedom = (shift * (twin - fitted)).sum() / SHIFT**2
-    return float(error + 2.0 * freedom) / variance - counts.numel()
+@dataclass(frozen=True)
+class _CellsTwice:
+    """Cells of some tables side by side, noised and noised further."""
+
+    places: Tensor  # (cells,) of each among those that are fitted
+    noised: Tensor  # (slices, cells)
+    shift: Tensor  # (slices, cells) from these to the twin's
+    precision: Tensor  # (cells,) 1/variance
+
+    @classmethod
+    def of(cls, both: Sequence[tuple[Measured, Measured]], places: Sequence[NDArray[np.int64]]) -> _CellsTwice:
+        slices = len(both[0][0].counts) if both else 0
+
+        def side_by_side(tables: Iterable[NDArray[Any]]) -> Tensor:
+            flat = (table.reshape(slices, -1) for table in tables)
+            return torch.from_numpy(np.concatenate([np.empty((slices, 0)), *flat], axis=1)).float()
+
+        return cls(
+            torch.from_numpy(np.concatenate([np.empty(0, np.int64), *(at.ravel() for at in places)])),
+            side_by_side(m.counts for m, _ in both),
+            side_by_side(t.counts - m.counts for m, t in both),
+            torch.from_numpy(np.repeat([1.0 / m.variance for m, _ in both], [at.size for at in places])).float(),
+        )
+
+    def estimate(self, place: int, fitted: Tensor, twin: Tensor) -> float:
+        """Of one slice, all cells together, in units of the noise."""
+        places = self.places.to(fitted.device)
+        noised, shift, precision = (
+            part.to(fitted.device) for part in (self.noised[place], self.shift[place], self.precision)
+        )
+        ours, theirs = fitted.reshape(-1).index_select(0, places), twin.reshape(-1).index_select(0, places)
+        error = (ours - noised).square_().mul_(precision).sum()
+        freedom = (theirs - ours).mul_(shift).mul_(precision).sum() / SHIFT**2
+        return float(error + 2.0 * freedom) - len(places)

@@ -134,6 +134,15 @@ def assert_rows_look_like_the_table(rows: dict[str, list[Any]]) -> None:
     assert set(size.tolist()) == set(range(12))
 
 
+@pytest.mark.parametrize(
+    ("rows", "ordered", "components"), [(8_192, 2_048, 2_048), (8_191, 2_048, 1_024), (60, 2_048, 512), (60, 64, 64)]
+)
+def test_few_rows_of_a_value_have_fewer_components(rows: int, ordered: int, components: int) -> None:
+    order, table = make_order(components=ordered), make_table(rows)
+    method = Marginals(order, Plan(ALMOST_NONE), table, DOMAIN, SecureRandom.from_test_seed(1), torch.device("cpu"))
+    assert method.components == components
+
+
 @pytest.mark.parametrize("events", [ALMOST_NONE, CHOSEN], ids=["all", "chosen"])
 def test_the_sampled_rows_have_the_measured_relations(events: Events) -> None:
     order = make_order(pairs="all" if events is ALMOST_NONE else "chosen", steps=300)
