@@ -1,6 +1,6 @@
 """A wide table through `method: marginals`: 100 columns and 1,000,000 rows by default. Seconds and peak memory of each part.
 
-    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|few_or_all|chosen] [--steps 200] [--quick]
+    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|few_or_all|chosen] [--steps 800] [--components 2048] [--quick]
 
 Rows are made up: columns hang on each other in a chain, so that 99 pairs depend on each other strongly and others ever less.
 Writes bench/results/wide-DATE.md with the part of the chain that was found (for `chosen`) and the error of its pairs.
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench.tables.made_up import chain_codes, chain_widths
 from service.datasets.grids import shape_of
 from service.datasets.table_schema import TableSchema
 from service.privacy.calibration import price_order
@@ -31,9 +32,6 @@ from workers.methods.marginals import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]
-WIDTHS = (2, 5, 12, 32)
-KEPT = 0.8
-"""Chance that a column follows the one before it."""
 
 
 def main() -> None:
@@ -42,14 +40,14 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--pairs", default="auto", choices=["auto", "all", "few_or_all", "chosen"])
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--components", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=800, help="of the fit, at most; as an order has it")
+    parser.add_argument("--components", type=int, default=2_048, help="at most; as an order has it")
     parser.add_argument("--quick", action="store_true", help="50,000 rows, 30 columns, 50 steps")
     asked = parser.parse_args()
     if asked.quick:
         asked.rows, asked.columns, asked.steps = 50_000, 30, 50
 
-    widths = [WIDTHS[place % len(WIDTHS)] for place in range(asked.columns)]
+    widths = chain_widths(asked.columns)
     fields = [
         {"name": f"c{i}", "type": "integer", "constraints": {"minimum": 0, "maximum": w - 1, "required": True}}
         for i, w in enumerate(widths)
@@ -80,7 +78,7 @@ def main() -> None:
         note(f"measured {len(method.measured)} tables (`pairs: {resolved.pairs}`)", started)
         started = time.monotonic()
         generator = method.fit(lambda _step: None)
-        note(f"fitted {asked.steps} steps, {method.components} components", started)
+        note(f"fitted, at most {asked.steps} steps, {method.components} components", started)
         measured_pairs = {m.columns for m in method.measured if len(m.columns) == 2}
         chain = [(i, i + 1) for i in range(asked.columns - 1)]
         found = sum(pair in measured_pairs for pair in chain)
@@ -107,14 +105,8 @@ def make_codes(file: Path, rows: int, widths: list[int]) -> np.ndarray:
     rng = np.random.default_rng(0)
     codes = np.memmap(file, dtype=np.uint16, mode="w+", shape=(rows, len(widths)))
     for start in range(0, rows, 50_000):
-        block = np.empty((min(50_000, rows - start), len(widths)), dtype=np.uint16)
-        for column, width in enumerate(widths):
-            fresh = rng.integers(width, size=len(block))
-            if column:
-                follows = rng.random(len(block)) < KEPT
-                fresh = np.where(follows, block[:, column - 1].astype(np.int64) * 7 % width, fresh)
-            block[:, column] = fresh
-        codes[start : start + len(block)] = block
+        block = min(50_000, rows - start)
+        codes[start : start + block] = chain_codes(rng, block, widths)
     return codes
 
 

@@ -31,12 +31,15 @@ def main() -> None:
         if asked.data is not None:
             _run_table(asked, asked.name or asked.data.stem, Source(asked.data, asked.schema, asked.test))
             return
-        for name in asked.tables.split(","):
+        tables = asked.tables.split(",")
+        if asked.name and len(tables) > 1:
+            raise SystemExit("--name: with one of --tables, or with --data")
+        for name in tables:
             found = source(name, Path(folder), asked.shared)
             if found is None:
                 print(f"{name}: SKIPPED, its data is not in {asked.shared}", flush=True)
             else:
-                _run_table(asked, name, found)
+                _run_table(asked, asked.name or name, found)
 
 
 def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:

@@ -38,6 +38,7 @@ MEASURES = (
     Measure("GB AUROC", 3, True),
     Measure("TV1", 4, False),
     Measure("TV2", 4, False),
+    Measure("TV3", 4, False),
 )
 
 
@@ -246,11 +247,11 @@ def _cell(one: Beside, peer: str) -> str:
 
 
 def _shown(values: tuple[float, ...], *, bold: list[bool] | None = None) -> str:
-    """LR / GB, TV1 / TV2."""
+    """LR / GB, TV1 / TV2 / TV3, or the first of them."""
     texts = [_number(value, measure.digits) for value, measure in zip(values, MEASURES, strict=False)]
     if bold is not None:
         texts = [f"**{text}**" if is_bold else text for text, is_bold in zip(texts, bold, strict=True)]
-    return ", ".join(" / ".join(texts[place : place + 2]) for place in range(0, len(texts), 2))
+    return ", ".join(" / ".join(part) for part in (texts[:2], texts[2:]) if part)
 
 
 def _number(value: float, digits: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 ROWS = 20_000
 CHAIN_WIDTHS = (2, 5, 12, 32)
 KEPT = 0.8
-"""Chance that a column of the chain follows the one before it, as in `bench.wide`."""
+"""Chance that a column of a chain follows the one before it."""
 
 Columns = dict[str, list[Any]]
 Whole = NDArray[np.int64]
@@ -18,17 +19,28 @@ Whole = NDArray[np.int64]
 
 def chain(columns: int = 20) -> tuple[Columns, dict[str, Any]]:
     """(columns, schema): each follows the one before it in four fifths of the rows; nineteen pairs say everything."""
-    rng, before, made = np.random.default_rng(0), np.zeros(0, np.int64), {}
-    widths = [CHAIN_WIDTHS[place % len(CHAIN_WIDTHS)] for place in range(columns)]
-    for place, width in enumerate(widths):
-        values = rng.integers(width, size=ROWS)
-        if place:
-            values = np.where(rng.random(ROWS) < KEPT, before * 7 % width, values)
-        before, made[f"x{place:02d}"] = values, _named("v", values, digits=2)
+    widths = chain_widths(columns)
+    codes = chain_codes(np.random.default_rng(0), ROWS, widths)
+    made = {f"x{place:02d}": _named("v", codes[:, place], digits=2) for place in range(columns)}
     fields = [
         _category(name, [f"v{cell:02d}" for cell in range(width)]) for name, width in zip(made, widths, strict=True)
     ]
     return made, {"fields": fields, "target": "x00"}
+
+
+def chain_widths(columns: int) -> list[int]:
+    return [CHAIN_WIDTHS[place % len(CHAIN_WIDTHS)] for place in range(columns)]
+
+
+def chain_codes(rng: np.random.Generator, rows: int, widths: Sequence[int]) -> Whole:
+    """(rows, columns): every column follows the one before it with chance KEPT, and is drawn evenly else."""
+    codes = np.empty((rows, len(widths)), np.int64)
+    for place, width in enumerate(widths):
+        codes[:, place] = rng.integers(width, size=rows)
+        if place:
+            follows = rng.random(rows) < KEPT
+            codes[follows, place] = codes[follows, place - 1] * 7 % width
+    return codes
 
 
 def survey() -> tuple[Columns, dict[str, Any]]:
