@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bench.tables import metrics
+from bench.tables import beside, metrics
 from bench.tables.methods import METHODS, Ask
 from bench.tables.peers import decode
 from bench.tables.report import markdown, picture
@@ -100,3 +100,31 @@ def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> 
     survey = tables["survey"].train
     assert survey.select(pl.struct("town", "county", "region").n_unique()).item() == 120
     assert (survey["arrears"] == "yes").mean() == pytest.approx(0.08, abs=0.01)
+
+
+def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_shown(tmp_path, monkeypatch) -> None:
+    def file(stem: str, times: int, **gb: float) -> None:
+        runs = [
+            {"method": method, "epsilon": 1.0, "seed": seed, "cpu_seconds": 2.0, "metrics": scores(value)}
+            for method, value in gb.items()
+            for seed in (1, 2)
+        ]
+        (tmp_path / f"tables-{stem}.json").write_text(json.dumps({"times": times, "runs": runs}))
+
+    def scores(gb: float) -> dict[str, float]:
+        return {measure.name: gb if measure.name == "GB AUROC" else 0.5 for measure in beside.MEASURES}
+
+    file("adult-first-2026-01-02", 1, marginals=0.7, **{"dpmm MST": 0.8})
+    file("adult-2026-01-03", 1, marginals=0.7997)
+    file("adult-many-rows-2026-01-04", 4, marginals=0.9)
+    monkeypatch.setattr(beside, "FOLDER", tmp_path)
+    beside._files.cache_clear()
+    try:
+        (table, real, (one,)) = next(iter(beside.beside("first")))
+    finally:
+        beside._files.cache_clear()
+    assert (table.name, real, one.epsilon) == ("adult", None, 1.0)
+    gb = next(place for place, measure in enumerate(beside.MEASURES) if measure.name == "GB AUROC")
+    assert (one.ours.values[gb], one.peers["dpmm MST"].values[gb]) == (0.8, 0.8)
+    assert not one.is_ahead("dpmm MST", gb)
+    assert not one.is_faster

@@ -1,0 +1,114 @@
+"""A step of fitting a mixture to noised tables, beside the two matrix products that it cannot do without. Processor time, one thread.
+
+    python -m bench.fit [--components 2048] [--steps 50] [--repeats 5] [--quick]
+
+Tables are made up: columns of 2 to 32 cells as in `bench.wide`, of one value of a condition, all pairs, grouped and not. Both are
+measured in turn, and the least of all repeats counts. Writes bench/results/fit-DATE.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bench.tables.made_up import chain_widths
+from workers.methods.mixture_fit import MixtureFit, NoisedTables
+from workers.numerics.workspace import keep_freed_memory
+
+ROOT = Path(__file__).parents[1]
+CASES = {"15 columns": (15, 32), "15 columns, groups": (15, 8), "70 columns": (70, 32), "70 columns, groups": (70, 8)}
+"""Columns, and the most groups of one in two-way tables."""
+
+ROWS = 20_000.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--components", type=int, default=2_048)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="few components and steps; writes nothing")
+    asked = parser.parse_args()
+    if asked.quick:
+        asked.components, asked.steps, asked.repeats = 64, 5, 1
+    torch.set_num_threads(1)
+    keep_freed_memory()  # as a training does
+    lines = [
+        "| tables | cells, as pairs group them | a step, ms | its two products, ms | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for name, (columns, groups) in CASES.items():
+        tables = make_tables(columns, groups)
+        wide, grouped = sum(tables.widths), len(tables.two_way_precision)
+        step, products = least_times(tables, asked.components, asked.steps, asked.repeats)
+        ratio = f"{step / products:.2f}"
+        lines.append(f"| {name} | {wide:,}, {grouped:,} | {1e3 * step:.2f} | {1e3 * products:.2f} | {ratio} |")
+        print(lines[-1], flush=True)
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    head = [
+        f"# A step of fitting a mixture ({today})",
+        "",
+        f"`python -m bench.fit`; {asked.components:,} components, {asked.steps} steps, the least of {asked.repeats} repeats, processor time of one thread ({platform.machine()}).",
+        "",
+    ]
+    if not asked.quick:
+        (ROOT / "bench" / "results" / f"fit-{today}.md").write_text("\n".join([*head, *lines]) + "\n")
+
+
+def make_tables(columns: int, groups: int) -> NoisedTables:
+    """Independent columns without noise: a step costs the same whatever the counts are."""
+    widths = chain_widths(columns)
+    shares = torch.cat([torch.full((width,), 1.0 / width) for width in widths])
+    grouped = [torch.arange(width) * min(groups, width) // width for width in widths]
+    sizes = [int(group.max()) + 1 for group in grouped]
+    of_groups = torch.cat([torch.bincount(group).float() / width for group, width in zip(grouped, widths, strict=True)])
+    column = torch.arange(columns).repeat_interleave(torch.tensor(sizes))
+    return NoisedTables(
+        one_way=ROWS * shares[None],
+        one_way_precision=torch.ones(sum(widths)),
+        two_way=ROWS * torch.outer(of_groups, of_groups)[None],
+        two_way_precision=(column[:, None] != column).float(),
+        totals=torch.tensor([ROWS]),
+        widths=tuple(widths),
+        groups=tuple(grouped),
+    )
+
+
+def least_times(tables: NoisedTables, components: int, steps: int, repeats: int) -> tuple[float, float]:
+    """Seconds of a step, and of the products of all cells' shares with each other and with a residual."""
+    groups = len(tables.two_way_precision)
+    shares, residual = torch.rand(groups, components), torch.rand(groups, groups)
+
+    def products() -> tuple[Tensor, Tensor]:
+        return torch.addmm(residual, shares, shares.T), residual @ shares
+
+    step_times, product_times = [], []
+    for repeat in range(repeats):
+        fit = MixtureFit(
+            tables,
+            components=components,
+            steps=steps,
+            learning_rate=0.2,
+            randomness=torch.Generator().manual_seed(repeat),
+            device=torch.device("cpu"),
+        )
+        step_times.append(_seconds(lambda fit=fit: fit.run(lambda _step: None)) / steps)  # type: ignore[misc]
+        product_times.append(_seconds(lambda: [products() for _ in range(steps)]) / steps)
+    return min(step_times), min(product_times)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()
