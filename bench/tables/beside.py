@@ -187,7 +187,7 @@ def beside(group: str) -> Iterator[tuple[Table, Score | None, list[Beside]]]:
 
 def table_of(group: str) -> str:
     lines = [
-        "| | rows, columns | ε | marginals | MST | AIM | CPU s |",
+        "| table (LR / GB of real rows) | rows, columns | ε | marginals | MST | AIM | CPU s |",
         "|---|---|---|---|---|---|---|",
     ]
     for table, real, each in beside(group):
