@@ -13,6 +13,7 @@ import datetime as dt
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -99,7 +100,7 @@ def least_times(tables: NoisedTables, components: int, steps: int, repeats: int)
             randomness=torch.Generator().manual_seed(repeat),
             device=torch.device("cpu"),
         )
-        step_times.append(_seconds(lambda fit=fit: fit.run(lambda _step: None)) / steps)  # type: ignore[misc]
+        step_times.append(_seconds(partial(fit.run, lambda _step: None)) / steps)
         product_times.append(_seconds(lambda: [products() for _ in range(steps)]) / steps)
     return min(step_times), min(product_times)
 

@@ -33,7 +33,7 @@ def main() -> None:
             return
         tables = asked.tables.split(",")
         if asked.name and len(tables) > 1:
-            raise SystemExit("--name: with one of --tables, or with --data")
+            raise SystemExit("--name is that of one table: give one of --tables, or --data")
         for name in tables:
             found = source(name, Path(folder), asked.shared)
             if found is None:

@@ -23,8 +23,6 @@ BEGIN, END = "<!-- {}: by python -m bench.tables.beside -->", "<!-- end of {} --
 
 OURS, PEERS = "marginals", ("dpmm MST", "dpmm AIM")
 EPSILONS = (0.1, 1.0, 3.0, 10.0)
-TIES = 5e-5
-"""Below the last digit shown."""
 
 
 class Measure(NamedTuple):
@@ -137,8 +135,8 @@ class Beside:
 
     def is_ahead(self, peer: str, place: int) -> bool:
         """Whether a peer is, in one measure, by the digits shown."""
-        gain = self.peers[peer].values[place] - self.ours.values[place]
-        return (gain if MEASURES[place].is_better_higher else -gain) > TIES
+        theirs, ours = self.peers[peer].values[place], self.ours.values[place]
+        return theirs > ours if MEASURES[place].is_better_higher else theirs < ours
 
     @property
     def is_faster(self) -> bool:
