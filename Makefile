@@ -4,13 +4,14 @@ PYTHON ?= python3
 WORKERS ?= 3
 BIN := .venv/bin
 
-.PHONY: help demo up test test-long audit planted check format constraints clean
+.PHONY: help demo up test test-long test-gpu audit planted check format constraints clean
 
 help:
 	@echo "make demo         publish the example table from start to end (first run installs into .venv)"
 	@echo "make up           the whole service on this machine, data in ./imprimatur-data"
 	@echo "make test         check, then every test that needs no GPU and less than a minute"
 	@echo "make test-long    the tests that take longer"
+	@echo "make test-gpu     where there is a CUDA GPU: engines, noise and whole trainings on it against the CPU"
 	@echo "make audit        attack every mechanism: what can be proven against what is claimed (docs/audits.md)"
 	@echo "make planted      put known mistakes into a copy of the tree; the tests must notice every one"
 	@echo "make check        ruff, mypy (strict), import-linter"
@@ -36,6 +37,11 @@ test: check
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -m long
+
+# Elsewhere the same trainings run on a device made of the CPU, as part of make test.
+test-gpu: .venv/installed
+	$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available() and "there is no CUDA GPU here")'
+	$(BIN)/python -m pytest tests/workers/mechanism/test_on_a_gpu.py tests/workers/test_second_device.py
 
 audit: .venv/installed
 	$(BIN)/python -m bench.audit

@@ -1,11 +1,12 @@
 """What each part of IDPGAN is worth on a table: variants of one order side by side, several seeds each, with intervals.
 
     python -m bench.ablation [--epsilon 1] [--seeds 5] [--steps 600] [--variants default,cold,...] [--resume] [--quick]
+    python -m bench.ablation --device cuda --jobs 15 --steps 10000 --batch 4096
     python -m bench.ablation --data FILE.csv --schema FILE.json
 
 A fifth of the *training* rows is held out to test on, so that what is seen here may choose defaults. Every variant goes the way of a real
-order and costs the same (ε, δ). One process, one thread. Writes bench/results/ablation-NAME-EPSILON-ROWSxSTEPS-DATE.{json,md} after every run; --resume
-keeps what today's file has already.
+order and costs the same (ε, δ). One thread a run; --jobs runs at once. Writes bench/results/ablation-NAME-EPSILON-ROWSxSTEPS[-TAG]-DATE.{json,md}
+after every run; --resume keeps what today's file has already.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import multiprocessing
 import os
 import platform
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -76,58 +80,79 @@ def main() -> None:
 
 def _run_all(asked: argparse.Namespace, table: Table) -> None:
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    stem = FOLDER / f"ablation-{asked.table}-{asked.epsilon:g}-{len(table.train)}x{asked.steps}-{today}"
+    size, tag = f"{len(table.train)}x{asked.steps}", f"-{asked.tag}" if asked.tag else ""
+    stem = FOLDER / f"ablation-{asked.table}-{asked.epsilon:g}-{size}{tag}-{today}"
     earlier = stem.with_suffix(".json")
     runs = json.loads(earlier.read_text())["runs"] if asked.resume and earlier.exists() else []
     done = {(run["variant"], run["seed"]) for run in runs}
     # Seeds outside, so that a run that is broken off has all variants.
-    for seed in range(1, asked.seeds + 1):
-        for variant in asked.variants.split(","):
-            if (variant, seed) in done:
-                continue
-            runs.append(_run(asked, table, variant, seed))
-            print(json.dumps(runs[-1]), flush=True)
-            if not asked.quick:
-                facts = {"table": asked.table, "date": today, "epsilon": asked.epsilon, "rows": len(table.train)}
-                facts |= {"steps": asked.steps, "times": asked.times, "delta": asked.delta, "runs": runs}
-                earlier.write_text(json.dumps(facts, indent=1) + "\n")
-                stem.with_suffix(".md").write_text(markdown(facts))
+    every = [(variant, seed) for seed in range(1, asked.seeds + 1) for variant in asked.variants.split(",")]
+    for run in _ran(asked, table, [one for one in every if one not in done]):
+        runs.append(run)
+        print(json.dumps(run), flush=True)
+        if not asked.quick:
+            facts = {"table": asked.table, "date": today, "epsilon": asked.epsilon, "rows": len(table.train)}
+            facts |= {"steps": asked.steps, "batch": asked.batch, "times": asked.times, "delta": asked.delta}
+            facts |= {"where": _where(asked), "runs": runs}
+            earlier.write_text(json.dumps(facts, indent=1) + "\n")
+            stem.with_suffix(".md").write_text(markdown(facts))
+
+
+def _ran(asked: argparse.Namespace, table: Table, wanted: list[tuple[str, int]]) -> Iterator[dict[str, Any]]:
+    """Each run as it ends."""
+    if asked.jobs == 1:
+        yield from (_run(asked, table, *one) for one in wanted)
+        return
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(asked.jobs, spawned, initializer=torch.set_num_threads, initargs=(1,)) as executor:
+        for future in as_completed([executor.submit(_run, asked, table, *one) for one in wanted]):
+            yield future.result()
+
+
+def _where(asked: argparse.Namespace) -> str:
+    if asked.device == "cuda":
+        return f"{asked.jobs} runs at once on {torch.cuda.get_device_name()}"
+    return f"One thread of {os.cpu_count()} cores ({platform.machine()})"
 
 
 def _run(asked: argparse.Namespace, table: Table, variant: str, seed: int) -> dict[str, Any]:
-    knobs = {"steps": asked.steps, **VARIANTS[variant][1]}
-    started = time.process_time()
+    knobs: dict[str, Any] = {"steps": asked.steps, "device": asked.device, **VARIANTS[variant][1]}
+    if asked.batch is not None:
+        knobs["sampling_probability"] = asked.batch / len(table.train)
+    clock = time.process_time if asked.device == "cpu" else time.perf_counter
+    started = clock()
     ask = Ask(table, asked.epsilon, asked.delta, len(table.train) * asked.times, seed, knobs)
     frame, _ = ours("idpgan")(ask)
-    seconds = time.process_time() - started
+    seconds = clock() - started
     made, train, widths = codes_of(frame, table.domain), table.train_codes, table.domain.widths
     found = classifier_scores(made, table)
     metrics = {name: found[name] for name in ("LR AUROC", "GB AUROC") if name in found}
     metrics |= {f"TV{ways}": total_variation(made, train, widths, ways) for ways in (2, 1)}
-    return {"variant": variant, "seed": seed, "cpu_seconds": round(seconds, 1), **metrics}
+    return {"variant": variant, "seed": seed, "seconds": round(seconds, 1), **metrics}
 
 
 def markdown(facts: dict[str, Any]) -> str:
     """Means with half of 95 % intervals (Student's t over seeds)."""
     shown = [name for name in SHOWN if name in facts["runs"][0]]
+    batch = f" --batch {facts['batch']}" if facts["batch"] else ""
     lines = [
         f"# What each part of IDPGAN is worth on {facts['table']} ({facts['date']})",
         "",
         (
-            f"`python -m bench.ablation --epsilon {facts['epsilon']:g} --rows {facts['rows']} --steps {facts['steps']}`; ε = {facts['epsilon']:g}, "
+            f"`python -m bench.ablation --epsilon {facts['epsilon']:g} --rows {facts['rows']} --steps {facts['steps']}{batch}`; ε = {facts['epsilon']:g}, "
             f"δ = {facts['delta']:g} of one release; {facts['rows']} training rows, {facts['steps']} private steps unless said; "
-            f"{facts['times']} synthetic row(s) for each training row; tested on a fifth of the training file that was held out. One thread "
-            f"of {os.cpu_count()} cores ({platform.machine()}). Mean ± half the 95 % interval (t) over seeds."
+            f"{facts['times']} synthetic row(s) for each training row; tested on a fifth of the training file that was held out. "
+            f"{facts['where']}. Mean ± half the 95 % interval (t) over seeds."
         ),
         "",
-        f"| variant | | seeds | {' | '.join(shown)} | CPU seconds |",
+        f"| variant | | seeds | {' | '.join(shown)} | seconds |",
         f"|---|---|---|{'---|' * len(shown)}---|",
     ]
     for variant, (words, _) in VARIANTS.items():
         runs = [run for run in facts["runs"] if run["variant"] == variant]
         if runs:
             cells = [_cell([run[name] for run in runs]) for name in shown]
-            seconds = np.mean([run["cpu_seconds"] for run in runs])
+            seconds = np.mean([run["seconds"] for run in runs])
             lines.append(f"| {variant} | {words} | {len(runs)} | {' | '.join(cells)} | {seconds:.0f} |")
     return "\n".join(lines) + "\n"
 
@@ -152,6 +177,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="train on the first N rows only")
     parser.add_argument("--times", type=int, default=2, help="synthetic rows for each training row")
     parser.add_argument("--variants", default=",".join(VARIANTS), help=f"of {', '.join(VARIANTS)}")
+    parser.add_argument("--batch", type=int, help="expected rows of a draw; default: the order's")
+    parser.add_argument(
+        "--device", choices=["cpu", "cuda"], default="cpu", help="seconds are the processor's, or the clock's on a GPU"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, each a process")
+    parser.add_argument("--tag", default="", help="added to the names of the files")
     parser.add_argument("--resume", action="store_true", help="keep what today's file has")
     parser.add_argument("--quick", action="store_true", help="a small table, two variants, one seed; writes nothing")
     asked = parser.parse_args()

@@ -1,9 +1,11 @@
-"""A step of fitting a mixture to noised tables, beside the two matrix products that it cannot do without. Processor time, one thread.
+"""A step of fitting a mixture to noised tables, beside the two matrix products that it cannot do without.
 
-    python -m bench.fit [--components 2048] [--steps 50] [--repeats 5] [--quick]
+    python -m bench.fit [--components 2048] [--steps 50] [--repeats 5] [--device cpu|cuda] [--quick]
+
+On the CPU the processor's time of one thread; on a GPU the clock's, whatever the processor waits for included.
 
 Tables are made up: columns of 2 to 32 cells as in `bench.wide`, of one value of a condition, all pairs, grouped and not. Both are
-measured in turn, and the least of all repeats counts. Writes bench/results/fit-DATE.md.
+measured in turn, and the least of all repeats counts. Writes bench/results/fit-DATE.md, or fit-cuda-DATE.md.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=2_048)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--quick", action="store_true", help="few components and steps; writes nothing")
     asked = parser.parse_args()
     if asked.quick:
         asked.components, asked.steps, asked.repeats = 64, 5, 1
+    device = torch.device(asked.device)
     torch.set_num_threads(1)
     keep_freed_memory()  # as a training does
     lines = [
@@ -48,19 +52,23 @@ def main() -> None:
     for name, (columns, groups) in CASES.items():
         tables = make_tables(columns, groups)
         wide, grouped = sum(tables.widths), len(tables.two_way_precision)
-        step, products = least_times(tables, asked.components, asked.steps, asked.repeats)
+        step, products = least_times(tables, asked.components, asked.steps, asked.repeats, device)
         ratio = f"{step / products:.2f}"
         lines.append(f"| {name} | {wide:,}, {grouped:,} | {1e3 * step:.2f} | {1e3 * products:.2f} | {ratio} |")
         print(lines[-1], flush=True)
     today = dt.datetime.now(dt.UTC).date().isoformat()
+    on_gpu = device.type == "cuda"
+    where = torch.cuda.get_device_name() if on_gpu else f"processor time of one thread ({platform.machine()})"
     head = [
         f"# A step of fitting a mixture ({today})",
         "",
-        f"`python -m bench.fit`; {asked.components:,} components, {asked.steps} steps, the least of {asked.repeats} repeats, processor time of one thread ({platform.machine()}).",
+        f"`python -m bench.fit{' --device cuda' if on_gpu else ''}`; {asked.components:,} components, {asked.steps} steps, the least of {asked.repeats} repeats, {where}.",
         "",
     ]
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"fit-{today}.md").write_text("\n".join([*head, *lines]) + "\n")
+        (ROOT / "bench" / "results" / f"fit-{'cuda-' if on_gpu else ''}{today}.md").write_text(
+            "\n".join([*head, *lines]) + "\n"
+        )
 
 
 def make_tables(columns: int, groups: int) -> NoisedTables:
@@ -82,10 +90,12 @@ def make_tables(columns: int, groups: int) -> NoisedTables:
     )
 
 
-def least_times(tables: NoisedTables, components: int, steps: int, repeats: int) -> tuple[float, float]:
+def least_times(
+    tables: NoisedTables, components: int, steps: int, repeats: int, device: torch.device
+) -> tuple[float, float]:
     """Seconds of a step, and of the products of all cells' shares with each other and with a residual."""
     groups = len(tables.two_way_precision)
-    shares, residual = torch.rand(groups, components), torch.rand(groups, groups)
+    shares, residual = torch.rand(groups, components, device=device), torch.rand(groups, groups, device=device)
 
     def products() -> tuple[Tensor, Tensor]:
         return torch.addmm(residual, shares, shares.T), residual @ shares
@@ -98,17 +108,23 @@ def least_times(tables: NoisedTables, components: int, steps: int, repeats: int)
             steps=steps,
             learning_rate=0.2,
             randomness=torch.Generator().manual_seed(repeat),
-            device=torch.device("cpu"),
+            device=device,
         )
-        step_times.append(_seconds(partial(fit.run, lambda _step: None)) / steps)
-        product_times.append(_seconds(lambda: [products() for _ in range(steps)]) / steps)
+        step_times.append(_seconds(partial(fit.run, lambda _step: None), device) / steps)
+        product_times.append(_seconds(lambda: [products() for _ in range(steps)], device) / steps)
     return min(step_times), min(product_times)
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.process_time()
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
+    if device.type == "cpu":
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+    torch.cuda.synchronize()
+    started = time.perf_counter()
     work()
-    return time.process_time() - started
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A wide table through `method: marginals`: 100 columns and 1,000,000 rows by default. Seconds and peak memory of each part.
 
-    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|few_or_all|chosen] [--steps 800] [--components 2048] [--quick]
+    python -m bench.wide [--rows 1000000] [--columns 100] [--epsilon 1] [--pairs auto|all|few_or_all|chosen] [--steps 800] [--components 2048]
+                         [--device cpu|cuda] [--quick]
 
 Rows are made up: columns hang on each other in a chain, so that 99 pairs depend on each other strongly and others ever less.
 Writes bench/results/wide-DATE.md with the part of the chain that was found (for `chosen`) and the error of its pairs.
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("--pairs", default="auto", choices=["auto", "all", "few_or_all", "chosen"])
     parser.add_argument("--steps", type=int, default=800, help="of the fit, at most; as an order has it")
     parser.add_argument("--components", type=int, default=2_048, help="at most; as an order has it")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--quick", action="store_true", help="50,000 rows, 30 columns, 50 steps")
     asked = parser.parse_args()
     if asked.quick:
@@ -72,7 +74,7 @@ def main() -> None:
         codes = make_codes(Path(folder) / "codes", asked.rows, widths)
         note("made the rows (not part of the method), in a mapped file", started)
         table = EncodedTable(codes, asked.rows, None, 1)
-        method = Marginals(resolved, Plan(price.events), table, domain, SecureRandom(), torch.device("cpu"))
+        method = Marginals(resolved, Plan(price.events), table, domain, SecureRandom(), torch.device(asked.device))
         started = time.monotonic()
         method.measure()
         note(f"measured {len(method.measured)} tables (`pairs: {resolved.pairs}`)", started)
@@ -88,17 +90,20 @@ def main() -> None:
         f"tables of the first 20 of them: {error:.4f}.",
     ]
     today = dt.datetime.now(dt.UTC).date().isoformat()
+    gpu = f", fitted on {torch.cuda.get_device_name()}" if asked.device == "cuda" else ""
     head = [
         f"# A wide table through marginals ({today})",
         "",
-        f"{asked.rows:,} rows, {asked.columns} columns, ε = {asked.epsilon:g}, {os.cpu_count()} cores; `python -m bench.wide`.",
+        f"{asked.rows:,} rows, {asked.columns} columns, ε = {asked.epsilon:g}, {os.cpu_count()} cores{gpu}; `python -m bench.wide`.",
         "",
         "| part | seconds | peak MB so far |",
         "|---|---|---|",
     ]
     print("\n".join(facts))
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"wide-{today}.md").write_text("\n".join([*head, *lines, "", *facts]) + "\n")
+        (ROOT / "bench" / "results" / f"wide-{'cuda-' if gpu else ''}{today}.md").write_text(
+            "\n".join([*head, *lines, "", *facts]) + "\n"
+        )
 
 
 def make_codes(file: Path, rows: int, widths: list[int]) -> np.ndarray:

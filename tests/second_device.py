@@ -1,4 +1,4 @@
-"""A device that is not the CPU, made of the CPU: what a GPU would refuse is refused here, where there is none.
+"""A device that is not the CPU: a GPU where there is one, and else one made of the CPU, which refuses what a GPU would refuse.
 
 Tensors on `ELSEWHERE` hold a tensor of the CPU, on which every operation runs. As on a GPU, an operation on tensors of two devices
 is an error, NumPy cannot look inside, and whatever asks `device.type == "cpu"` goes the other way. It says nothing of speed, of a
@@ -8,7 +8,7 @@ GPU's own rounding, or of kernels that only CUDA lacks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import torch
@@ -24,8 +24,12 @@ INDEXED = (ATEN.index.Tensor, ATEN.index_put.default, ATEN.index_put_.default, A
 """Takes indices from the CPU for tensors anywhere."""
 LITERALS = (torch.tensor, torch.as_tensor, torch.Tensor.new_tensor)
 
-backend_registration._setup_privateuseone_for_python_backend(NAME)
-ELSEWHERE = torch.device(NAME, 0)
+IS_A_GPU = torch.cuda.is_available()
+"""torch takes one accelerator in a process, so the one made of the CPU must not be where a GPU is."""
+
+if not IS_A_GPU:
+    backend_registration._setup_privateuseone_for_python_backend(NAME)
+ELSEWHERE = torch.device("cuda") if IS_A_GPU else torch.device(NAME, 0)
 
 
 class MixedDevices(RuntimeError):
@@ -84,7 +88,7 @@ class _Literals(TorchFunctionMode):
 @contextmanager
 def elsewhere() -> Iterator[torch.device]:
     """Within it tensors can be made on and moved to the device it gives."""
-    with _Literals(), _Operations():
+    with nullcontext() if IS_A_GPU else _Literals(), nullcontext() if IS_A_GPU else _Operations():
         yield ELSEWHERE
 
 

@@ -24,7 +24,7 @@ import torch
 
 from bench.step.memory import SETTINGS, memory_lines
 from bench.step.opacus import opacus_lines
-from bench.step.steps import VMAP, Setting, Step
+from bench.step.steps import VMAP, WITH_LOOPS, Setting, Step
 from workers.mechanism import CriticBatch
 from workers.numerics.kernels import kernels
 from workers.numerics.workspace import keep_freed_memory
@@ -81,7 +81,8 @@ def main() -> None:
 def measure(setting: Setting, size: int, device: torch.device, *, quick: bool) -> list[str]:
     """Table lines of one batch size."""
     batch = setting.make_batch(size, device)
-    steps = {kind: setting.make_step(kind, device) for kind in setting.kinds}
+    kinds = [kind for kind in setting.kinds if kind != WITH_LOOPS or device.type == "cpu"]
+    steps = {kind: setting.make_step(kind, device) for kind in kinds}
     rounds, warm = (max(3, setting.rounds // 10), 1) if quick else (setting.rounds, 3)
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for round_ in range(rounds + warm):

@@ -1,4 +1,4 @@
-"""Peak memory of a step, each in a process of its own.
+"""Peak memory of a step: on the CPU each in a process of its own, on a GPU by what its allocator counts.
 
     python -m bench.step.memory SETTING KIND BATCH DEVICE
 
@@ -30,12 +30,15 @@ def memory_lines(settings: Iterable[Setting], device: torch.device, *, quick: bo
         for size in setting.batches[1:2] if quick else setting.batches[1:]:
             peaks = {}
             for kind in (AUTOGRAD, BY_HAND, PRIVATE) if quick else (AUTOGRAD, BY_HAND, PRIVATE, VMAP):
-                command = [sys.executable, "-m", "bench.step.memory", setting.name, kind, str(size), device.type]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                peaks[kind] = int(done.stdout)
+                peaks[kind] = (_peak_of_a_process if device.type == "cpu" else peak)(setting.name, kind, size, device)
                 ratio = peaks[kind] / peaks[AUTOGRAD]
                 lines.append(f"| {setting.name} | {size} | {kind} | {peaks[kind] / 2**20:.0f} | {ratio:.2f} |")
     return lines
+
+
+def _peak_of_a_process(setting_name: str, kind: str, size: int, device: torch.device) -> int:
+    command = [sys.executable, "-m", "bench.step.memory", setting_name, kind, str(size), device.type]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def peak(setting_name: str, kind: str, size: int, device: torch.device) -> int:

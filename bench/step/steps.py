@@ -195,8 +195,9 @@ def manual_image_step(critic: ImageCritic) -> Step:
         held = image_critic_tensors(critic)
         for tensor in tensors.values():
             tensor.grad.zero_()
-        for start in range(0, batch.units, UNITS_AT_ONCE):
-            passes = image_passes(held, part_of(batch, slice(start, start + UNITS_AT_ONCE)), LOSS, space)
+        some = held.units_per_block()
+        for start in range(0, batch.units, some):
+            passes = image_passes(held, part_of(batch, slice(start, start + some)), LOSS, space)
             for layer, (delta, columns) in enumerate(zip(passes.deltas, passes.columns, strict=True)):
                 weight = tensors[f"layers.{layer}.weight"]
                 outputs, inputs, *sides = weight.shape

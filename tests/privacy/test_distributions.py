@@ -240,10 +240,10 @@ class ByShape(SecureRandom):
         seed = sum(ord(letter) * 31**place for place, letter in enumerate(repr(key)))
         return self.streams.setdefault(key, SecureRandom.from_test_seed(seed))
 
-    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64, **_device: torch.device) -> Tensor:
         return self._stream("uniforms", shape, dtype).uniforms(*shape, dtype=dtype)
 
-    def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    def normals(self, *shape: int, dtype: torch.dtype = torch.float64, **_device: torch.device) -> Tensor:
         return self._stream("normals", shape, dtype).normals(*shape, dtype=dtype)
 
 

@@ -15,7 +15,7 @@ from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
 from service.privacy.orders import parse_order
 from service.privacy.shapes import ImageShape, TableShape
-from tests.second_device import ELSEWHERE, MixedDevices, There, brought_back, elsewhere
+from tests.second_device import ELSEWHERE, IS_A_GPU, MixedDevices, There, brought_back, elsewhere
 from tests.tiny_images import make_images
 from tests.workers.test_training import DOMAIN, ROWS, Memory, make_table
 from workers import training
@@ -60,7 +60,8 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[torch.device, Callable[[], 
 
     def run(device: torch.device, trains: Callable[[], TrainedGenerator]) -> nn.Module:
         monkeypatch.setattr(training, "choose_device", lambda _wanted: device)
-        monkeypatch.setattr(nn.Module, "cpu", brought_back)
+        if not IS_A_GPU:
+            monkeypatch.setattr(nn.Module, "cpu", brought_back)
         if device.type == "cpu":
             return trains().generator
         with elsewhere():
@@ -100,6 +101,7 @@ def assert_same(one: nn.Module, other: nn.Module) -> None:
         torch.testing.assert_close(second[name], tensor, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.skipif(IS_A_GPU, reason="a GPU refuses by itself")
 def test_the_device_refuses_what_a_gpu_refuses() -> None:
     with elsewhere():
         far, near = torch.ones(3, device=ELSEWHERE), torch.ones(3)
@@ -115,6 +117,8 @@ def test_the_device_refuses_what_a_gpu_refuses() -> None:
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(name: str, rows_per_unit: int, on: Callable[..., nn.Module]) -> None:
+    if IS_A_GPU and name == "near tables":
+        pytest.skip("warming up draws public noise from the device's own generator")
     made = [on(device, lambda: on_table(TABLES[name], rows_per_unit)) for device in (torch.device("cpu"), ELSEWHERE)]
     assert_same(*made)
 

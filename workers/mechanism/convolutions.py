@@ -28,6 +28,9 @@ from workers.numerics.workspace import Workspace
 UNITS_AT_ONCE = 64
 """Most units of a block: a float32 product over their held gradients then rounds by at most 0.0005 clip norms."""
 
+UNITS_AT_ONCE_ON_A_GPU = 512
+"""There products are in float64, and many small blocks leave most of it idle."""
+
 STACKED_CANCELLATION = 32.0
 """Rows of a few units are added up in float32 where their norms add up to at most this many times the sum's norm."""
 
@@ -35,6 +38,7 @@ STACKED_ROUNDING = 0.004
 """How many clip norms such a product may round by, in the worst case; this says how many units share one."""
 
 HELD_MOST_BYTES = 96 * 2**20
+HELD_MOST_BYTES_ON_A_GPU = 256 * 2**20
 """Memory for gradients that are held; a block has as few units as that takes."""
 
 FLOAT64_COST = 3
@@ -75,7 +79,10 @@ class ImageCriticTensors:
     def units_per_block(self) -> int:
         """Units whose gradients are held at once."""
         held = sum(kernel.numel() for layer, kernel in enumerate(self.kernels) if not self.is_stacked(layer))
-        return max(4, min(UNITS_AT_ONCE, HELD_MOST_BYTES // (4 * max(1, held))))
+        most_units, most_bytes = UNITS_AT_ONCE, HELD_MOST_BYTES
+        if self.output.device.type != "cpu":
+            most_units, most_bytes = UNITS_AT_ONCE_ON_A_GPU, HELD_MOST_BYTES_ON_A_GPU
+        return max(4, min(most_units, most_bytes // (4 * max(1, held))))
 
     def terms_per_unit(self) -> int:
         """Products that a unit adds to an entry of any tensor's sum, at most."""
@@ -86,7 +93,8 @@ class ImageCriticTensors:
         """How far the float32 products of a block can push the sums of two neighbours apart, in clip norms.
 
         Held gradients: one product over at most UNITS_AT_ONCE units, each of norm at most 1. Stacked rows: those
-        of a few units in one product (`_units_per_product`); products and blocks are added up in float64.
+        of a few units in one product (`_units_per_product`); products and blocks are added up in float64. On a GPU
+        products are in float64, too, and round by far less.
         """
         held = 2.0 * float32_gamma(UNITS_AT_ONCE) * UNITS_AT_ONCE
         scaled = 4.0 * torch.finfo(torch.float32).eps * STACKED_CANCELLATION
@@ -246,13 +254,13 @@ def convolution_gradients(
 
     Adjacency:   zero-out one unit.
     Sensitivity: unbounded; nothing may be released before clipping.
-    Shapes:      batch of U rows of U units, at most UNITS_AT_ONCE; gives M tensors in the order of the critic's
+    Shapes:      batch of U rows of U units, at most `units_per_block`; gives M tensors in the order of the critic's
                  parameters: W_1, b_1 (without labels), W_2, b_2, …, the labels' matrix, the output.
     Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015, Rochette et al. 2019; PRIVACY.md §3.
     Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; several rows a unit -> ValueError.
     """
-    if len(batch.real) != batch.units or batch.units > UNITS_AT_ONCE:
-        raise ValueError("this engine takes at most 64 units of one row")
+    if len(batch.real) != batch.units or batch.units > critic.units_per_block():
+        raise ValueError(f"this engine takes at most {critic.units_per_block()} units of one row")
     space = workspace or Workspace()
     # On a GPU a convolution may add up in an order of its own each time: a unit's part must be the same bits again.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):

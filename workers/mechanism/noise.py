@@ -17,7 +17,7 @@ Allocation = Literal["least_noise", "equal_share", "flat"]
 class Normals(Protocol):
     """A secure source of standard normals in float64."""
 
-    def normals(self, *shape: int) -> Tensor: ...
+    def normals(self, *shape: int, device: torch.device = ...) -> Tensor: ...
 
 
 def allocate(
@@ -51,7 +51,7 @@ def release(
     noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
     values = [value.double() for value in private.values]
     counts = [value.numel() for value in values]
-    normals = torch.split(randomness.normals(sum(counts)).to(values[0].device), counts)
+    normals = torch.split(randomness.normals(sum(counts), device=values[0].device), counts)
     noised = [noise.view(value.shape) for noise, value in zip(normals, values, strict=True)]
     for index, (noise, value) in enumerate(zip(noised, values, strict=True)):
         torch.add(value, noise, alpha=noise_std_of[index], out=noise)  # one pass over memory instead of two

@@ -33,7 +33,7 @@ from workers.numerics.block_sums import BLOCK_ROWS, sum_in_blocks
 from workers.numerics.workspace import Workspace
 
 GRAM_ROWS = 128
-"""Rows whose factors are held in float64 at once; more would fall out of a core's cache."""
+"""Rows whose factors the processor holds in float64 at once; more would fall out of a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,16 @@ class OuterProduct:
     def sum_of(self, weights: Tensor, bad: Tensor, cancelling: Tensor | None) -> Tensor:
         """The same where the bad units (U,) are known and have weight 0; what cancels is added up in float64.
 
-        One product a block, over the stacked, rescaled rows.
+        One product a block, over the stacked, rescaled rows. A GPU adds up everything in float64.
         """
+        on_cpu = self.left.device.type == "cpu"
         apart = None if cancelling is None else cancelling.nonzero().squeeze(1)
         kept = weights if apart is None else weights.index_fill(0, apart, 0.0)
-        scale = _by_row(kept, self.left.shape[1], self.rows_per_unit).to(self.left.dtype)
+        scale = _by_row(kept, self.left.shape[1], self.rows_per_unit).unsqueeze(1)
         _clear_rows((self.left, self.right), bad, self.rows_per_unit)
-        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left)
-        torch.mul(self.left, scale.unsqueeze(1), out=scaled)
+        dtype = self.left.dtype if on_cpu else torch.float64
+        scaled = self.workspace.take("scaled", tuple(self.left.shape), like=self.left, dtype=dtype)
+        torch.mul(self.left, scale.to(dtype), out=scaled)
         total = sum_in_blocks(_flat(scaled), _flat(self.right), self.workspace)
         if apart is not None and len(apart):
             left, right = (self._grid(part)[:, apart].double() for part in (self.left, self.right))
@@ -96,10 +98,10 @@ class OuterProduct:
         return len(self.left) * self.rows_per_unit
 
     def _gram(self, factors: Tensor) -> Tensor:
-        """(U, rank, rank) products of a unit's factors with one another, some units at a time for the cache's sake."""
+        """(U, rank, rank) products of a unit's factors with one another, on the CPU some units at a time for the cache's sake."""
         grid = self._grid(factors).transpose(0, 1)  # (U, kinds, rows_per_unit, d)
         units, kinds, rows, size = grid.shape
-        rank, some = kinds * rows, max(1, GRAM_ROWS // rows)
+        rank, some = kinds * rows, max(1, GRAM_ROWS // rows if factors.device.type == "cpu" else units)
         by_unit = self.workspace.take("gram", (min(some, units), rank, size), like=factors, dtype=torch.float64)
         grams = by_unit.new_empty(units, rank, rank)
         for start in range(0, units, some):
@@ -190,7 +192,8 @@ class OuterProductGradients:
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         kept = torch.where(self.contributes, weights.T, 0.0)  # (M, U)
         bad = self.tensor_norms.isnan()  # (U, M)
-        some_cancel = bool(torch.stack([part.cancelling for part in self._products]).any())  # none in ordinary runs
+        on_cpu = bad.device.type == "cpu"  # a GPU adds up in float64 whatever cancels, and nobody waits for its answer
+        some_cancel = on_cpu and bool(torch.stack([part.cancelling for part in self._products]).any())  # rarely
         sums = []
         for m, part in enumerate(self.parts):
             if isinstance(part, VectorGradient):

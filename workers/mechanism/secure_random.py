@@ -19,6 +19,7 @@ from torch import Tensor
 from workers.numerics.kernels import kernels
 from workers.numerics.workspace import Workspace
 
+_CPU = torch.device("cpu")
 _ON_CPU = torch.empty(0)
 
 KEY_BYTES = 32
@@ -32,7 +33,7 @@ REKEY_AFTER_BYTES = 1 << 30
 class SecureRandom:
     """One stream per training run; never saved, never copied into another process.
 
-    Shapes:      any.
+    Shapes:      any. The keystream is the processor's; what becomes of it is computed on the device that asks.
     Source:      RFC 8439 (ChaCha20); Box and Muller 1958, in float64 for noise.
     Edge cases:  a forked process starts a fresh stream; a test seed sets `is_private` to False for good.
     """
@@ -51,14 +52,14 @@ class SecureRandom:
         stream._start(hashlib.sha256(f"test seed {seed}".encode()).digest())
         return stream
 
-    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64, device: torch.device = _CPU) -> Tensor:
         """Uniform on the open interval (0, 1): 53 bits in float64, 23 bits in float32. A tensor of its own."""
-        return self._uniforms(math.prod(shape), dtype).clone().reshape(shape)
+        return self._uniforms(math.prod(shape), dtype, device).clone().reshape(shape)
 
-    def normals(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    def normals(self, *shape: int, dtype: torch.dtype = torch.float64, device: torch.device = _CPU) -> Tensor:
         """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
         count = math.prod(shape)
-        normals = torch.empty(count + count % 2, dtype=dtype)
+        normals = torch.empty(count + count % 2, dtype=dtype, device=device)
         for some in torch.split(normals, 2 * PAIRS_AT_ONCE):
             self._fill(some)
         return normals[:count].reshape(shape)
@@ -71,16 +72,16 @@ class SecureRandom:
         if compiled is not None:
             compiled.box_muller(self._words(2 * pairs, torch.int64), cosines, sines)
             return
-        uniforms = self._uniforms(2 * pairs, normals.dtype)
+        uniforms = self._uniforms(2 * pairs, normals.dtype, normals.device)
         radius = uniforms[:pairs].log_().mul_(-2.0).sqrt_()
         angle = uniforms[pairs:].mul_(2.0 * math.pi)
         torch.cos(angle, out=cosines).mul_(radius)
         torch.sin(angle, out=sines).mul_(radius)
 
-    def _uniforms(self, count: int, dtype: torch.dtype) -> Tensor:
+    def _uniforms(self, count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         """In a buffer that the next call overwrites."""
         bits, words = (53, torch.int64) if dtype == torch.float64 else (23, torch.int32)
-        integers = self._words(count, words).bitwise_and_((1 << bits) - 1)
+        integers = self._words(count, words).to(device).bitwise_and_((1 << bits) - 1)
         buffer = self._workspace.take("uniforms", (count,), like=integers, dtype=dtype)
         return buffer.copy_(integers).add_(0.5).mul_(2.0**-bits)
 

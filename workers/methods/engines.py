@@ -20,6 +20,7 @@ MOST_ROWS_FOR_OUTER_PRODUCTS = 64
 """Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
 
 BLOCK_ROWS = {"outer_products": 2_048, "vmap": 256}
+BLOCK_ROWS_ON_A_GPU = {"outer_products": 16_384, "vmap": 1_024}
 """Rows that one call goes over; bounds memory, changes no result but by rounding."""
 
 
@@ -63,11 +64,14 @@ def perceptron_gradients(
 
 def choose_engine(critic: nn.Module, *, rows_per_unit: int, workspace: Workspace) -> GradientEngine:
     """The fast engine where critic and units fit one, else vmap. A subclass may compute otherwise, so types are exact."""
-    name, block_rows = "vmap", BLOCK_ROWS["vmap"]
+    name = "vmap"
     if type(critic) is TableCritic and rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS:
-        name, block_rows = "outer_products", BLOCK_ROWS["outer_products"]
+        name = "outer_products"
     if type(critic) is ImageCritic and rows_per_unit == 1:
         name, block_rows = "convolutions", image_critic_tensors(critic).units_per_block()
+    else:
+        on_cpu = all(tensor.device.type == "cpu" for tensor in critic.parameters())
+        block_rows = (BLOCK_ROWS if on_cpu else BLOCK_ROWS_ON_A_GPU)[name]
     return GradientEngine(critic, name, max(1, block_rows // rows_per_unit), rows_per_unit, workspace)
 
 

@@ -220,7 +220,7 @@ class Idpgan(ABC):
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
         """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
         real, present, conditions = self._rows(units)
-        mix = self.randomness.uniforms(len(real), 1, dtype=torch.float32).to(self.device)
+        mix = self.randomness.uniforms(len(real), 1, dtype=torch.float32, device=self.device)
         return CriticBatch(
             real=real,
             fake=self._fakes(self.generator, conditions, len(real)),

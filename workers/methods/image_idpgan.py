@@ -142,5 +142,6 @@ class ImageIdpgan(Idpgan):
         """G(z) as records."""
         if conditions is None:
             conditions = torch.zeros(rows or self.generator_batch, dtype=torch.int64, device=self.device)
-        noise = self.randomness.normals(len(conditions), self.sizes.noise_dimension, dtype=torch.float32)
-        return self._as_records(generator(noise.to(self.device), conditions).flatten(1), conditions)
+        size = self.sizes.noise_dimension
+        noise = self.randomness.normals(len(conditions), size, dtype=torch.float32, device=self.device)
+        return self._as_records(generator(noise, conditions).flatten(1), conditions)

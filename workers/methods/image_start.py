@@ -103,8 +103,9 @@ class StartedImageIdpgan(ImageIdpgan):
         uniforms = self.randomness.uniforms(len(conditions), 1)
         components = torch.searchsorted(self.within[conditions.cpu()], uniforms).squeeze(1)
         components = components.clamp(max=self.within.shape[1] - 1).to(self.device)
-        noise = self.randomness.normals(len(conditions), generator.noise_dimension, dtype=torch.float32)
-        return self._as_records(generator.drawn(noise.to(self.device), components), conditions)
+        size = generator.noise_dimension
+        noise = self.randomness.normals(len(conditions), size, dtype=torch.float32, device=self.device)
+        return self._as_records(generator.drawn(noise, components), conditions)
 
     @torch.no_grad()
     def preview(self) -> Tensor:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 SMALLEST_LOGIT = -6.0
@@ -26,6 +27,7 @@ PATIENCE = 1.5
 """A part ends when it is this many times past its best step, and some looks more."""
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
+_CPU = torch.device("cpu")
 
 Risk = Callable[[int, Tensor, Tensor], float]
 """Part, (V, V) expected counts of the fit and of its twin -> estimated error."""
@@ -54,11 +56,11 @@ class ExpectedCounts:
 
 def expected_counts(logits: Tensor, tables: NoisedTables) -> ExpectedCounts:
     """logits: (slices, components, W)."""
-    rows, group_of_cell = tables.totals.to(logits.dtype) / logits.shape[1], _group_of_cell(tables.groups)
+    rows, over_groups = tables.totals.to(logits.dtype) / logits.shape[1], _Sums(_group_of_cell(tables.groups), _CPU)
     one_way, two_way = [], torch.zeros_like(tables.two_way)
     for place, (own, rows_per_component) in enumerate(zip(logits, rows, strict=True)):
         shares = torch.cat([part.softmax(dim=1) for part in torch.split(own, list(tables.widths), dim=1)], dim=1).T
-        grouped = _added_up(shares, group_of_cell, two_way.shape[1])
+        grouped = over_groups(shares)
         two_way[place if len(two_way) == len(logits) else 0].addmm_(grouped, grouped.T, alpha=rows_per_component)
         one_way.append(shares.sum(dim=1) * rows_per_component)
     return ExpectedCounts(torch.stack(one_way), two_way)
@@ -209,10 +211,9 @@ class _Slice:
 
     def __init__(self, tables: NoisedTables, place: int, *, spread: Tensor, device: torch.device) -> None:
         components = len(spread)
-        self._columns, self._groups = len(tables.widths), len(tables.two_way_precision)
-        self._column_of_cell = _column_of_cell(tables.widths).to(device)
-        are_grouped = self._groups < sum(tables.widths)
-        self._group_of_cell = _group_of_cell(tables.groups).to(device) if are_grouped else None
+        self._by_column = _Sums(_column_of_cell(tables.widths), device)
+        are_grouped = len(tables.two_way_precision) < sum(tables.widths)
+        self._by_group = _Sums(_group_of_cell(tables.groups), device) if are_grouped else None
         self._one_way = tables.one_way[place].to(device)
         self._one_way_precision = tables.one_way_precision.to(device)
         self.rows_per_component = float(tables.totals[place]) / components
@@ -236,18 +237,17 @@ class _Slice:
     def cells(self) -> _CellShares:
         weights = self._logits.exp()  # logits stay far below 88, where float32 would overflow
         shares = weights.div_(self._over_columns(weights))
-        groups = self._group_of_cell
-        return _CellShares(shares, shares if groups is None else _added_up(shares, groups, self._groups))
+        return _CellShares(shares, shares if self._by_group is None else self._by_group(shares))
 
     def _over_columns(self, of_cells: Tensor) -> Tensor:
         """(W, components): at every cell the sum over all cells of its column."""
-        return _added_up(of_cells, self._column_of_cell, self._columns).index_select(0, self._column_of_cell)
+        return self._by_column(of_cells).index_select(0, self._by_column.places)
 
     def step(self, cells: _CellShares, residual: Tensor, number: int, rate: float) -> None:
         """residual: (V, V) by how much two-way tables are too large, times their precision; symmetric."""
         shares, gradient = cells.alone, residual @ cells.grouped
-        if self._group_of_cell is not None:
-            gradient = gradient.index_select(0, self._group_of_cell)
+        if self._by_group is not None:
+            gradient = gradient.index_select(0, self._by_group.places)
         alone = shares.sum(dim=1) * self.rows_per_component - self._one_way
         gradient += (alone * self._one_way_precision)[:, None]
         gradient *= shares
@@ -259,9 +259,18 @@ class _Slice:
         self._logits.clamp_(-60.0, 60.0)
 
 
-def _added_up(rows: Tensor, places: Tensor, count: int) -> Tensor:
-    """(count, ·): rows (W, ·) that have the same of these places (W,), added up."""
-    return rows.new_zeros(count, rows.shape[1]).index_add_(0, places, rows)
+class _Sums:
+    """Adds up rows (W, ·) that have the same of these places (W,): (count, ·)."""
+
+    def __init__(self, places: Tensor, device: torch.device) -> None:
+        self.places, self._count = places.to(device), int(places.max()) + 1
+        # A GPU's index_add adds in no fixed order, and there a product with noughts and ones costs next to nothing.
+        self._members = None if device.type == "cpu" else F.one_hot(places).T.float().to(device)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        if self._members is not None:
+            return self._members @ rows
+        return rows.new_zeros(self._count, rows.shape[1]).index_add_(0, self.places, rows)
 
 
 def _column_of_cell(widths: Sequence[int]) -> Tensor:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,8 @@ class _CellsTwice:
     noised: Tensor  # (slices, cells)
     shift: Tensor  # (slices, cells) from these to the twin's
     precision: Tensor  # (cells,) 1/variance
+    elsewhere: dict[torch.device, _CellsTwice] = field(default_factory=dict, init=False)
+    """The same on other devices, for those who ask often."""
 
     @classmethod
     def of(cls, both: Sequence[tuple[Measured, Measured]], places: Sequence[NDArray[np.int64]]) -> _CellsTwice:
@@ -113,11 +115,16 @@ class _CellsTwice:
 
     def estimate(self, place: int, fitted: Tensor, twin: Tensor) -> float:
         """Of one slice, all cells together, in units of the noise."""
-        places = self.places.to(fitted.device)
-        noised, shift, precision = (
-            part.to(fitted.device) for part in (self.noised[place], self.shift[place], self.precision)
-        )
-        ours, theirs = fitted.reshape(-1).index_select(0, places), twin.reshape(-1).index_select(0, places)
-        error = (ours - noised).square_().mul_(precision).sum()
-        freedom = (theirs - ours).mul_(shift).mul_(precision).sum() / SHIFT**2
-        return float(error + 2.0 * freedom) - len(places)
+        own = self._on(fitted.device)
+        ours, theirs = (expected.reshape(-1).index_select(0, own.places) for expected in (fitted, twin))
+        error = (ours - own.noised[place]).square_().mul_(own.precision).sum()
+        freedom = (theirs - ours).mul_(own.shift[place]).mul_(own.precision).sum() / SHIFT**2
+        return float(error + 2.0 * freedom) - len(self.places)
+
+    def _on(self, device: torch.device) -> _CellsTwice:
+        if device == self.places.device:
+            return self
+        if device not in self.elsewhere:
+            parts = (self.places, self.noised, self.shift, self.precision)
+            self.elsewhere[device] = _CellsTwice(*(part.to(device) for part in parts))
+        return self.elsewhere[device]

@@ -204,12 +204,13 @@ class TableIdpgan(Idpgan):
     def _free_logits(self, generator: TableGenerator, conditions: Tensor | None, rows: int) -> Tensor:
         """(rows, free width) logits of as many conditions, or of `rows` where there are none."""
         count = rows if conditions is None else len(conditions)
-        noise = self.randomness.normals(count, self.order.networks.noise_dimension, dtype=torch.float32)
-        return generator.free_logits(noise.to(self.device), conditions)
+        size = self.order.networks.noise_dimension
+        noise = self.randomness.normals(count, size, dtype=torch.float32, device=self.device)
+        return generator.free_logits(noise, conditions)
 
     def _drawn(self, logits: Tensor, conditions: Tensor | None) -> Tensor:
         """Records (rows, total_width + products) drawn from logits of the free columns, with a gradient."""
-        uniforms = self.randomness.uniforms(*logits.shape, dtype=torch.float32).to(self.device)
+        uniforms = self.randomness.uniforms(*logits.shape, dtype=torch.float32, device=self.device)
         drawn = sample_records(logits, self.free_widths, uniforms, self.order.networks.softmax_temperature)
         records: Tensor = self.products(self.generator.with_condition(drawn, conditions))
         return records
