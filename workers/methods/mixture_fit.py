@@ -26,6 +26,9 @@ LOOK_EVERY = 10
 PATIENCE = 1.5
 """A part ends when it is this many times past its best step, and some looks more."""
 
+BLOCK_CELLS = 96
+"""Rows of one product of all cells with each other: of fewer, products are slow; of more, more is computed twice."""
+
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
 _CPU = torch.device("cpu")
 
@@ -185,7 +188,7 @@ class _Part:
     def _products(self, added: Tensor, cells: Sequence[_CellShares], *, beta: float) -> Tensor:
         """beta·added and the expected counts: (V, V)."""
         for one, own in zip(self._slices, cells, strict=True):
-            added = torch.addmm(added, own.grouped, own.grouped.T, beta=beta, alpha=one.rows_per_component)
+            added = _with_square(added, own.grouped, beta=beta, alpha=one.rows_per_component)
             beta = 1.0
         return added
 
@@ -257,6 +260,19 @@ class _Slice:
         root = self._square.sqrt().add_(self._tiny)
         self._logits.addcdiv_(self._mean, root, value=-rate * math.sqrt(1.0 - _BETA2**number) / (1.0 - _BETA1**number))
         self._logits.clamp_(-60.0, 60.0)
+
+
+def _with_square(added: Tensor, rows: Tensor, *, beta: float, alpha: float) -> Tensor:
+    """beta·added + alpha·rows rowsᵀ of a symmetric added (V, V): what lies below the diagonal is turned over, where that is less work."""
+    count = len(rows)
+    if rows.device.type != "cpu" or count <= BLOCK_CELLS:
+        return torch.addmm(added, rows, rows.T, beta=beta, alpha=alpha)
+    made = torch.empty_like(added)
+    for start in range(0, count, BLOCK_CELLS):
+        block, rest = slice(start, start + BLOCK_CELLS), slice(start + BLOCK_CELLS, count)
+        torch.addmm(added[block, start:], rows[block], rows[start:].T, beta=beta, alpha=alpha, out=made[block, start:])
+        made[rest, block] = made[block, rest].T
+    return made
 
 
 class _Sums:
