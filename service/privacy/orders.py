@@ -291,9 +291,10 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             gt=0.0,
             lt=0.5,
-            description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them.",
+            description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them: "
+            "of all rows, with `pairs: few_or_all` half of it within each value of the condition.",
         ),
-    ] = 0.1
+    ] = 0.2
     pairs: Annotated[
         Literal["auto", "all", "few_or_all", "chosen", "none"],
         Field(

@@ -36,7 +36,7 @@ from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.raking import rake_where_nearer
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
-from workers.methods.table_estimates import Denoiser, TableEstimates, slice_by_slice, spans_of
+from workers.methods.table_estimates import Denoiser, TableEstimates, averaged, slice_by_slice, spans_of
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import CONDITION_LOGIT
 from workers.plan import Plan, StepNotOnPlan
@@ -110,19 +110,23 @@ class Marginals:
         pairs: list[Columns] = [] if self.order.pairs == "none" else list(combinations(self.layout.free, 2))
         first: tuple[Measured, ...] = ()
         if self.order.looks_at_single_columns_first:
-            first = self._release_tables(ONE_WAY_TABLES, singles, self._first_layout)
-            first = self._in_cells_by_counts(first)
+            first = self._in_cells_by_counts(self._look_at_single_columns(singles))
         declared = self.layout
         self.layout = self._grouped(declared, first, pairs)
         if self.order.pairs == "chosen":
             pairs = self._choose(first, pairs)
         elif self.order.pairs == "few_or_all" and (few := self._few(first, pairs)) is not None:
             pairs, self.layout = few, self._layout_of_few(declared, first, few)
-        self.measured = (*first, *self._release_tables(MARGINALS, [*singles, *pairs], self.layout))
+        self.measured = (*first, *self._noised([*singles, *pairs], self.layout, self.plan.take_gaussian(MARGINALS)))
 
-    def _release_tables(self, purpose: str, tables: list[Columns], layout: TableLayout) -> tuple[Measured, ...]:
-        """Noised counts of these tables, jointly one Gaussian release."""
-        noise_multiplier = self.plan.take_gaussian(purpose)
+    def _look_at_single_columns(self, singles: list[Columns]) -> tuple[Measured, ...]:
+        """One-way tables before all others. Two layouts share the precision of the one Gaussian that is charged."""
+        noise_multiplier = self.plan.take_gaussian(ONE_WAY_TABLES) * math.sqrt(len(self._first_layouts))
+        looks = [self._noised(singles, layout, noise_multiplier) for layout in self._first_layouts]
+        return tuple(m for look in looks for m in look)
+
+    def _noised(self, tables: list[Columns], layout: TableLayout, noise_multiplier: float) -> tuple[Measured, ...]:
+        """Counts of these tables, jointly one Gaussian release of this noise multiplier, which the caller took from the plan."""
         private = count_tables(
             self.table.codes,
             layout,
@@ -158,8 +162,9 @@ class Marginals:
 
     def _expected(self, first: tuple[Measured, ...], pairs: list[Columns]) -> dict[Columns, NDArray[np.int64]]:
         """Counts of pairs of independent columns, for scores to compare with."""
-        layout = self._first_layout
-        return expected_counts(layout, {m.columns: m.counts for m in first}, self._totals(first, layout), pairs)
+        layout = self._first_layouts[-1]
+        counts = {m.columns: m.counts for m in first if len(m.counts) == layout.slices}
+        return expected_counts(layout, counts, self._totals(first, layout), pairs)
 
     def _release_scores(self, expected: dict[Columns, NDArray[np.int64]]) -> tuple[Floats, float]:
         """How far every pair is from these counts, and the noise_std of that."""
@@ -188,18 +193,15 @@ class Marginals:
         }
         if not equal:
             return first
-        rows = float(self._totals(first, self._first_layout).sum())
+        rows = float(self._totals(first, self._first_layouts[-1]).sum())
         fewest_rows = rows * share_of_a_part(self._noise_of_pairs(self._layout(self.domain.merged(equal)), rows))
-        cells = {
-            m.columns[0]: cells_by_counts(
-                m.counts.sum(axis=0).astype(np.float64),
-                noise_std=math.sqrt(m.variance * len(m.counts)),
-                fewest_rows=fewest_rows,
-                equal_cells=equal[m.columns[0]],
+        cells = {}
+        for column, equal_cells in equal.items():
+            looks = [(m.counts.sum(axis=0), m.variance * len(m.counts)) for m in first if m.columns == (column,)]
+            counts, variance = averaged(looks)
+            cells[column] = cells_by_counts(
+                counts, noise_std=math.sqrt(variance), fewest_rows=fewest_rows, equal_cells=equal_cells
             )
-            for m in first
-            if m.columns[0] in equal
-        }
         self._use_cells(cells)
         return tuple(_summed(m, cells[m.columns[0]]) if m.columns[0] in cells else m for m in first)
 
@@ -218,10 +220,12 @@ class Marginals:
         self.layout = replace(self._layout(self.domain), cells=of_codes)
 
     @property
-    def _first_layout(self) -> TableLayout:
-        """What is looked at first has the slices that pairs have; without pairs it is of all rows."""
-        is_sliced = self.layout.pairs_are_sliced and self.order.pairs != "none"
-        return self.layout if is_sliced else self.layout.of_all_rows()
+    def _first_layouts(self) -> tuple[TableLayout, ...]:
+        """In which single columns are looked at first: all rows, which slices say least of; slices, whose pairs' scores compare with them; or both."""
+        of_all_rows = self.layout.of_all_rows()
+        if self.layout.slices == 1 or not self.layout.pairs_are_sliced or self.order.pairs in {"none", "all"}:
+            return (of_all_rows,)
+        return (self.layout,) if self.order.pairs == "chosen" else (of_all_rows, self.layout)
 
     def _estimates(self, measured: tuple[Measured, ...], layout: TableLayout | None = None) -> TableEstimates:
         """Of what the order measures, or in another layout."""
@@ -238,7 +242,7 @@ class Marginals:
         """The layout, with cells that the noised one-way tables call rare counted together if the order says so."""
         if self.order.pair_groups != "counted" or not pairs:
             return layout
-        looked = self._estimates(first, self._first_layout)
+        looked = self._estimates(first, self._first_layouts[-1])
         rows, (fine, _, _) = float(looked.totals.sum()), looked.one_way()
 
         def noise(layout: TableLayout) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -62,9 +62,8 @@ class TableEstimates:
         two_precision = torch.zeros(sum(groups), sum(groups))
         for m in self.measured:
             if len(m.columns) == 1:
-                if (
-                    len(m.counts) == layout.slices
-                ):  # those of all rows are in the estimates, and say nothing of one slice
+                # Those of all rows are in the estimates, and say nothing of one slice.
+                if len(m.counts) == layout.slices:
                     precision[cells[m.columns[0]]] += 1.0 / m.variance
                 continue
             i, j = m.columns
@@ -127,20 +126,18 @@ class TableEstimates:
     def one_way(self) -> tuple[dict[int, Floats], _Estimates, dict[int, Floats]]:
         """Per column: one-way counts (slices, cells), the margins of its two-way tables, and counts (pair_slices, groups)."""
         own, whole, margins = self._by_column()
+        pairs_tell_slices = self.layout.pair_slices == self.layout.slices
         by_slice: dict[int, NoisedColumn] = {}
         all_rows: dict[int, NoisedColumn] = {}
         for column in self.layout.free:
-            mean, variance = averaged(own[column])
-            if self.layout.pair_slices == self.layout.slices and not whole[column]:
-                by_slice[column] = self._with_margins(column, mean, variance, margins[column])
-                all_rows[column] = by_slice[column].of_all_slices()
-                continue
-            summed = mean.sum(axis=0, keepdims=True)
-            together = averaged([(summed, variance * len(mean)), *whole[column]])
-            all_rows[column] = self._with_margins(column, *together, margins[column])
+            of_slices, of_all_rows = (margins[column], []) if pairs_tell_slices else ([], margins[column])
+            sliced = self._with_margins(column, *averaged(own[column]), of_slices)
+            summed = sliced.of_all_slices()
+            together = averaged([(summed.counts, summed.variance), *whole[column]])
+            all_rows[column] = self._with_margins(column, *together, of_all_rows)
             # Slices are known equally well, so what they lack together is shared by them equally.
-            mean += (all_rows[column].counts - summed) / len(mean)
-            by_slice[column] = self._with_margins(column, mean, variance, [])
+            lacking = (all_rows[column].counts - summed.counts) / len(sliced.counts)
+            by_slice[column] = replace(sliced, counts=sliced.counts + lacking)
         nearer = smooth_columns(list(by_slice.values()), self.totals)
         pooled = pooled_counts(all_rows, float(self.totals.sum()))
         fine, in_groups = {}, {}
