@@ -221,7 +221,7 @@ class Marginals:
 
     @property
     def _first_layouts(self) -> tuple[TableLayout, ...]:
-        """In which single columns are looked at first: all rows, which slices say least of; slices, whose pairs' scores compare with them; or both."""
+        """Single columns are looked at first in all rows, by slice where scores compare with them, or in both layouts."""
         of_all_rows = self.layout.of_all_rows()
         if self.layout.slices == 1 or not self.layout.pairs_are_sliced or self.order.pairs in {"none", "all"}:
             return (of_all_rows,)
