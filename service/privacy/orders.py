@@ -292,7 +292,7 @@ class MarginalsOrder(_ChosenOrder):
             gt=0.0,
             lt=0.5,
             description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them: "
-            "of all rows, with `pairs: few_or_all` half of it within each value of the condition.",
+            "half of it on those of all rows, or all of it where pairs are of all rows.",
         ),
     ] = 0.2
     pairs: Annotated[

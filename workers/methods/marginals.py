@@ -221,9 +221,9 @@ class Marginals:
 
     @property
     def _first_layouts(self) -> tuple[TableLayout, ...]:
-        """Single columns are looked at first in all rows, by slice where scores compare with them, or in both layouts."""
+        """Single columns are looked at first in all rows, by slice where pairs are chosen in slices, and in both where all of slices may be."""
         of_all_rows = self.layout.of_all_rows()
-        if self.layout.slices == 1 or not self.layout.pairs_are_sliced or self.order.pairs in {"none", "all"}:
+        if self.layout.slices == 1 or not self.layout.pairs_are_sliced or self.order.pairs == "none":
             return (of_all_rows,)
         return (self.layout,) if self.order.pairs == "chosen" else (of_all_rows, self.layout)
 
