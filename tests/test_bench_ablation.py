@@ -39,10 +39,13 @@ def test_every_variant_is_an_order(variant: str) -> None:
     parse_order({"method": "idpgan", "epsilon": 1.0, "steps": 600, **knobs})
 
 
-def test_a_run_goes_the_way_of_an_order_and_is_in_the_table(table: Table) -> None:
-    asked = argparse.Namespace(steps=3, epsilon=4.0, delta=1e-5, times=1)
-    runs = [ablation._run(asked, table, "cold off", seed) for seed in (1, 2)]
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_go_the_way_of_an_order_and_are_in_the_table(table: Table, jobs: int) -> None:
+    asked = argparse.Namespace(steps=3, epsilon=4.0, delta=1e-5, times=1, batch=60, device="cpu", jobs=jobs)
+    runs = list(ablation._ran(asked, table, [("cold off", 1), ("cold off", 2)]))
+    assert {run["seed"] for run in runs} == {1, 2}
     facts = {"table": "t", "date": "2026-01-01", "epsilon": 4.0, "rows": 240, "steps": 3, "times": 1, "delta": 1e-5}
-    text = ablation.markdown({**facts, "runs": runs})
+    text = ablation.markdown({**facts, "batch": 60, "where": ablation._where(asked), "runs": runs})
     assert "| cold off | from nothing; no decay, thresholds, groups | 2 |" in text
+    assert "--batch 60`" in text
     assert "±" in text
