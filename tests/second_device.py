@@ -8,7 +8,7 @@ GPU's own rounding, or of kernels that only CUDA lacks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
@@ -88,7 +88,10 @@ class _Literals(TorchFunctionMode):
 @contextmanager
 def elsewhere() -> Iterator[torch.device]:
     """Within it tensors can be made on and moved to the device it gives."""
-    with nullcontext() if IS_A_GPU else _Literals(), nullcontext() if IS_A_GPU else _Operations():
+    if IS_A_GPU:
+        yield ELSEWHERE
+        return
+    with _Literals(), _Operations():
         yield ELSEWHERE
 
 

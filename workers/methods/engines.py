@@ -20,7 +20,7 @@ MOST_ROWS_FOR_OUTER_PRODUCTS = 64
 """Gram matrices of a unit grow with the square of its rows; above this, gradients kept in full are cheaper."""
 
 BLOCK_ROWS = {"outer_products": 2_048, "vmap": 256}
-BLOCK_ROWS_ON_A_GPU = {"outer_products": 16_384, "vmap": 1_024}
+BLOCK_ROWS_ON_A_GPU = BLOCK_ROWS | {"outer_products": 16_384}
 """Rows that one call goes over; bounds memory, changes no result but by rounding."""
 
 
