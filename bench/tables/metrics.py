@@ -81,8 +81,9 @@ def label_name(table: Table, code: int) -> str:
 
 
 def correlation_error(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean absolute difference of the correlations of all pairs of columns' codes."""
-    one, other = (np.nan_to_num(np.corrcoef(codes.T)) for codes in (a, b))
+    """Mean absolute difference of the correlations of all pairs of columns' codes; a column of one value has none, which counts as 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = (np.nan_to_num(np.corrcoef(codes.T)) for codes in (a, b))
     upper = np.triu_indices(a.shape[1], 1)
     return float(np.abs(one - other)[upper].mean())
 

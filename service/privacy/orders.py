@@ -224,7 +224,7 @@ class _Order(_Knobs):
         str | None,
         Field(
             max_length=200,
-            description="A categorical field whose values are bought and conditioned on; default the schema's `target`.",
+            description="A categorical field whose values are bought and conditioned on; default the schema's `target`, if it has at most 64.",
         ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (

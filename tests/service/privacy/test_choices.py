@@ -65,10 +65,13 @@ def test_auto_is_the_same_whatever_the_rows_and_gives_its_reason():
     assert isinstance(chosen, MarginalsOrder)
     assert chosen.chosen_because
     assert chosen.chosen_because.startswith("marginals: ")
-    for other in (TableShape({"a": 5}), TableShape({"a": 5, "b": 2, "y": 65}, target="y")):
-        chosen = choose_method(AutoOrder(epsilon=1.0), other)
-        assert isinstance(chosen, IdpganOrder)
-        assert chosen.chosen_because.startswith("idpgan: ")
+    many = TableShape({"a": 5, "b": 2, "y": 65}, target="y")
+    for other in (TableShape({"a": 5}), many):
+        assert isinstance(choose_method(AutoOrder(epsilon=1.0), other), MarginalsOrder)
+    chosen = choose_method(AutoOrder(epsilon=1.0, condition_on="y"), many)
+    assert isinstance(chosen, IdpganOrder)
+    assert chosen.chosen_because
+    assert chosen.chosen_because.startswith("idpgan: ")
 
 
 def test_the_target_of_the_schema_is_the_condition():
@@ -86,6 +89,11 @@ def test_the_target_of_the_schema_is_the_condition():
     for target in ("size", "z"):
         with pytest.raises(InvalidSchema, match="target"):
             parse_table_schema({"fields": fields, "target": target})
+    many = TableShape({"y": 65, "x": 2, "z": 2}, target="y")
+    for method in (AutoOrder(epsilon=1.0), order(), IdpganOrder(method="idpgan", epsilon=1.0)):
+        resolved = resolve_order(method, units=9, shape=many, budget=BUDGET)
+        assert resolved.condition_on is None
+        assert resolve_order(resolved, units=9, shape=many, budget=BUDGET) == resolved
     with pytest.raises(InvalidOrder, match="at most 64"):
         resolve_order(order(condition_on="y"), units=9, shape=TableShape({"y": 65, "x": 2}))
 
@@ -266,7 +274,11 @@ def idpgan(**knobs):
 
 def test_networks_begin_near_tables_where_the_columns_allow_it():
     few, many = TableShape({"y": 2, "a": 9}, target="y"), TableShape({f"c{i}": 20 for i in range(100)})
-    for shape, kind in ((few, "tables"), (TableShape({"a": 9}), "none"), (TableShape({"y": 65, "a": 9}, "y"), "none")):
+    for shape, kind in (
+        (few, "tables"),
+        (TableShape({"a": 9}), "none"),
+        (TableShape({"y": 65, "a": 9}, "y"), "tables"),
+    ):
         resolved = resolve_order(idpgan(), units=9, shape=shape, budget=BUDGET)
         assert resolved.warm_start.kind == kind
         assert resolve_order(resolved, units=9, shape=shape, budget=BUDGET) == resolved
@@ -281,7 +293,7 @@ def test_networks_begin_near_tables_where_the_columns_allow_it():
         assert resolve_order(idpgan(**knobs), units=9, shape=few).critic_weight_bound == bound
     asked = idpgan(warm_start={"kind": "tables"})
     with pytest.raises(InvalidOrder, match="at most 64"):
-        resolve_order(asked, units=9, shape=TableShape({"y": 65, "a": 9}, "y"))
+        resolve_order(asked.model_copy(update={"condition_on": "y"}), units=9, shape=TableShape({"y": 65, "a": 9}))
     # The choice of pairs needs the budget; the first look at an order has none.
     waiting = resolve_order(asked, units=5_000, shape=many)
     assert waiting.warm_start.pairs == "auto"
