@@ -19,10 +19,16 @@ from service.errors import InvalidFile
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import polars as pl
+
     from service.datasets.columns import Column
 
 _MARKERS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
 _FEW_NUMBERS = 20
+_ROWS_OF_A_FRACTION = 20
+"""Few numbers with digits after the point are categories only if rows share them: so many for each."""
+
+_MOST_DECIMALS = 4
 _FEW_TEXTS = 100
 _LARGEST = 2**53
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -32,6 +38,7 @@ _ABOUT = (
     " them as they are would leak them, and no privacy budget pays for that. Check every field, replace what was read by what is"
     " publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
 )
+_ALSO_DECIMALS = " So were the decimals."
 _CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the categories that are publicly known instead."
 _CHECK_RANGE = (
     "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
@@ -73,6 +80,7 @@ class _Observed:
         self._cells = self._missing = 0
         self._whole = self._number = self._date = self._moment = self._word = 0
         self._number_extent: tuple[float, float] | None = None
+        self._decimals = 0
         self._moment_extent: tuple[int, int] | None = None
 
     def add(self, column: Column) -> None:
@@ -96,6 +104,7 @@ class _Observed:
         number, moment = cells.number.filter(is_number), cells.moment.filter(is_moment)
         if len(number):
             self._number_extent = _widen(self._number_extent, float(number.min()), float(number.max()))  # type: ignore[arg-type]  # not empty
+            self._decimals = max(self._decimals, _decimals(cells.text.filter(is_number)))
         if len(moment):
             self._moment_extent = _widen(self._moment_extent, int(moment.min()), int(moment.max()))  # type: ignore[arg-type]  # not empty
 
@@ -106,7 +115,10 @@ class _Observed:
             return None
         if self._missing == 0:
             constraints["required"] = True
-        return {"name": self.name, "type": kind, "description": about, "constraints": constraints}
+        field = {"name": self.name, "type": kind, "description": about, "constraints": constraints}
+        if kind == "number" and "enum" not in constraints and self._decimals <= _MOST_DECIMALS:
+            field |= {"description": about + _ALSO_DECIMALS, "decimals": self._decimals}
+        return field
 
     def _domain(self, rows: int) -> tuple[str | None, dict[str, Any], str]:
         if self._cells == 0:
@@ -114,19 +126,20 @@ class _Observed:
         if self._word == self._cells:
             return "boolean", {}, _CHECK_TYPE
         if self._number == self._cells and self._number_extent is not None:
-            return self._numeric_domain(*self._number_extent)
+            return self._numeric_domain(*self._number_extent, rows)
         if self._moment == self._cells and self._moment_extent is not None:
             return self._moment_domain(*self._moment_extent)
         if self._texts is None or len(self._texts) > max(_FEW_TEXTS, rows // 2):
             return None, {}, ""
         return "string", {"enum": sorted(self._texts)}, _CHECK_ENUM
 
-    def _numeric_domain(self, low: float, high: float) -> tuple[str | None, dict[str, Any], str]:
+    def _numeric_domain(self, low: float, high: float, rows: int) -> tuple[str | None, dict[str, Any], str]:
         kind = "integer" if self._whole == self._cells else "number"
         convert = int if kind == "integer" else float
         if self._texts is not None:
             values = sorted({convert(float(text)) for text in self._texts})
-            if len(values) == 1 or (kind == "integer" and len(values) <= _FEW_NUMBERS):
+            are_shared = kind == "integer" or rows >= _ROWS_OF_A_FRACTION * len(values)
+            if len(values) == 1 or (are_shared and len(values) <= _FEW_NUMBERS):
                 return kind, {"enum": values}, _CHECK_ENUM
         low, high = _round_outwards(low, high)
         if max(-low, high) > _LARGEST:
@@ -155,6 +168,12 @@ def _about(left_out: list[str]) -> str:
 
 def _widen(extent: tuple[Any, Any] | None, low: Any, high: Any) -> tuple[Any, Any]:
     return (low, high) if extent is None else (min(extent[0], low), max(extent[1], high))
+
+
+def _decimals(numbers: pl.Series) -> int:
+    """The most digits after the point, as they are written; those with an exponent have too many to declare."""
+    most = int(numbers.str.extract(r"\.([0-9]*)$").str.len_bytes().max() or 0)  # type: ignore[arg-type]  # lengths
+    return _MOST_DECIMALS + 1 if numbers.str.contains("[eE]").any() else most
 
 
 def _round_outwards(low: float, high: float) -> tuple[float, float]:

@@ -101,6 +101,33 @@ def test_every_kind_of_column(reader):
         assert reader.read(reader.write(kept, parquet=parquet), schema)[0]["notices"] == []
 
 
+@pytest.mark.parametrize("parquet", [False, True])
+def test_numbers_with_digits_after_the_point(reader, parquet):
+    """Few that rows share are categories, others have as many decimals as they are written with."""
+    places = range(400)
+    frame = pl.DataFrame(
+        {
+            "age": [(17.5, 22.0, 27.0)[i % 3] for i in places],
+            "price": [i % 50 + 0.99 for i in places],
+            "share": [i / 700 for i in places],
+            "tiny": [(i % 50 + 1) * 1e-9 for i in places],
+        }
+    )
+    draft = draft_schema(reader.write(frame, parquet=parquet))
+    fields = _fields(draft)
+    parse_table_schema(json.loads(json.dumps(draft)))
+    assert fields["age"]["constraints"] == {"enum": [17.5, 22.0, 27.0], "required": True}
+    assert {name: field.get("decimals") for name, field in fields.items()} == {
+        "age": None,
+        "price": 2,
+        "share": None,
+        "tiny": None,
+    }
+    assert "decimals" in fields["price"]["description"]
+    few = _fields(draft_schema(reader.write(frame[:30], parquet=parquet)))
+    assert (few["age"]["constraints"]["minimum"], few["age"]["decimals"]) == (17.0, 1)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "bounds"),
     [(0.1, 0.7, (0.1, 0.7)), (0.12, 0.78, (0.1, 0.8)), (-3.2, 47.0, (-10.0, 50.0)), (1e-7, 2e-7, (1e-7, 2e-7))],
