@@ -1,5 +1,6 @@
 """The generated pages are current, and every relative link of the documents leads somewhere."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.tables import beside
+from service.datasets.table_schema import parse_table_schema
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,6 +23,11 @@ def test_the_page_of_peers_says_what_the_result_files_say():
     assert beside.PAGE.read_text(encoding="utf-8") == beside.render(beside.PAGE.read_text(encoding="utf-8")), (
         "run python -m bench.tables.beside"
     )
+
+
+def test_the_page_of_schemas_shows_one_that_is_accepted():
+    (example,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert parse_table_schema(json.loads(example)).target == "smoker"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

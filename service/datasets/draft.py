@@ -115,7 +115,7 @@ class _Observed:
             return None
         if self._missing == 0:
             constraints["required"] = True
-        field = {"name": self.name, "type": kind, "description": about, "constraints": constraints}
+        field: dict[str, Any] = {"name": self.name, "type": kind, "description": about, "constraints": constraints}
         if kind == "number" and "enum" not in constraints and self._decimals <= _MOST_DECIMALS:
             field |= {"description": about + _ALSO_DECIMALS, "decimals": self._decimals}
         return field
