@@ -135,7 +135,7 @@ def train(table: EncodedTable, domain: TableDomain, rows: int, steps: int, start
     if method.tables is not None:
         # How near the networks begin changes no time, so the mixture is not fitted to its end.
         method.tables.order = method.tables.order.model_copy(update={"steps": 1})
-    method.warm_up(lambda: None)
+    method.warm_up(lambda _share: None)
     for _ in range(3):
         method.critic_step()
         method.generator_step()

@@ -39,6 +39,8 @@ class Hooks:
     """By default nobody listens, nothing is kept, and nothing stops the run."""
 
     on_progress: Callable[[int], None] = lambda _step: None
+    on_warm_up: Callable[[float], None] = lambda _share: None
+    """How much is done, from 0 to 1, of what comes between measurements and private steps."""
     should_stop: Callable[[], bool] = lambda: False
     checkpoints: CheckpointStore | None = None
     checkpoint_every_steps: int = CHECKPOINT_EVERY_STEPS
@@ -47,6 +49,11 @@ class Hooks:
         """Between two steps that read no row: raises TrainingStopped or reports."""
         self.stop_if_asked(step)
         self.on_progress(step)
+
+    def go_on_warming_up(self, share: float, steps_done: int) -> None:
+        """The same before the first private step of a run that begins near its measurements."""
+        self.stop_if_asked(steps_done)
+        self.on_warm_up(share)
 
     def stop_if_asked(self, steps_done: int, *, keep: Measuring | None = None) -> None:
         """Raises TrainingStopped where the caller wants the run to end, after a checkpoint of `keep`."""

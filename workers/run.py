@@ -51,6 +51,8 @@ from workers.training import TrainedGenerator, train, train_images
 logger = logging.getLogger(__name__)
 
 REPORT_SECONDS = 0.3
+OFTEN = {"training", "warming up"}
+"""Phases that tell their steps as they go; any other is told when it begins."""
 PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 600.0
 """How long an attempt waits for a database or a store that does not answer, before it is handed over."""
@@ -81,6 +83,7 @@ class Attempt:
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
         self.hooks = Hooks(
             on_progress=lambda step: self.report(step, "training"),
+            on_warm_up=lambda share: self.report(round(share * self.release.order.steps), "warming up"),
             should_stop=lambda: self._cancelled or self.handed_over,
             checkpoints=self.checkpoints,
         )
@@ -222,7 +225,7 @@ class Attempt:
 
     def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
         """Write progress a few times a second, and learn whether somebody wants to stop."""
-        if not at_once and phase == "training" and time.monotonic() < self._next_report:
+        if not at_once and phase in OFTEN and time.monotonic() < self._next_report:
             return
         try:
             with self.context.transaction() as session:

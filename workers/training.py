@@ -118,7 +118,7 @@ def _train_by_steps(
 
     hooks.measure_or_restore(method)
     if isinstance(method, TableIdpgan):
-        method.warm_up(lambda: hooks.go_on(plan.steps_done))
+        method.warm_up(lambda share: hooks.go_on_warming_up(share, plan.steps_done))
     while plan.steps_done < plan.steps:
         hooks.stop_if_asked(plan.steps_done, keep=method)  # whoever goes on loses nothing
         method.critic_step()

@@ -5,6 +5,7 @@ With a warm start, tables are bought before the first step, and the networks beg
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
+
+
+PARTS = 3
+"""Of a warm-up: mixture, generator, critic; they take about as long each."""
 
 
 class TableIdpgan(Idpgan):
@@ -92,15 +97,15 @@ class TableIdpgan(Idpgan):
     def rows_per_unit(self) -> float | None:
         return self._rows_per_unit
 
-    def warm_up(self, on_step: Callable[[], None]) -> None:
+    def warm_up(self, on_share: Callable[[float], None]) -> None:
         """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest, unless that was done.
 
-        No row is read. `on_step` is called often, and may raise to stop.
+        No row is read. `on_share` is told often how much of it is done, from 0 to 1, and may raise to stop.
         """
         start, tables = self.warm_start, self.tables
         if start is None or tables is None or self.held is not None:
             return
-        mixture = tables.fit(lambda _step: on_step()).to(self.device)
+        mixture = tables.fit(lambda step: on_share(step / tables.order.steps / PARTS)).to(self.device)
         held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
         fit_generator(
             self.generator,
@@ -108,7 +113,7 @@ class TableIdpgan(Idpgan):
             noise_dimension=self.order.networks.noise_dimension,
             steps=start.generator_steps,
             learning_rate=start.generator_learning_rate,
-            on_step=on_step,
+            on_step=_told_by_steps(on_share, 1, steps=start.generator_steps),
         )
         self.averaged_generator.load_state_dict(self.generator.state_dict())
         self.generator_steps = start.generator_steps  # the average begins here, and not at the first private steps
@@ -118,7 +123,7 @@ class TableIdpgan(Idpgan):
             gradient_penalty=self.order.gradient_penalty,
             optimizer=self.order.optimizer,
             steps=start.critic_steps,
-            on_step=on_step,
+            on_step=_told_by_steps(on_share, 2, steps=start.critic_steps),
         )
         self.held = held
 
@@ -214,3 +219,9 @@ class TableIdpgan(Idpgan):
         drawn = sample_records(logits, self.free_widths, uniforms, self.order.networks.softmax_temperature)
         records: Tensor = self.products(self.generator.with_condition(drawn, conditions))
         return records
+
+
+def _told_by_steps(on_share: Callable[[float], None], part: int, *, steps: int) -> Callable[[], None]:
+    """To be called once a step of one of the parts of a warm-up."""
+    done = itertools.count(1)
+    return lambda: on_share((part + next(done) / steps) / PARTS)

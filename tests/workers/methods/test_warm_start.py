@@ -122,9 +122,12 @@ def test_nothing_after_the_tables_reads_a_row_before_the_first_step() -> None:
     del method.table.codes
     assert method.tables is not None
     before = [tensor.clone() for tensor in (*method.generator.parameters(), *method.critic.parameters())]
-    heard: list[int] = []
-    method.warm_up(lambda: heard.append(1))
+    heard: list[float] = []
+    method.warm_up(heard.append)
     assert len(heard) >= 8
+    assert heard == sorted(heard)
+    assert 0.0 < heard[0] < 1.0 / 3.0
+    assert heard[-1] == 1.0
     assert method.plan.position == 1
     after = [*method.generator.parameters(), *method.critic.parameters()]
     assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True) if one.dim() == 2)
@@ -171,7 +174,7 @@ def test_zeroing_out_a_unit_moves_every_release_by_at_most_its_sensitivity(
         if released is not None:
             method.tables.measured = released
             method._take_from_tables(method.tables)
-        method.warm_up(lambda: None)
+        method.warm_up(lambda _share: None)
         method.critic_step()
         return list(sums), method.tables.measured
 
@@ -222,7 +225,7 @@ def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_
 
 
 def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -> None:
-    order, store, seen = make_order(), Kept(), list[int]()
+    order, store, seen, steps = make_order(), Kept(), list[float](), list[int]()
     plan = RecordedPlan(events_of(order))
     with pytest.raises(TrainingStopped) as stop:
         train(
@@ -231,10 +234,15 @@ def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -
             make_table(),
             DOMAIN,
             SecureRandom(),
-            Hooks(on_progress=seen.append, checkpoints=store, should_stop=lambda: len(seen) == 30),
+            Hooks(
+                on_progress=steps.append,
+                on_warm_up=seen.append,
+                checkpoints=store,
+                should_stop=lambda: len(seen) == 30,
+            ),
         )
     assert stop.value.values == {"steps_done": 0}
-    assert set(seen) == {0}
+    assert steps == []
     assert (len(plan.run), store.position) == (1, 1)
     again = RecordedPlan(events_of(order))
     train(order, again, make_table(), DOMAIN, SecureRandom(), Hooks(checkpoints=store))
@@ -244,12 +252,12 @@ def test_stopped_while_it_warms_up_it_has_bought_the_tables_and_nothing_else() -
 def test_a_checkpoint_restores_what_is_held() -> None:
     order = make_order()
 
-    def unexpected() -> None:
+    def unexpected(_share: float) -> None:
         raise AssertionError("it is warm")
 
     method = begun(order, events_of(order), make_table(rows_per_unit=3))
     method.measure()
-    method.warm_up(lambda: None)
+    method.warm_up(lambda _share: None)
     method.critic_step()
     saved = Checkpoint.from_bytes(method.checkpoint().to_bytes())
     other = begun(order, events_of(order), make_table(rows_per_unit=3), seed=2)
