@@ -102,6 +102,26 @@ class CategoryColumn:
         return lambda drawn: drawn == code
 
 
+class _SharedValues:
+    """Values of a range that many rows share: increasing pairs of one and of the part of its cell's rows that have it."""
+
+    def __init__(self, config: Sequence[Sequence[float]], edges: Array) -> None:
+        self._values, shares = np.array(config, dtype=np.float64).T
+        cells = np.searchsorted(edges[1:-1], self._values, side="right")
+        all_of_cell = np.bincount(cells, weights=shares, minlength=len(edges) - 1)
+        before = np.concatenate([[0.0], np.cumsum(all_of_cell)])
+        self._all_of_cell = np.minimum(all_of_cell, 1.0)
+        self._cells, self._up_to = cells, cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
+
+    def draw(self, cells: Array, uniforms: Array) -> tuple[Array, Array]:
+        """One of its cell's for each row, or NaN; and what is left of the uniform numbers for those."""
+        found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self._values) - 1)
+        of_cell = self._all_of_cell[cells]
+        is_shared = uniforms < of_cell
+        left = np.where(is_shared, 0.0, (uniforms - of_cell) / np.maximum(1.0 - of_cell, 2.0**-53))
+        return np.where(is_shared & (self._cells[found] == cells), self._values[found], np.nan), left
+
+
 class GridColumn:
     """A range cut into cells. A drawn column is a masked array of numbers; masked is missing.
 
@@ -133,14 +153,21 @@ class GridColumn:
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
         self._steps = np.maximum(last - first + 1, 1)  # a cell too narrow for a step holds its end
         self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
+        self._shared = _SharedValues(config["shared_values"], self.edges) if config.get("shared_values") else None
 
     def fill(self, codes: Array, rng: np.random.Generator) -> Array:
-        """A uniform value inside each drawn cell."""
+        """A value inside each drawn cell: one that many rows share, or a uniform one."""
         cells = np.minimum(codes, len(self._steps) - 1)
-        numbers = self._first[cells] + np.floor(rng.random(len(cells)) * self._steps[cells])
+        uniforms = rng.random(len(cells))
+        shared = None
+        if self._shared is not None:
+            shared, uniforms = self._shared.draw(cells, uniforms)
+        numbers = self._first[cells] + np.floor(uniforms * self._steps[cells])
         if self.type == "number":
             numbers = np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
-        else:
+        if shared is not None:
+            numbers = np.where(np.isnan(shared), numbers, shared)
+        if self.type != "number":
             numbers = numbers.astype(np.int64)
         return np.ma.MaskedArray(numbers, mask=codes == self.size - 1 if self.missing else np.ma.nomask)
 

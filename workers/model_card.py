@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from workers.encoding.table import TableDomain
+    from workers.encoding.table import ColumnDomain, TableDomain
 
 _SEE = "see certificate.json"
 
@@ -69,7 +69,7 @@ the noise of the method changed is in all of them.
 |---|---|
 | generator.onnx | the network: noise{condition_input} in, logits of all columns out |
 | generator.safetensors | its weights |
-| config.json | columns and their cells, the schema |
+| config.json | columns, their cells and the values that many rows share, the schema |
 | certificate.json | the guarantee |
 | sample.py | draws rows; needs numpy and onnxruntime only |
 
@@ -104,11 +104,17 @@ def model_card(
         code_version=certificate.get("code_version", _SEE),
         condition_input=" and a condition" if condition else "",
         columns="\n".join(
-            f"| {column.name.replace('|', chr(92) + '|')} | {column.type} | {column.size} {_KINDS[column.kind]} |"
+            f"| {column.name.replace('|', chr(92) + '|')} | {column.type} | {column.size} {_KINDS[column.kind]}{_shared(column)} |"
             for column in domain.columns
         ),
         order=json.dumps(order, ensure_ascii=False, sort_keys=True),
     )
+
+
+def _shared(column: ColumnDomain) -> str:
+    """How many values of a range are drawn as often as noised counts say."""
+    count = len(column.shared_values)
+    return f", {count} of its values as often as they are shared" if count else ""
 
 
 def _mean_rows(rows_per_unit: Mapping[str, Any] | None) -> str:

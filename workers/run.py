@@ -130,7 +130,7 @@ class Attempt:
         """A generator of rows, and its bundle once there is a certificate."""
         schema = self.dataset.table_schema
         domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
-        table = self.patiently(lambda: self.read_rows(domain))
+        table = self.patiently(lambda: self.read_rows(domain, with_places=order.counts_values))
         trained = train(order, plan, table, domain, SecureRandom(), self.hooks)
         return trained, lambda certificate: build_bundle(
             trained.generator,
@@ -189,7 +189,7 @@ class Attempt:
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
         )
 
-    def read_rows(self, domain: TableDomain) -> EncodedTable:
+    def read_rows(self, domain: TableDomain, *, with_places: bool = False) -> EncodedTable:
         """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
         dataset, storage = self.dataset, self.context.storage
         key = dataset.storage_key
@@ -205,6 +205,7 @@ class Attempt:
             units=dataset.units,
             max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
             scratch_dir=self.context.settings.scratch_dir,
+            with_places=with_places,
         )
 
     def read_images(self) -> tuple[ImageSchema, EncodedImages]:

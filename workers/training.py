@@ -95,7 +95,7 @@ def _measure_and_fit(
         device=device.type,
         is_private=method.is_private,
         seconds=time.monotonic() - started,
-        domain=method.domain,
+        domain=method.domain_of_rows,
         rows_per_unit=method.rows_per_unit,
     )
 
@@ -138,7 +138,7 @@ def _train_by_steps(
         device=device.type,
         is_private=method.is_private,
         seconds=time.monotonic() - started,
-        domain=method.domain if isinstance(method, TableIdpgan) else None,
+        domain=method.domain_of_rows if isinstance(method, TableIdpgan) else None,
         rows_per_unit=method.rows_per_unit,
         component_labels=method.component_labels if isinstance(method, ImageIdpgan) else None,
         component_frequencies=method.component_frequencies if isinstance(method, ImageIdpgan) else None,

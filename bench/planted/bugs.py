@@ -626,8 +626,40 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "tables count all rows of a unit",
-        ((TABLES, "            counts &= rows - unit_starts[unit] < max_rows_per_unit\n", ""),),
+        (
+            (
+                TABLES,
+                "(block < widths).all(axis=1) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)",
+                "(block < widths).all(axis=1)",
+            ),
+        ),
         (T_TABLES,),
+    ),
+    Bug(
+        "counts of values count all rows of a unit",
+        (
+            (
+                TABLES,
+                "(block < size) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)",
+                "block < size",
+            ),
+        ),
+        (T_TABLES,),
+    ),
+    Bug(
+        "values of every column counted as if they were the only ones",
+        ((MARGINALS, "        noise_multiplier *= math.sqrt(len(grids))\n", ""),),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "values that many rows share are found by counts without noise",
+        ((MARGINALS, "standing_out(noised.numpy(), grid", "standing_out(private.values[0].numpy(), grid"),),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "the look at values is not on the price list",
+        ((CALIBRATION, "        shares[SHARED_VALUES] = values\n", "        pass\n"),),
+        (T_CHOICES, T_MARGINALS),
     ),
     Bug(
         "scores of all pairs have the sensitivity of one",

@@ -67,7 +67,7 @@ def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
         price = price_order(order, units=units, budget=budget)
         domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
         started = time.monotonic()
-        encoded = encode(ask.table.train, domain)
+        encoded = encode(ask.table.train, domain, with_places=order.counts_values)
         trained = train(order, Plan(price.events), encoded, domain, SecureRandom.from_test_seed(ask.seed))
         bundle = build_bundle(
             trained.generator,

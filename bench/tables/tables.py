@@ -55,10 +55,10 @@ def read_table(data: Path, schema_file: Path, target: str | None, test: Path | N
     return Table(data.stem, schema, schema.target, frame, tested, domain)
 
 
-def encode(frame: pl.DataFrame, domain: TableDomain) -> EncodedTable:
+def encode(frame: pl.DataFrame, domain: TableDomain, *, with_places: bool = False) -> EncodedTable:
     parquet = io.BytesIO()
     frame.select(domain.names).write_parquet(parquet)
-    return encode_table(parquet.getvalue(), domain, units=len(frame))
+    return encode_table(parquet.getvalue(), domain, units=len(frame), with_places=with_places)
 
 
 def codes_of(frame: pl.DataFrame, domain: TableDomain) -> np.ndarray:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from service.datasets.table_schema import FieldSchema, FieldType, TableSchema
+from service.datasets.value_grids import value_grid
 from service.errors import InvalidSchema
 from service.lazy import lazy
 from service.privacy.shapes import TableShape
@@ -39,7 +40,8 @@ def shape_of(schema: TableSchema, *, numeric_bins: int, max_rows_per_unit: int =
     """What the choice of a method and the price of an order may depend on."""
     cells = {field.name: _cells(field, numeric_bins) for field in schema.fields}
     has_open_ranges = any(finer_edges(field, numeric_bins) is not None for field in schema.fields)
-    return TableShape(cells, schema.target, max_rows_per_unit, has_open_ranges)
+    counted = sum(value_grid(field, cells[field.name]) is not None for field in schema.fields)
+    return TableShape(cells, schema.target, max_rows_per_unit, has_open_ranges, counted)
 
 
 def _cells(field: FieldSchema, numeric_bins: int) -> int:

@@ -19,6 +19,7 @@ from service.privacy.events import (
     MARGINALS,
     ONE_WAY_TABLES,
     PAIR_SCORES,
+    SHARED_VALUES,
     Event,
     Events,
     GaussianEvent,
@@ -177,12 +178,23 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
 
     Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
     nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts or where
-    single columns alone are measured within a condition; three where scores say which pairs are measured.
+    single columns alone are measured within a condition; three where scores say which pairs are measured; one more where values are
+    looked for that many rows share.
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")
+    shares = _shares_before_pairs(order)
+    values = order.values_precision_share or 0.0
+    shares[MARGINALS] = 1.0 - sum(shares.values()) - values
+    if values > 0.0:
+        shares[SHARED_VALUES] = values
+    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
+
+
+def _shares_before_pairs(order: MarginalsOrder) -> dict[str, float]:
+    """Of the precision, by purpose: what is released before it is known what else is."""
     if not order.looks_at_single_columns_first:
-        return (GaussianEvent(MARGINALS, noise_multiplier),)
+        return {}
     shares = {ONE_WAY_TABLES: order.grouping_precision_share}
     if order.pairs == "none" or (order.pairs == "chosen" and order.pairs_within == "table"):
         shares = {ONE_WAY_TABLES: order.all_rows_precision_share}
@@ -192,8 +204,7 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
         shares[PAIR_SCORES] = order.selection_precision_share
     elif order.pairs == "few_or_all":
         shares[PAIR_SCORES] = order.few_precision_share
-    shares[MARGINALS] = 1.0 - sum(shares.values())
-    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
+    return shares
 
 
 def _run_length(thresholds: Any, step: int, end: int) -> tuple[int, bool]:

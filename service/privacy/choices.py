@@ -22,6 +22,7 @@ from service.privacy.orders import (
 )
 from service.privacy.pair_rules import settled_pairs
 from service.privacy.shapes import ImageShape, TableShape
+from service.privacy.value_rules import settled_value_share
 
 MAX_SLICES = 64
 """Every value of the condition has a mixture of its own, fitted to its own tables. A target of more values is a column like the others."""
@@ -58,9 +59,7 @@ def resolve_order(
         return _with_warm_start(_with_sampling_probability(order, units), units, shape, budget)
     _check_slices(order, shape)
     _check_choice(order.pairs, order.condition_on, shape, where="pairs")
-    if order.pairs != "auto":
-        return order
-    return order.model_copy(update=settled_pairs(order, units=units, shape=shape, budget=budget))
+    return order.model_copy(update=_settled(order, units=units, shape=shape, budget=budget))
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:
@@ -83,12 +82,33 @@ def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, b
     _check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")
     order = order.model_copy(update={"warm_start": start, **_unnamed(order, NEAR_TABLES)})
     tables = order.tables_order
-    if tables is None or start.pairs != "auto" or (shape is not None and budget is None):
+    if tables is None or (shape is not None and budget is None):
         return order
     # In cells as they are declared: networks were only ever begun near such tables.
     tables = tables.model_copy(update={"pair_groups": "declared", "numeric_cells": "declared"})
-    settled = settled_pairs(tables, units=units, shape=shape, budget=budget, precision_share=start.precision_share)
-    return order.model_copy(update={"warm_start": start.model_copy(update={"pairs": settled["pairs"]})})
+    settled = _settled(tables, units=units, shape=shape, budget=budget, precision_share=start.precision_share)
+    of_start = {name: value for name, value in settled.items() if name in TablesFirst.model_fields}
+    return order.model_copy(update={"warm_start": start.model_copy(update=of_start)})
+
+
+def _settled(
+    order: MarginalsOrder,
+    *,
+    units: int,
+    shape: TableShape | None,
+    budget: Budget | None,
+    precision_share: float = 1.0,
+) -> dict[str, Any]:
+    """What becomes of the pairs and values that an order leaves open."""
+    settled: dict[str, Any] = {}
+    if order.pairs == "auto":
+        settled = settled_pairs(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
+    if shape is not None and not shape.columns_of_values:
+        settled["values_precision_share"] = 0.0  # whatever was ordered: nothing would be bought
+    elif order.values_precision_share is None and shape is not None and budget is not None:
+        share = settled_value_share(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
+        settled["values_precision_share"] = share
+    return settled
 
 
 def _unnamed(order: IdpganOrder, defaults: dict[str, Any]) -> dict[str, Any]:

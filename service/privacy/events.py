@@ -22,6 +22,7 @@ else:
 MARGINALS = "marginals"
 ONE_WAY_TABLES = "one_way_tables"
 PAIR_SCORES = "pair_scores"
+SHARED_VALUES = "shared_values"
 """Purposes of the Gaussian releases of `method: marginals`."""
 CLASS_MEANS = "class_means"
 SHARED_MOMENTS = "shared_moments"

@@ -89,6 +89,10 @@ class TablesFirst(_Knobs):
         Literal["auto", "all", "chosen", "none"],
         Field(description="Which pairs of columns are measured, as in `marginals`."),
     ] = "auto"
+    values_precision_share: Annotated[
+        float | None,
+        Field(ge=0.0, lt=0.25, description="Part of what the tables cost, spent as in `marginals`."),
+    ] = None
     generator_steps: Annotated[
         int, Field(ge=0, le=100_000, description="Free steps that fit the generator to the tables.")
     ] = 800
@@ -334,6 +338,16 @@ class MarginalsOrder(_ChosenOrder):
             "condition, where no pairs are measured or pairs of all rows are chosen.",
         ),
     ] = 0.25
+    values_precision_share: Annotated[
+        float | None,
+        Field(
+            ge=0.0,
+            lt=0.25,
+            description="Part of the Gaussian precision spent on finding single values that many rows share, such as 4.99 or 40 hours, "
+            "among those that ranges may hold; 0: none, and values are drawn evenly within a cell. Default: by the noise at this n, "
+            "from 0.005 to 0.04, or 0.",
+        ),
+    ] = None
     one_way_weight: Annotated[
         float | None,
         Field(
@@ -365,6 +379,17 @@ class MarginalsOrder(_ChosenOrder):
         if self.components & (self.components - 1):
             raise ValueError("components must be a power of two")
         return self
+
+    @model_validator(mode="after")
+    def _something_is_left(self) -> Self:
+        if self.grouping_precision_share + self.few_precision_share + (self.values_precision_share or 0.0) > 0.95:
+            raise ValueError("the precision shares leave nothing for the tables")
+        return self
+
+    @property
+    def counts_values(self) -> bool:
+        """Whether single values of ranges are counted."""
+        return bool(self.values_precision_share)
 
     @property
     def cuts_cells_by_counts(self) -> bool:
@@ -460,6 +485,11 @@ class IdpganOrder(_ChosenOrder):
         return self.networks.numeric_bins
 
     @property
+    def counts_values(self) -> bool:
+        """Whether single values of ranges are counted, with the tables that it begins with."""
+        return self.tables_order is not None and self.tables_order.counts_values
+
+    @property
     def mixture_first(self) -> MixtureFirst | None:
         """The mixture that images begin from; None where there is none."""
         return self.warm_start if isinstance(self.warm_start, MixtureFirst) else None
@@ -477,6 +507,7 @@ class IdpganOrder(_ChosenOrder):
             device=self.device,
             numeric_bins=self.numeric_bins,
             pairs=start.pairs,
+            values_precision_share=start.values_precision_share,
         )
         return tables.model_copy(update={"epsilon": self.epsilon, "share": self.share})
 

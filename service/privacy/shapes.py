@@ -15,6 +15,8 @@ class TableShape:
     max_rows_per_unit: int = 1
     has_open_ranges: bool = False
     """Whether a range may be cut into other cells than equal ones, because none are declared."""
+    columns_of_values: int = 0
+    """Ranges whose values may be counted one by one."""
 
 
 @dataclass(frozen=True)

@@ -413,3 +413,58 @@ def test_memory_does_not_grow_with_the_rows():
 
     peak(2)
     assert peak(60) < 1.2 * peak(5)
+
+
+SPENT = {
+    "fields": [
+        {
+            "name": "paid",
+            "type": "number",
+            "decimals": 2,
+            "constraints": {"minimum": 0, "maximum": 40, "required": True},
+        },
+        {"name": "hours", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}},
+        {
+            "name": "day",
+            "type": "date",
+            "constraints": {"minimum": "2024-01-01", "maximum": "2025-12-31", "required": True},
+        },
+    ]
+}
+
+
+def sharing(shared):
+    """Eight even cells in each column; shared: pairs of a value and its part of the rows of its cell, by column."""
+    domain = domain_of(SPENT)
+    config = tiny_config(SPENT)
+    for place, pairs in shared.items():
+        config["columns"][place]["shared_values"] = pairs
+    onnx = tiny_onnx(np.zeros((NOISE_DIMENSION, domain.total_width)), np.zeros(domain.total_width))
+    return TableSampler.from_files(config, onnx)
+
+
+def test_values_that_many_rows_share_are_drawn_as_often_and_others_evenly():
+    may = (np.datetime64("2025-05-01") - np.datetime64("1970-01-01")).astype(int).item()
+    sampler = sharing(
+        {0: [[0.0, 0.1], [4.99, 0.75], [5.0, 1.0], [40.0, 0.2]], 1: [[40, 0.5], [42, 0.25]], 2: [[may, 0.5]]}
+    )
+    rows = 80_000
+    paid, hours, day = (column(sampler, name, rows, seed=2) for name in ("paid", "hours", "day"))
+    for values, value, cells, share in (
+        (paid, 0.0, 8, 0.1 + 0.15 / 500), (paid, 4.99, 8, 0.75 + 0.15 / 500), (paid, 5.0, 8, 1.0), (paid, 40.0, 8, 0.2 + 0.8 / 501),
+        (hours, 40, 9, 0.5 + 0.25 / 13), (hours, 42, 9, 0.25 + 0.25 / 13), (day, "2025-05-01", 8, 0.5 + 0.5 / 91),
+    ):  # fmt: skip
+        assert values.count(value) / rows == pytest.approx(share / cells, abs=0.006)
+    assert not [value for value in paid if 5.0 < value < 10.0]  # all of its cell have one value
+    within = [value for value in paid if 0.0 < value < 4.99]
+    fits([int(value) for value in within], range(5), [99 / 498, *[100 / 498] * 3, 99 / 498])
+    assert all(round(value, 2) == value for value in paid)
+    assert hours.count(None) / rows == pytest.approx(1 / 9, abs=0.006)
+    assert set(column(sampler, "hours", 50, seed=1, where={"hours": 42})) == {42}
+
+
+def test_without_shared_values_rows_are_those_of_earlier_bundles():
+    one, other = sharing({}), sharing({1: [[40, 0.5]]})
+    drawn = [rows_of(sampler, 500, seed=3) for sampler in (one, other)]
+    assert [(paid, day) for paid, _, day in drawn[0]] == [(paid, day) for paid, _, day in drawn[1]]
+    assert drawn[0] != drawn[1]

@@ -8,6 +8,7 @@ pipeline, and is never reported.
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
 import os
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.datasets.grids import finer_edges, grid_edges
+from service.datasets.value_grids import ValueGrid, value_grid
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -63,6 +65,10 @@ class ColumnDomain:
     decimals: int | None = None
     equal_edges: tuple[float, ...] | None = None
     """Where the grid is finer than that of the schema, the edges of the schema's."""
+    value_grid: ValueGrid | None = None
+    """The values of a range that may be counted one by one."""
+    shared_values: tuple[tuple[float, float], ...] = ()
+    """Increasing values that many rows share, and of the rows of its cell the part that has each; others lie evenly in their cell."""
 
     @classmethod
     def from_field(cls, field: FieldSchema, *, numeric_bins: int, finer: bool = False) -> ColumnDomain:
@@ -72,11 +78,11 @@ class ColumnDomain:
             values = (*declared, None) if missing else declared
             return cls(field.name, field.type, "categories", len(values), values, None, missing)
         edges = grid_edges(field, numeric_bins)
+        counted = value_grid(field, len(edges) - 1 + missing)
         fine = finer_edges(field, numeric_bins) if finer else None
         equal, edges = (None, edges) if fine is None else (edges, fine)
-        return cls(
-            field.name, field.type, "grid", len(edges) - 1 + missing, None, edges, missing, field.decimals, equal
-        )
+        size = len(edges) - 1 + missing
+        return cls(field.name, field.type, "grid", size, None, edges, missing, field.decimals, equal, counted)
 
     def merged(self, cells: NDArray[np.int64]) -> ColumnDomain:
         """With neighbouring cells of a grid as one: cells (size,), the new cell of each, in order. A missing one stays alone."""
@@ -96,7 +102,8 @@ class ColumnDomain:
         if self.values is not None:
             return {**head, "values": list(self.values)}
         decimals = {} if self.decimals is None else {"decimals": self.decimals}
-        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **decimals}
+        shared = {"shared_values": [list(one) for one in self.shared_values]} if self.shared_values else {}
+        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **decimals, **shared}
 
     def encode(self, series: pl.Series) -> Codes:
         """Codes of one column of the canonical table; what has no cell of its own becomes missing.
@@ -104,7 +111,7 @@ class ColumnDomain:
         In a required column, where upload refuses such values, it becomes the first cell: an error here would be
         an event that depends on private rows.
         """
-        codes = self._category_codes(series) if self.values is not None else self._grid_codes(series)
+        codes = self._category_codes(series) if self.values is not None else self._grid_codes(*self._numbers(series))
         fallback = 0 if self.missing_code is None else self.missing_code
         return codes.fill_null(fallback).cast(pl.UInt16).to_numpy()
 
@@ -117,7 +124,22 @@ class ColumnDomain:
         keys = pl.Series(values, dtype=series.dtype, strict=False)
         return series.replace_strict(keys, pl.int_range(len(values), dtype=pl.UInt32, eager=True), default=None)
 
-    def _grid_codes(self, series: pl.Series) -> pl.Series:
+    def places(self, series: pl.Series) -> NDArray[np.uint32]:
+        """Of each cell of one column, its value's place in `value_grid`; the grid's size for any other and for none."""
+        if self.value_grid is None:
+            raise ValueError(f"values of {self.name} are not counted")
+        numbers, known = self._numbers(series)
+        places = self.value_grid.places(numbers.to_numpy().astype(np.float64))
+        return np.where(known.to_numpy(), places, self.value_grid.size).astype(np.uint32)
+
+    def _grid_codes(self, numbers: pl.Series, known: pl.Series) -> pl.Series:
+        edges = np.asarray(self.edges, dtype=np.float64)
+        # Inner edges only: whatever lies below the first or above the last edge is clamped into the end cells.
+        cells = np.searchsorted(edges[1:-1], numbers.to_numpy(), side="right")
+        return pl.select(pl.when(known).then(pl.Series(cells))).to_series()
+
+    def _numbers(self, series: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Of a range: values as numbers, 0 where there is none, and which are known."""
         if self.type == "date":
             series = series.cast(pl.Int32)
         elif self.type == "datetime":
@@ -125,10 +147,7 @@ class ColumnDomain:
         known = series.is_not_null()
         if series.dtype.is_float():
             known &= series.is_not_nan().fill_null(value=False)
-        edges = np.asarray(self.edges, dtype=np.float64)
-        # Inner edges only: whatever lies below the first or above the last edge is clamped into the end cells.
-        cells = np.searchsorted(edges[1:-1], series.fill_null(0).to_numpy(), side="right")
-        return pl.select(pl.when(known).then(pl.Series(cells))).to_series()
+        return series.fill_null(0), known
 
 
 @dataclass(frozen=True)
@@ -151,6 +170,21 @@ class TableDomain:
                 column.merged(cells[place]) if place in cells else column for place, column in enumerate(self.columns)
             )
         )
+
+    def with_shared_values(self, shared: Mapping[int, tuple[tuple[float, float], ...]]) -> TableDomain:
+        """With these values of some columns drawn more often than others of their cells."""
+        return TableDomain(
+            tuple(
+                replace(column, shared_values=shared[place]) if place in shared else column
+                for place, column in enumerate(self.columns)
+            )
+        )
+
+    @property
+    def value_grids(self) -> dict[int, ValueGrid]:
+        """Of every column whose values may be counted."""
+        grids = {place: column.value_grid for place, column in enumerate(self.columns)}
+        return {place: grid for place, grid in grids.items() if grid is not None}
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -188,6 +222,8 @@ class EncodedTable:
     units: int
     unit_starts: NDArray[np.int64] | None  # (units + 1,)
     max_rows_per_unit: int
+    places: Mapping[int, NDArray[np.uint32]] = dataclasses.field(default_factory=dict)
+    """(rows,) of each column whose values are counted: their places in its value grid."""
 
 
 def operating_system_keys(count: int) -> NDArray[np.uint64]:
@@ -203,8 +239,11 @@ def encode_table(
     max_rows_per_unit: int = 1,
     random_keys: RandomKeys = operating_system_keys,
     scratch_dir: Path | None = None,
+    with_places: bool = False,
 ) -> EncodedTable:
     """Encode the canonical Parquet file batch by batch; memory does not grow with a table of single rows.
+
+    with_places: of every column that has a value grid, too.
 
     With a `__unit__` column, each unit keeps at most `max_rows_per_unit` of its rows, chosen uniformly at random
     by sorting on `random_keys` (count -> that many independent uniform 64-bit keys).
@@ -216,33 +255,38 @@ def encode_table(
             raise InvalidFile("The stored table does not have the columns of its declared schema; upload it again.")
         if not by_unit and rows != units:
             raise InvalidFile("The stored table does not have the recorded number of rows; upload it again.")
-        codes = _empty_codes(rows, domain, scratch_dir)
+        codes = _empty((rows, len(domain.columns)), _code_type(domain), scratch_dir)
+        counted = domain.value_grids if with_places else {}
+        places = {index: _empty((rows,), np.uint32, scratch_dir) for index in counted}
         unit_of_row = np.empty(rows if by_unit else 0, dtype=np.int64)
         for start, frame in _batches(file):
             stop = start + frame.height
             for index, column in enumerate(domain.columns):
                 codes[start:stop, index] = column.encode(frame[column.name])
+            for index, own in places.items():
+                own[start:stop] = domain.columns[index].places(frame[domain.columns[index].name])
             if by_unit:
                 unit_of_row[start:stop] = frame[UNIT_COLUMN].to_numpy()
     if not by_unit:
-        return EncodedTable(codes, units, None, 1)
+        return EncodedTable(codes, units, None, 1, places)
     if rows and (unit_of_row.min() < 0 or unit_of_row.max() >= units or (np.diff(unit_of_row) < 0).any()):
         raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
     kept = _choose_rows(unit_of_row, max_rows_per_unit, random_keys)
     unit_starts = np.searchsorted(unit_of_row[kept], np.arange(units + 1)).astype(np.int64)
-    for start in range(0, len(kept), _BATCH_ROWS):  # in place: rows only ever move up
-        chosen = kept[start : start + _BATCH_ROWS]
-        codes[start : start + len(chosen)] = codes[chosen]
-    return EncodedTable(codes[: len(kept)], units, unit_starts, max_rows_per_unit)
+    own_places = {index: _moved_up(own, kept) for index, own in places.items()}
+    return EncodedTable(_moved_up(codes, kept), units, unit_starts, max_rows_per_unit, own_places)
 
 
-def _empty_codes(rows: int, domain: TableDomain, scratch_dir: Path | None) -> Codes:
-    """(rows, columns), one byte a code where every domain fits; a large one mapped from a file that has no name.
+def _code_type(domain: TableDomain) -> type[np.unsignedinteger]:
+    """One byte a code where every column's cells fit."""
+    return np.uint8 if max(domain.widths, default=0) <= np.iinfo(np.uint8).max else np.uint16
+
+
+def _empty(shape: tuple[int, ...], dtype: type[np.unsignedinteger], scratch_dir: Path | None) -> NDArray[Any]:
+    """An array of this shape; a large one mapped from a file that has no name.
 
     Such a file is gone when the process is, however it ends. The kernel keeps in memory what the draws touch.
     """
-    dtype: type[np.unsignedinteger] = np.uint8 if max(domain.widths, default=0) <= np.iinfo(np.uint8).max else np.uint16
-    shape = (rows, len(domain.columns))
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _SMALLEST_MAPPED_BYTES:
         return np.empty(shape, dtype=dtype)
@@ -257,6 +301,14 @@ def _batches(file: pq.ParquetFile) -> Iterator[tuple[int, pl.DataFrame]]:
         frame = pl.DataFrame(batch)
         yield start, frame
         start += frame.height
+
+
+def _moved_up(array: NDArray[Any], kept: NDArray[np.intp]) -> NDArray[Any]:
+    """These rows of an array, in order and in place: they only ever move up."""
+    for start in range(0, len(kept), _BATCH_ROWS):
+        chosen = kept[start : start + _BATCH_ROWS]
+        array[start : start + len(chosen)] = array[chosen]
+    return array[: len(kept)]
 
 
 def _choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomKeys) -> NDArray[np.intp]:

@@ -15,6 +15,9 @@ from workers.mechanism import PrivateSum
 BLOCK_ROWS = 65_536
 """Rows counted at once; bounds memory, changes no count."""
 
+BLOCK_ROWS_OF_VALUES = 1_048_576
+"""The same of single values, of which there are as many counts as rows, and more: fewer blocks are faster."""
+
 Columns = tuple[int, ...]
 """The columns of a table: one or two, in increasing order, never the label."""
 
@@ -127,6 +130,32 @@ def count_tables(
     )
 
 
+def count_values(
+    places: NDArray[np.uint32],
+    *,
+    size: int,
+    unit_starts: NDArray[np.int64] | None = None,
+    max_rows_per_unit: int = 1,
+    block_rows: int = BLOCK_ROWS_OF_VALUES,
+) -> PrivateSum:
+    """How many rows have each single value of one column.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: L2 max_rows_per_unit (1 where a unit is a row): a row adds one to at most one of the counts.
+    Shapes:      places (rows,), each value's place among `size`; one int64 tensor (size,).
+    Source:      docs/privacy.md, Lemma 4.
+    Edge cases:  a place that is not below `size` (another value, none, a null record) counts nowhere; rows beyond
+                 max_rows_per_unit of their unit are left out here, whatever the encoder promised.
+    """
+    total = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(places), block_rows):
+        block = np.asarray(places[start : start + block_rows])
+        counts = (block < size) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)
+        total += np.bincount(block[counts], minlength=size)
+    bound = float(max_rows_per_unit if unit_starts is not None else 1)
+    return PrivateSum((torch.from_numpy(total),), ((0,),), (bound,))
+
+
 def pair_scores(
     codes: NDArray[np.uint16],
     layout: TableLayout,
@@ -195,9 +224,17 @@ def _blocks(
     widths = np.array([len(layout.cells_of(column)) for column in range(len(layout.widths))])
     for start in range(0, len(codes), block_rows):
         block = np.asarray(codes[start : start + block_rows])
-        counts = (block < widths).all(axis=1)
-        if unit_starts is not None:
-            rows = np.arange(start, start + len(block))
-            unit = np.searchsorted(unit_starts, rows, side="right") - 1
-            counts &= rows - unit_starts[unit] < max_rows_per_unit
+        counts = (block < widths).all(axis=1) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)
         yield _Block(block[counts], layout)
+
+
+def _within_bound(
+    start: int, rows: int, unit_starts: NDArray[np.int64] | None, max_rows_per_unit: int
+) -> NDArray[np.bool_]:
+    """(rows,) from the row `start` on: whether each is among the first so many of its unit."""
+    if unit_starts is None:
+        return np.ones(rows, dtype=np.bool_)
+    places = np.arange(start, start + rows)
+    unit = np.searchsorted(unit_starts, places, side="right") - 1
+    within: NDArray[np.bool_] = places - unit_starts[unit] < max_rows_per_unit
+    return within

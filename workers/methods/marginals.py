@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
 from service.privacy.orders import MarginalsOrder
 from service.privacy.pair_rules import pair_widths
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
-from workers.mechanism.marginals import Columns, TableLayout, count_tables, pair_scores
+from workers.mechanism.marginals import Columns, TableLayout, count_tables, count_values, pair_scores
 from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import (
@@ -35,6 +35,7 @@ from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs, stand_out
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.raking import rake_where_nearer
+from workers.methods.shared_values import StandingOut, shares_of_cells, standing_out
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.methods.table_estimates import Denoiser, TableEstimates, averaged, slice_by_slice, spans_of
 from workers.networks.mixture import MixtureGenerator
@@ -88,6 +89,8 @@ class Marginals:
         self.condition_index = None if condition is None else domain.index(condition)
         self.layout = self._layout(domain)
         self.measured: tuple[Measured, ...] = ()
+        self.standing_out: dict[int, StandingOut] = {}
+        """Of columns whose values were counted."""
 
     def _layout(self, domain: TableDomain) -> TableLayout:
         """All tables of these columns, before cells are grouped."""
@@ -118,12 +121,36 @@ class Marginals:
         elif self.order.pairs == "few_or_all" and (few := self._few(first, pairs)) is not None:
             pairs, self.layout = few, self._layout_of_few(declared, first, few)
         self.measured = (*first, *self._noised([*singles, *pairs], self.layout, self.plan.take_gaussian(MARGINALS)))
+        if self.order.values_precision_share:
+            self.standing_out = self._look_at_values(self.plan.take_gaussian(SHARED_VALUES))
 
     def _look_at_single_columns(self, singles: list[Columns]) -> tuple[Measured, ...]:
         """One-way tables before all others. Two layouts share the precision of the one Gaussian that is charged."""
         noise_multiplier = self.plan.take_gaussian(ONE_WAY_TABLES) * math.sqrt(len(self._first_layouts))
         looks = [self._noised(singles, layout, noise_multiplier) for layout in self._first_layouts]
         return tuple(m for look in looks for m in look)
+
+    def _look_at_values(self, noise_multiplier: float) -> dict[int, StandingOut]:
+        """Of every column whose values are counted those that stand out: one Gaussian release for each, of equal precision.
+
+        One after the other, since a column may have millions.
+        """
+        grids = self.domain.value_grids
+        noise_multiplier *= math.sqrt(len(grids))
+        found = {}
+        for column, grid in grids.items():
+            private = count_values(
+                self.table.places[column],
+                size=grid.size,
+                unit_starts=self.table.unit_starts,
+                max_rows_per_unit=self.table.max_rows_per_unit,
+            )
+            noise_std = noise_multiplier * private.sensitivities[0]
+            (noised,) = release_counts(
+                private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
+            )
+            found[column] = standing_out(noised.numpy(), grid, noise_std=noise_std)
+        return found
 
     def _noised(self, tables: list[Columns], layout: TableLayout, noise_multiplier: float) -> tuple[Measured, ...]:
         """Counts of these tables, jointly one Gaussian release of this noise multiplier, which the caller took from the plan."""
@@ -309,6 +336,19 @@ class Marginals:
         return float(self._totals(self.measured, self.layout).sum() / max(1, self.table.units))
 
     @property
+    def domain_of_rows(self) -> TableDomain:
+        """The columns as synthetic rows have them: cells, and within them the values that many rows share."""
+        if not self.standing_out:
+            return self.domain
+        rows, _, _ = self._estimates(self.measured).one_way()
+        shared = {}
+        for column, grid in self.domain.value_grids.items():
+            edges = np.asarray(self.domain.columns[column].edges, dtype=np.float64)
+            in_cells = rows[column].sum(axis=0)[: len(edges) - 1]
+            shared[column] = shares_of_cells(self.standing_out[column], grid, edges=edges, rows=in_cells)
+        return self.domain.with_shared_values(shared)
+
+    @property
     def components(self) -> int:
         """The order's, halved until all logits together fit in memory, and where a value of the condition has few units."""
         components = self.order.components
@@ -386,6 +426,7 @@ class Marginals:
             "grouping": self.layout.grouping,
             "pairs_are_sliced": self.layout.pairs_are_sliced,
             "is_private": self.is_private,
+            "standing_out": {str(column): found.to_json() for column, found in self.standing_out.items()},
         }
         return Checkpoint(tensors, values)
 
@@ -403,6 +444,8 @@ class Marginals:
             self.layout = self.layout.with_groups(groups)
         if not values["pairs_are_sliced"]:
             self.layout = self.layout.with_pairs_of_all_rows()
+        kept = values.get("standing_out", {})  # checkpoints of earlier versions have none
+        self.standing_out = {int(column): StandingOut.from_json(found) for column, found in kept.items()}
         self.measured = tuple(
             Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
             for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))

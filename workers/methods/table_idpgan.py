@@ -81,6 +81,8 @@ class TableIdpgan(Idpgan):
         self.held: HeldTables | None = None
         """What the tables say, once the networks are near them."""
         self._rows_per_unit: float | None = None
+        self.domain_of_rows = domain
+        """The columns as synthetic rows have them, with the values that many rows share."""
 
     def measure(self) -> None:
         """With a warm start label frequencies come with its tables, which are measured instead."""
@@ -106,6 +108,7 @@ class TableIdpgan(Idpgan):
         if start is None or tables is None or self.held is not None:
             return
         mixture = tables.fit(lambda step: on_share(step / tables.order.steps / PARTS)).to(self.device)
+        self.domain_of_rows = tables.domain_of_rows
         held = HeldTables.of_mixture(mixture, tables.layout, self.condition_frequencies)
         fit_generator(
             self.generator,
@@ -151,7 +154,8 @@ class TableIdpgan(Idpgan):
         if self.held is None:
             return self.tables.checkpoint()
         saved = super().checkpoint()
-        values = {**saved.values, "rows_per_unit": self._rows_per_unit}
+        shared = {str(place): column.shared_values for place, column in enumerate(self.domain_of_rows.columns)}
+        values = {**saved.values, "rows_per_unit": self._rows_per_unit, "shared_values": shared}
         return Checkpoint({**saved.tensors, **self.held.tensors()}, values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -165,6 +169,9 @@ class TableIdpgan(Idpgan):
         if self.tables is not None:
             self.held = HeldTables.from_tensors(checkpoint.tensors, self.tables.layout, self.device)
             self._rows_per_unit = checkpoint.values["rows_per_unit"]
+            kept = checkpoint.values.get("shared_values", {})  # checkpoints of earlier versions have none
+            shared = {int(place): tuple((value, share) for value, share in own) for place, own in kept.items()}
+            self.domain_of_rows = self.domain.with_shared_values(shared)
 
     def _label_counts(self) -> PrivateSum:
         place = self.condition_index

@@ -12,7 +12,7 @@ from service.privacy.accounting import renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
-from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder
+from service.privacy.orders import AutoOrder, IdpganOrder, MarginalsOrder, parse_order
 from service.privacy.pair_rules import MAX_PAIR_WIDTH, pair_widths, pairs_worth_measuring
 from service.privacy.shapes import ImageShape, TableShape
 
@@ -81,7 +81,7 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", has_open_ranges=True)
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", has_open_ranges=True, columns_of_values=1)
     assert not shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).has_open_ranges
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
@@ -228,6 +228,54 @@ def test_cells_of_open_ranges_are_counted_where_pairs_are_measured():
     ]
 
 
+def test_values_are_looked_for_as_precisely_as_noise_allows():
+    shape = TableShape(SKEWED, "y", columns_of_values=4)
+    shares = {
+        units: resolve_order(order(), units=units, shape=shape, budget=BUDGET).values_precision_share
+        for units in (1_000, 10_000, 40_000, 10**7)
+    }
+    assert (shares[1_000], shares[10_000], shares[10**7]) == (0.0, 0.04, 0.005)  # hidden; as much as may be; the least
+    assert 0.005 < shares[40_000] < 0.04
+    # More columns, and units of more rows, want more.
+    for wider in (TableShape(SKEWED, "y", columns_of_values=8), TableShape(SKEWED, "y", 2, columns_of_values=4)):
+        assert resolve_order(order(), units=40_000, shape=wider, budget=BUDGET).values_precision_share > shares[40_000]
+    for pairs in ("all", "none"):
+        resolved = resolve_order(order(pairs=pairs), units=10_000, shape=shape, budget=BUDGET)
+        assert resolved.counts_values
+        assert resolve_order(resolved, units=10_000, shape=shape, budget=BUDGET) == resolved
+    for share in (0.0, 0.2):
+        named = resolve_order(order(values_precision_share=share), units=10_000, shape=shape, budget=BUDGET)
+        assert named.values_precision_share == share
+    without = TableShape(SKEWED, "y")
+    assert not resolve_order(
+        order(values_precision_share=0.1), units=10_000, shape=without, budget=BUDGET
+    ).counts_values
+    begun = resolve_order(idpgan(condition_on="y"), units=10_000, shape=shape, budget=BUDGET)
+    assert begun.warm_start.values_precision_share == 0.04
+    assert begun.counts_values
+    assert resolve_order(begun, units=10_000, shape=shape, budget=BUDGET) == begun
+    assert not resolve_order(
+        idpgan(condition_on="y", warm_start={"kind": "none"}), units=10_000, shape=shape, budget=BUDGET
+    ).counts_values
+
+
+def test_the_look_at_values_is_on_the_price_list():
+    for pairs, before in (("all", []), ("none", ["one_way_tables"]), ("chosen", ["one_way_tables", "pair_scores"])):
+        named = order(pairs=pairs, condition_on="y", values_precision_share=0.02)
+        events = price_order(named, units=1_000, budget=BUDGET).events
+        assert [event.purpose for event in events] == [*before, "marginals", "shared_values"]
+    with pytest.raises(InvalidOrder, match="nothing for the tables"):
+        parse_order(
+            {
+                "method": "marginals",
+                "epsilon": 1.0,
+                "values_precision_share": 0.2,
+                "grouping_precision_share": 0.4,
+                "few_precision_share": 0.4,
+            }
+        )
+
+
 def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_share():
     for knobs, wanted in (
         ({"pairs": "all"}, {"marginals": 1.0}),
@@ -249,6 +297,7 @@ def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_sha
             {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.1},
             {"one_way_tables": 0.1, "pair_scores": 0.1, "marginals": 0.8},
         ),
+        ({"pairs": "all", "values_precision_share": 0.04}, {"marginals": 0.96, "shared_values": 0.04}),
         (
             {"pairs": "few_or_all", "grouping_precision_share": 0.2, "few_precision_share": 0.05},
             {"one_way_tables": 0.2, "pair_scores": 0.05, "marginals": 0.75},
@@ -363,7 +412,8 @@ def test_pairs_cannot_be_chosen_where_there_is_none(label):
     with pytest.raises(InvalidOrder, match="two columns") as refusal:
         resolve_order(chosen, units=1_000, shape=few, budget=BUDGET)
     assert refusal.value.values["where"] == "pairs"
-    assert resolve_order(chosen, units=1_000, shape=enough, budget=BUDGET) == chosen
+    resolved = resolve_order(chosen, units=1_000, shape=enough, budget=BUDGET)
+    assert resolved == chosen.model_copy(update={"values_precision_share": 0.0})
     tables = {"kind": "tables", "pairs": "chosen"}
     begun = idpgan(condition_on="y", warm_start=tables)
     with pytest.raises(InvalidOrder, match="two columns"):

@@ -13,6 +13,7 @@ from tiny_generators import MIXED, domain_of
 
 from service.crypto import encrypt, open_decrypted
 from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
+from service.datasets.value_grids import ValueGrid
 from service.errors import InvalidFile, InvalidSchema, Tampered
 from service.sampler import CategoryColumn, GridColumn
 from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, EncodedTable, TableDomain, encode_table
@@ -207,6 +208,44 @@ def by_unit(rows_per_unit):
     return np.repeat(np.arange(len(rows_per_unit)), rows_per_unit).tolist()
 
 
+@pytest.mark.parametrize(
+    ("field", "values", "places"),
+    [
+        (
+            {"type": "number", "decimals": 2, "constraints": {"minimum": 0, "maximum": 40}},
+            [4.99, 0.0, 40.0, None, 4.995, -1.0, 41.0, float("nan")],
+            [499, 0, 4_000, *[4_001] * 5],
+        ),
+        (
+            {"type": "integer", "constraints": {"minimum": 100, "maximum": 999, "required": True}},
+            [100, 999, 5, None],
+            [0, 899, 900, 900],
+        ),
+        ({"type": "date", "constraints": {"minimum": "2024-01-01", "maximum": "2025-12-31"}}, ["2024-02-01", None], [31, 731]),
+        (
+            {"type": "datetime", "constraints": {"minimum": "2000-01-01T00:00:00", "maximum": "2009-12-31T00:00:00"}},
+            ["2000-01-02T00:00:00", "2000-01-01T00:01:00", "2000-01-01T00:01:01", None],
+            [1_440, 1, 5_258_881, 5_258_881],  # whole minutes
+        ),
+    ],
+)  # fmt: skip
+def test_values_have_places_and_what_is_none_of_the_grid_the_one_after_the_last(field, values, places):
+    table = encode({"x": values}, one_field(**field), with_places=True)
+    assert table.places[0].tolist() == places
+    assert encode({"x": values}, one_field(**field)).places == {}
+
+
+def test_places_are_those_of_the_kept_rows():
+    field = one_field(type="integer", constraints={"minimum": 0, "maximum": 99_999, "required": True})
+    rows = np.random.default_rng(1).permutation(100_000).tolist()
+    source = parquet({"x": rows}, field, by_unit([5] * 20_000))
+    table = encode_table(source, domain_of(field), units=20_000, max_rows_per_unit=3, with_places=True)
+    assert table.places[0].shape == (60_000,)
+    edges = domain_of(field).columns[0].edges
+    assert np.array_equal(np.searchsorted(edges, table.places[0], side="right") - 1, table.codes[:, 0])
+    assert len(set(table.places[0].tolist())) == 60_000
+
+
 def test_units_keep_at_most_max_rows_per_unit_in_order():
     field = one_field(type="integer", constraints={"minimum": 0, "maximum": 63, "required": True})
     counts = [1, 7, 0, 3, 20, 2]
@@ -286,7 +325,9 @@ def test_the_domain_never_sees_rows():
 def test_a_large_table_is_mapped_from_a_file_without_a_name(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = TableDomain((ColumnDomain("x", "integer", "grid", 300, None, tuple(range(301)), missing=False),))
+    grid = ValueGrid(0, 300, 1, 0, (1,))
+    cells = ("grid", 300, None, tuple(range(301)))
+    domain = TableDomain((ColumnDomain("x", "integer", *cells, missing=False, value_grid=grid),))
     frame = pl.DataFrame({"x": range(300)})
     if most > 1:
         frame = frame.with_columns((pl.col("x") // 3).alias(UNIT_COLUMN))
@@ -301,6 +342,7 @@ def test_a_large_table_is_mapped_from_a_file_without_a_name(
             max_rows_per_unit=most,
             random_keys=lambda count: np.arange(count, dtype=np.uint64),
             scratch_dir=tmp_path,
+            with_places=True,
         )
 
     held = encoded()
@@ -309,7 +351,9 @@ def test_a_large_table_is_mapped_from_a_file_without_a_name(
     assert isinstance(mapped.codes, np.memmap)
     assert not isinstance(held.codes, np.memmap)
     assert mapped.codes.dtype == np.uint16
+    assert isinstance(mapped.places[0], np.memmap)
     assert mapped.codes.tolist() == held.codes.tolist()
+    assert mapped.codes[:, 0].tolist() == mapped.places[0].tolist() == held.places[0].tolist()
     assert len(mapped.codes) == (300 if most == 1 else 200)
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from workers.mechanism import PrivateSum
-from workers.mechanism.marginals import TableLayout, count_tables, pair_scores
+from workers.mechanism.marginals import TableLayout, count_tables, count_values, pair_scores
 from workers.mechanism.noise import count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
 
@@ -171,3 +171,30 @@ def test_less_noise_than_charged_is_refused():
     release_counts(one, noise_stds=[6.0] * 4, noise_multiplier=3.0, randomness=randomness)
     with pytest.raises(ValueError, match="smaller"):
         release_counts(one, noise_stds=[5.9] * 4, noise_multiplier=3.0, randomness=randomness)
+
+
+@pytest.mark.parametrize("most", [1, 3, 50])
+def test_a_whole_unit_moves_the_counts_of_values_by_at_most_its_bound_and_by_no_less(most):
+    places = np.random.default_rng(2).integers(7, size=90).astype(np.uint32)
+    places[30:45] = 4  # one unit of fifteen rows with one value
+    starts = np.array([0, 1, 1, 30, 45, 60, 90])
+
+    def counts(own):
+        return count_values(own, size=7, unit_starts=starts, max_rows_per_unit=most, block_rows=16)
+
+    full = counts(places)
+    assert full.sensitivities == (float(most),)
+    for unit in range(len(starts) - 1):
+        zeroed_places = places.copy()
+        zeroed_places[starts[unit] : starts[unit + 1]] = 7
+        (change,) = exact_change(full, counts(zeroed_places))
+        assert change <= most**2
+        if unit == 3:
+            assert change == min(most, 15) ** 2
+
+
+def test_values_that_are_not_counted_count_nowhere():
+    places = np.array([0, 2, 2, 3, 4, ABSENT], dtype=np.uint32)
+    counted = count_values(places, size=3, block_rows=2)
+    assert counted.values[0].tolist() == [1, 0, 2]
+    assert counted.sensitivities == (1.0,)

@@ -19,12 +19,12 @@ from service.datasets.grids import shape_of
 from service.datasets.table_schema import TableSchema
 from service.privacy.calibration import marginals_events, price_order
 from service.privacy.choices import resolve_order
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Events, GaussianEvent
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
 from service.privacy.filters import open_budget
 from service.privacy.orders import MarginalsOrder
 from service.sampler import TableSampler
 from workers.bundle import build_bundle, export_onnx
-from workers.encoding.table import ABSENT, EncodedTable, TableDomain, encode_table
+from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals, table_estimates
@@ -878,9 +878,162 @@ def test_a_range_without_another_column_is_cut_too(columns: list[str]) -> None:
     frame, _ = payments(FINER_AMOUNTS)
     parquet = io.BytesIO()
     frame.select(columns).write_parquet(parquet)
-    table = encode_table(parquet.getvalue(), domain, units=20_000)
+    table = encode_table(parquet.getvalue(), domain, units=20_000, with_places=order.counts_values)
     plan = Plan(price_order(order, units=20_000, budget=budget).events)
     trained = train(order, plan, table, domain, SecureRandom.from_test_seed(1))
-    assert plan.position == 2
+    assert plan.position == 3
     assert trained.domain is not None
     assert (trained.domain.columns[0].edges or (0.0, 1.0))[1] < 1e-6  # half have paid nothing at all
+
+
+# -- values that many rows share ---------------------------------------------------------------------------------------
+
+SHOP = TableSchema.model_validate(
+    {
+        "target": "member",
+        "fields": [
+            {"name": "paid", "type": "number", "decimals": 2, "constraints": {"minimum": 0, "maximum": 40}},
+            {"name": "day", "type": "date", "constraints": {"minimum": "2024-01-01", "maximum": "2025-12-31"}},
+            {"name": "member", "type": "boolean", "constraints": {"required": True}},
+        ],
+    }
+)
+SHOP_DOMAIN = TableDomain.from_schema(SHOP, numeric_bins=8)
+FIRST_OF_MAY = dt.date(2025, 5, 1)
+VALUES_WITHOUT_NOISE: Events = (GaussianEvent(MARGINALS, TINY), GaussianEvent(SHARED_VALUES, TINY))
+
+
+def purchases(rows: int = 4_000, rows_per_unit: int = 1) -> tuple[pl.DataFrame, EncodedTable]:
+    """Two of five pay 4.99, a quarter came on the first of May; a twentieth says nothing."""
+    generator = np.random.default_rng(7)
+    paid = np.where(generator.random(rows) < 0.4, 4.99, generator.integers(0, 4_001, size=rows) / 100)
+    day = np.where(generator.random(rows) < 0.25, 486, generator.integers(731, size=rows))
+    frame = pl.DataFrame(
+        {
+            "paid": [None if missing else value for missing, value in zip(day % 20 == 0, paid, strict=True)],
+            "day": pl.Series(np.datetime64("2024-01-01") + day).cast(pl.Date),
+            "member": generator.random(rows) < 0.5,
+        }
+    )
+    parquet, of_unit = io.BytesIO(), pl.int_range(pl.len()) // rows_per_unit
+    (frame if rows_per_unit == 1 else frame.with_columns(of_unit.alias(UNIT_COLUMN))).write_parquet(parquet)
+    units = rows // rows_per_unit
+    most = {"max_rows_per_unit": rows_per_unit, "with_places": True}
+    return frame, encode_table(parquet.getvalue(), SHOP_DOMAIN, units=units, **most)  # type: ignore[arg-type]
+
+
+def shop_order(values_precision_share: float = 0.1, **knobs: Any) -> MarginalsOrder:
+    return make_order(condition_on="member", values_precision_share=values_precision_share, steps=60, **knobs)
+
+
+@pytest.mark.parametrize("pairs", ["all", "none"])
+def test_rows_have_the_values_that_many_rows_share(pairs: str) -> None:
+    real, table = purchases()
+    frames = []
+    for share in (0.05, 0.0):
+        order = shop_order(share, pairs=pairs)
+        events = marginals_events(order, noise_multiplier=4.0)
+        trained = train(order, Plan(events), table, SHOP_DOMAIN, SecureRandom.from_test_seed(2))
+        bundle = build_bundle(
+            trained.generator,
+            trained.domain or SHOP_DOMAIN,
+            noise_dimension=trained.noise_dimension,
+            condition_index=trained.condition_index,
+            condition_frequencies=trained.condition_frequencies,
+            schema=SHOP,
+            certificate={},
+            order={},
+        )
+        with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+            sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+        frames.append(pl.concat([pl.DataFrame(dict(chunk)) for chunk in sampler.chunks(4_000, seed=1)]))
+    looked, not_looked = frames
+    real = real.with_columns(pl.col("day").cast(pl.String))
+    for is_shared in (pl.col("paid") == 4.99, pl.col("day") == str(FIRST_OF_MAY)):
+        (wanted,), (found,), (spread,) = (frame.select(is_shared.mean()).row(0) for frame in (real, looked, not_looked))
+        assert found == pytest.approx(wanted, abs=0.04)
+        assert spread < 0.02
+    assert looked["paid"].null_count() == pytest.approx(real["paid"].null_count(), abs=80)
+    others = looked["paid"].filter(looked["paid"] != 4.99)
+    assert others.n_unique() > 0.7 * real["paid"].n_unique()
+    assert others.round(2).equals(others)
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 5])
+def test_counts_of_values_of_neighbouring_tables_differ_by_the_charged_amount(
+    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int
+) -> None:
+    """Of all columns together: each is counted in full, and all are one Gaussian."""
+    order, budget = shop_order(), open_budget(1.0, 1e-5)
+    _, table = purchases(300, rows_per_unit)
+    table.places[0][:rows_per_unit] = 499
+    table.places[1][:rows_per_unit] = 486
+    events = price_order(order, units=table.units, budget=budget).events
+    assert [event.purpose for event in events if isinstance(event, GaussianEvent)] == [MARGINALS, SHARED_VALUES]
+    real = marginals.release_counts
+
+    def counts_of(own: EncodedTable) -> list[tuple[torch.Tensor, float]]:
+        recorded, plan = [], Plan(events)
+
+        def release_counts(private: Any, *, noise_stds: Any, **more: Any) -> Any:
+            if plan.position == 2:
+                recorded.append((private.values[0], noise_stds[0]))
+            return real(private, noise_stds=noise_stds, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(marginals, "release_counts", release_counts)
+            Marginals(order, plan, own, SHOP_DOMAIN, SecureRandom.from_test_seed(1), torch.device("cpu")).measure()
+        return recorded
+
+    codes, places = table.codes.astype(np.uint16), {column: own.copy() for column, own in table.places.items()}
+    codes[:rows_per_unit] = ABSENT
+    for own in places.values():
+        own[:rows_per_unit] = np.iinfo(np.uint32).max
+    full = counts_of(table)
+    without = counts_of(EncodedTable(codes, table.units, table.unit_starts, table.max_rows_per_unit, places))
+    assert len(full) == len(without) == 2
+    change = sum(float(((a - b) ** 2).sum()) / std**2 for (a, std), (b, _) in zip(full, without, strict=True))
+    assert change == pytest.approx(events[1].joint_noise_multiplier ** -2)
+
+
+def test_shared_values_come_from_noised_counts() -> None:
+    """Under noise that hides everything none is one of the table's; under little, their shares differ from one measurement to the next."""
+    _, table = purchases()
+
+    def shared(noise_multiplier: float, seed: int) -> dict[float, float]:
+        events = (GaussianEvent(MARGINALS, TINY), GaussianEvent(SHARED_VALUES, noise_multiplier))
+        randomness = SecureRandom.from_test_seed(seed)
+        made = Marginals(shop_order(), Plan(events), table, SHOP_DOMAIN, randomness, torch.device("cpu"))
+        made.measure()
+        return dict(made.domain_of_rows.columns[0].shared_values)
+
+    assert all(4.99 not in shared(1e6, seed) for seed in range(4))
+    assert len({shared(20.0, seed)[4.99] for seed in range(4)}) == 4
+
+
+def test_values_are_counted_once_whatever_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, order, (_, table) = Memory(), shop_order(), purchases(1_000)
+
+    def go(hooks: Hooks) -> TrainedGenerator:
+        return train(order, Plan(VALUES_WITHOUT_NOISE), table, SHOP_DOMAIN, SecureRandom(), hooks)
+
+    with pytest.raises(TrainingStopped):
+        go(Hooks(checkpoints=memory, should_stop=lambda: True))
+    monkeypatch.setattr(marginals, "count_values", None)
+    trained = go(Hooks(checkpoints=memory))
+    assert trained.domain is not None
+    assert dict(trained.domain.columns[0].shared_values)[4.99] > 0.8  # of its cell
+    first_of_may = (FIRST_OF_MAY - dt.date(1970, 1, 1)).days
+    assert first_of_may in dict(trained.domain.columns[1].shared_values)
+
+
+def test_a_charged_look_at_values_without_their_places_is_an_error() -> None:
+    _, table = purchases(100)
+    with pytest.raises(KeyError):
+        train(
+            shop_order(),
+            Plan(VALUES_WITHOUT_NOISE),
+            EncodedTable(table.codes, table.units, None, 1),
+            SHOP_DOMAIN,
+            SecureRandom.from_test_seed(1),
+        )

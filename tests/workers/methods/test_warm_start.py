@@ -285,3 +285,34 @@ def test_priced_by_default_and_run_from_the_price_list() -> None:
     plan = Plan(events)
     train(order, plan, table, TableDomain.from_schema(SCHEMA, numeric_bins=32), SecureRandom())
     assert plan.position == sum(event.count for event in events)
+
+
+def test_networks_too_have_the_values_that_many_rows_share_after_any_crash() -> None:
+    schema = TableSchema.model_validate(
+        {
+            "target": "label",
+            "fields": [
+                {"name": "paid", "type": "integer", "constraints": {"minimum": 0, "maximum": 999, "required": True}},
+                {"name": "label", "type": "boolean", "constraints": {"required": True}},
+            ],
+        }
+    )
+    domain = TableDomain.from_schema(schema, numeric_bins=8)
+    paid = np.where(np.arange(600) % 3 == 0, 499, np.random.default_rng(1).integers(1_000, size=600)).astype(np.uint32)
+    codes = np.stack([np.searchsorted(domain.columns[0].edges or (), paid, side="right") - 1, paid % 2], axis=1)
+    table = EncodedTable(codes.astype(np.uint16), 600, None, 1, {0: paid})
+    order = make_order(4, values_precision_share=0.1)
+    assert order.counts_values
+    events = (GaussianEvent(MARGINALS, TINY), GaussianEvent("shared_values", 1.0), SampledStepEvent(0.2, 1.0, 8.0, 4))
+    found = []
+    for die_before in (2, 3, 5):  # before any step, as soon as it is warm, later
+        store = Kept()
+        hooks = Hooks(checkpoints=store, checkpoint_every_steps=1)
+        with pytest.raises(Killed):
+            train(order, RecordedPlan(events, die_before), table, domain, SecureRandom(), hooks)
+        assert (store.position or 0) == {2: 2, 3: 3, 5: 5}[die_before]
+        trained = train(order, RecordedPlan(events), table, domain, SecureRandom(), hooks)
+        assert trained.domain is not None
+        found.append(dict(trained.domain.columns[0].shared_values))
+        assert trained.domain.columns[1].shared_values == ()
+    assert [shares[499.0] for shares in found] == pytest.approx([0.78] * 3, abs=0.06)
