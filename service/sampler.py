@@ -5,9 +5,9 @@
 
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
-logits. A drawn cell is a category, or an interval of a public grid in which the value is then uniform. Rows are dealt
-in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to choose from (`_balance`), so that tables of a
-sample vary less than those of independent rows.
+logits. A drawn cell is a category, or an interval of a public grid, in which the value is one that many rows share, as often as
+config.json says, or uniform. Rows are dealt in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to
+choose from (`_balance`), so that tables of a sample vary less than those of independent rows.
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ class _SharedValues:
         self._cells, self._up_to = cells, cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
 
     def draw(self, cells: Array, uniforms: Array) -> tuple[Array, Array]:
-        """One of its cell's for each row, or NaN; and what is left of the uniform numbers for those."""
+        """A value that rows of its cell share for each row, or NaN; and for these uniform numbers again."""
         found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self._values) - 1)
         of_cell = self._all_of_cell[cells]
         is_shared = uniforms < of_cell
         left = np.where(is_shared, 0.0, (uniforms - of_cell) / np.maximum(1.0 - of_cell, 2.0**-53))
+        left = np.minimum(left, 1.0 - 2.0**-53)  # quotients round
         return np.where(is_shared & (self._cells[found] == cells), self._values[found], np.nan), left
 
 

@@ -37,7 +37,10 @@ MEASURES = (
     Measure("TV1", 4, False),
     Measure("TV2", 4, False),
     Measure("TV3", 4, False),
+    Measure("value TV2", 4, False),
 )
+SHOWN = 5
+"""The last is counted only; the first runs of some peers do not have it."""
 
 
 class Table(NamedTuple):
@@ -137,7 +140,7 @@ class Score:
 
     @classmethod
     def of(cls, runs: list[dict[str, Any]]) -> Score:
-        means = (float(np.mean([run["metrics"][name] for run in runs])) for name, _, _ in MEASURES)
+        means = (float(np.mean([run["metrics"].get(name, np.nan) for run in runs])) for name, _, _ in MEASURES)
         values = tuple(round(mean, measure.digits) for mean, measure in zip(means, MEASURES, strict=True))
         return cls(values, float(np.mean([run["cpu_seconds"] for run in runs])))
 
@@ -156,6 +159,10 @@ class Beside:
         theirs, ours = self.peers[peer].values[place], self.ours.values[place]
         return theirs > ours if MEASURES[place].is_better_higher else theirs < ours
 
+    def has_peers_in(self, place: int) -> bool:
+        """Whether a measure was taken of ours and of a peer's."""
+        return np.isfinite(self.ours.values[place]) and any(np.isfinite(p.values[place]) for p in self.peers.values())
+
     @property
     def is_faster(self) -> bool:
         return all(self.ours.cpu_seconds < score.cpu_seconds for score in self.peers.values())
@@ -170,7 +177,7 @@ def newest(table: Table) -> dict[tuple[str, float | None], Score]:
             continue
         runs: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
         for run in facts["runs"]:
-            if all(measure.name in run["metrics"] for measure in MEASURES):
+            if all(measure.name in run["metrics"] for measure in MEASURES[:SHOWN]):
                 runs.setdefault((run["method"], run["epsilon"]), []).append(run)
         found |= {key: Score.of(of_key) for key, of_key in runs.items()}
     return found
@@ -226,7 +233,7 @@ def counts() -> str:
     for place, measure in enumerate(MEASURES):
         cells = []
         for epsilon in EPSILONS:
-            ran = [one for one in every if one.epsilon == epsilon]
+            ran = [one for one in every if one.epsilon == epsilon and one.has_peers_in(place)]
             lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
             cells.append(_part(len(ran) - len(lost), len(ran)))
             if lost and measure.name != "TV1":
@@ -259,12 +266,12 @@ def _cell(one: Beside, peer: str) -> str:
     score = one.peers.get(peer)
     if score is None:
         return ""
-    return _shown(score.values, bold=[one.is_ahead(peer, place) for place in range(len(MEASURES))])
+    return _shown(score.values, bold=[one.is_ahead(peer, place) for place in range(SHOWN)])
 
 
 def _shown(values: tuple[float, ...], *, bold: list[bool] | None = None) -> str:
     """LR / GB, TV1 / TV2 / TV3, or the first of them."""
-    texts = [_number(value, measure.digits) for value, measure in zip(values, MEASURES, strict=False)]
+    texts = [_number(value, measure.digits) for value, measure in zip(values, MEASURES[:SHOWN], strict=False)]
     if bold is not None:
         texts = [f"**{text}**" if is_bold else text for text, is_bold in zip(texts, bold, strict=True)]
     return ", ".join(" / ".join(part) for part in (texts[:2], texts[2:]) if part)

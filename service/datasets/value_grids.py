@@ -6,7 +6,7 @@ Prices of 4.99, ages in whole years, amounts in round hundreds: many rows share 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from service.datasets.table_schema import FieldSchema, FieldType
@@ -46,6 +46,19 @@ class ValueGrid:
         """As floats next to these decimals: both terms of the quotient are exact, so it is rounded but once."""
         values: NDArray[np.float64] = ((self.first + places) * self.step).astype(np.float64) / 10.0**self.decimals
         return values
+
+    def with_decimals(self, decimals: int) -> ValueGrid:
+        """Those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
+        fewer = max(0, self.decimals - decimals)
+        one = 10**fewer
+        first, last = -(-self.first // one), (self.first + self.size - 1) // one
+        return replace(
+            self,
+            first=first,
+            size=last - first + 1,
+            decimals=self.decimals - fewer,
+            multiples=self.multiples[: max(1, len(self.multiples) - fewer)],
+        )
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.uint32]:
         """The place of each value; `size` for what is none of them, NaN among it."""

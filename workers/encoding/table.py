@@ -171,15 +171,6 @@ class TableDomain:
             )
         )
 
-    def with_shared_values(self, shared: Mapping[int, tuple[tuple[float, float], ...]]) -> TableDomain:
-        """With these values of some columns drawn more often than others of their cells."""
-        return TableDomain(
-            tuple(
-                replace(column, shared_values=shared[place]) if place in shared else column
-                for place, column in enumerate(self.columns)
-            )
-        )
-
     @property
     def value_grids(self) -> dict[int, ValueGrid]:
         """Of every column whose values may be counted."""

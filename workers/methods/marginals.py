@@ -35,7 +35,7 @@ from workers.methods.open_ranges import Cells, cells_by_counts, share_of_a_part
 from workers.methods.pair_choice import choose_pairs, expected_counts, few_pairs, stand_out
 from workers.methods.pair_groups import group_by_counts
 from workers.methods.raking import rake_where_nearer
-from workers.methods.shared_values import StandingOut, shares_of_cells, standing_out
+from workers.methods.shared_values import StandingOut, digits_in_use, shares_of_cells, standing_out
 from workers.methods.stopping import EstimatedRisk, Measured, shifted
 from workers.methods.table_estimates import Denoiser, TableEstimates, averaged, slice_by_slice, spans_of
 from workers.networks.mixture import MixtureGenerator
@@ -341,12 +341,17 @@ class Marginals:
         if not self.standing_out:
             return self.domain
         rows, _, _ = self._estimates(self.measured).one_way()
-        shared = {}
-        for column, grid in self.domain.value_grids.items():
-            edges = np.asarray(self.domain.columns[column].edges, dtype=np.float64)
-            in_cells = rows[column].sum(axis=0)[: len(edges) - 1]
-            shared[column] = shares_of_cells(self.standing_out[column], grid, edges=edges, rows=in_cells)
-        return self.domain.with_shared_values(shared)
+        columns = list(self.domain.columns)
+        for place, grid in self.domain.value_grids.items():
+            column, found = columns[place], self.standing_out[place]
+            edges = np.asarray(column.edges, dtype=np.float64)
+            in_cells = rows[place].sum(axis=0)[: len(edges) - 1]
+            if column.type == "number" and column.decimals is None:
+                column = replace(column, decimals=digits_in_use(found, grid, rows=float(in_cells.sum())))
+            drawn_from = grid if column.decimals is None else grid.with_decimals(column.decimals)
+            shared = shares_of_cells(found, grid, drawn_from=drawn_from, edges=edges, rows=in_cells)
+            columns[place] = replace(column, shared_values=shared)
+        return TableDomain(tuple(columns))
 
     @property
     def components(self) -> int:

@@ -1,10 +1,12 @@
-"""Which values of a range many rows share, by noised counts of all that it may hold. Post-processing.
+"""What noised counts of all values that a range may hold say of it. Post-processing.
 
-Within a cell values are drawn evenly, but for those that stand out here: 4.99, 40 hours, the first of a month.
+Which values many rows share: within a cell values are drawn evenly, but for these: 4.99, 40 hours, the first of a month. And how
+many digits numbers have, where the schema does not say.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -18,8 +20,12 @@ from workers.methods.denoising import Floats
 EXPECTED_FALSE = 0.2
 """Values of each column, on average, that stand out by noise alone; the rounder, the fewer there are to be mistaken about."""
 
-ROUNDS = 5
+ROUNDS = 6
 """What is left to all others of a cell becomes less with every value found, until nothing more is."""
+
+
+MOST_DOUBT, MOST_NOISE = 2.0, 0.05
+"""Numbers have no further digits if the rows that seem to are within so many standard deviations of none, and one is so small a part of the rows that could."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +36,18 @@ class StandingOut:
     counts: NDArray[np.int64]
     excess: Floats
     """Rows by which each must exceed what it would have if the rows of its cell were spread evenly."""
+    round_rows: Floats
+    """Rows of all multiples of each of the grid's `multiples`, standing out or not, with"""
+    round_noise_stds: Floats
 
     def to_json(self) -> list[list[float]]:
-        return [self.places.tolist(), self.counts.tolist(), self.excess.tolist()]
+        arrays = (self.places, self.counts, self.excess, self.round_rows, self.round_noise_stds)
+        return [array.tolist() for array in arrays]
 
     @classmethod
     def from_json(cls, kept: list[Any]) -> StandingOut:
-        places, counts, excess = kept
-        return cls(np.array(places, np.int64), np.array(counts, np.int64), np.array(excess, np.float64))
+        places, counts, *others = kept
+        return cls(np.array(places, np.int64), np.array(counts, np.int64), *map(np.array, others))
 
 
 def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> StandingOut:
@@ -46,30 +56,50 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     candidates = np.flatnonzero(counts > excess_by_roundness.min())
     excess = excess_by_roundness[grid.roundness(candidates)]
     beyond = counts[candidates] > excess
-    return StandingOut(candidates[beyond], counts[candidates[beyond]], excess[beyond])
+    multiples = [counts[-grid.first % multiple :: multiple] for multiple in grid.multiples]
+    return StandingOut(
+        candidates[beyond],
+        counts[candidates[beyond]],
+        excess[beyond],
+        round_rows=np.array([float(of_one.sum()) for of_one in multiples]),
+        round_noise_stds=np.array([noise_std * math.sqrt(len(of_one)) for of_one in multiples]),
+    )
+
+
+def digits_in_use(found: StandingOut, grid: ValueGrid, *, rows: float) -> int | None:
+    """How many digits after the point numbers have at most, where the grid tries more; None where noise does not tell.
+
+    rows: with any value at all. The value that most of them share says nothing of the others; shared values keep their digits.
+    """
+    most_shared = float(found.counts.max(initial=0))
+    for round_to in range(min(grid.decimals, len(grid.multiples) - 1), -1, -1):
+        noise_std, further = found.round_noise_stds[round_to], rows - found.round_rows[round_to]
+        if noise_std <= MOST_NOISE * (rows - most_shared) and further <= MOST_DOUBT * noise_std:
+            return grid.decimals - round_to
+    return None
 
 
 def shares_of_cells(
-    found: StandingOut, grid: ValueGrid, *, edges: Floats, rows: Floats
+    found: StandingOut, grid: ValueGrid, *, drawn_from: ValueGrid, edges: Floats, rows: Floats
 ) -> tuple[tuple[float, float], ...]:
     """(value, part of its cell's rows) of the values that have more rows than an even spread within their cell would give them.
 
+    What is left of a cell is drawn evenly from all of its values in `drawn_from`, so that each part lacks what its value has from there.
     edges: (cells + 1,) of the column's cells; rows: (cells,) in each, as estimated.
     """
     inner, cells = edges[1:-1], len(rows)
-    values = grid.values(found.places)
+    values, counts = grid.values(found.places), found.counts.astype(np.float64)
     cell = np.searchsorted(inner, values, side="right")
     # Those of a cell are the places up to its upper edge; the grid's values increase.
-    all_values = np.diff(_places_below(grid, inner), prepend=0, append=grid.size)
-    counts, shared = found.counts.astype(np.float64), np.zeros(len(values), dtype=np.bool_)
+    all_values = np.diff(_places_below(drawn_from, inner), prepend=0, append=drawn_from.size)
+    shared = np.zeros(len(values), dtype=np.bool_)
     for _ in range(ROUNDS):
-        taken = np.bincount(cell, weights=counts * shared, minlength=cells)
-        others = all_values - np.bincount(cell, weights=shared, minlength=cells)
-        even = np.maximum(rows - taken, 0.0) / np.maximum(others, 1.0)
-        shared = counts > found.excess + even[cell]
-    taken = np.bincount(cell, weights=counts * shared, minlength=cells)
-    shares = counts / np.maximum(np.maximum(taken, rows), 1.0)[cell]
-    return tuple(zip(values[shared].tolist(), shares[shared].tolist(), strict=True))
+        taken, found_values = (np.bincount(cell, weights=of * shared, minlength=cells) for of in (counts, 1.0))
+        whole, others = np.maximum(np.maximum(taken, rows), 1.0), all_values - found_values
+        even = np.where(others > 0, (whole - taken) / np.maximum(others, 1.0), 0.0)[cell]
+        parts = (counts - even) / whole[cell]
+        shared = (counts > found.excess + even) & (parts > 0.0)
+    return tuple(zip(values[shared].tolist(), parts[shared].tolist(), strict=True))
 
 
 def _standard_deviations(grid: ValueGrid) -> Floats:

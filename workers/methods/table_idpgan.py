@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from service.privacy.orders import TablesFirst
 from workers.checkpoints import Checkpoint
-from workers.encoding.table import ABSENT
+from workers.encoding.table import ABSENT, TableDomain
 from workers.mechanism.label_counts import label_counts
 from workers.methods.held_tables import HeldTables
 from workers.methods.idpgan import Idpgan
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from service.privacy.orders import IdpganOrder
-    from workers.encoding.table import EncodedTable, TableDomain
+    from workers.encoding.table import EncodedTable
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
@@ -154,8 +155,8 @@ class TableIdpgan(Idpgan):
         if self.held is None:
             return self.tables.checkpoint()
         saved = super().checkpoint()
-        shared = {str(place): column.shared_values for place, column in enumerate(self.domain_of_rows.columns)}
-        values = {**saved.values, "rows_per_unit": self._rows_per_unit, "shared_values": shared}
+        within_cells = [(column.decimals, column.shared_values) for column in self.domain_of_rows.columns]
+        values = {**saved.values, "rows_per_unit": self._rows_per_unit, "within_cells": within_cells}
         return Checkpoint({**saved.tensors, **self.held.tensors()}, values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -169,9 +170,8 @@ class TableIdpgan(Idpgan):
         if self.tables is not None:
             self.held = HeldTables.from_tensors(checkpoint.tensors, self.tables.layout, self.device)
             self._rows_per_unit = checkpoint.values["rows_per_unit"]
-            kept = checkpoint.values.get("shared_values", {})  # checkpoints of earlier versions have none
-            shared = {int(place): tuple((value, share) for value, share in own) for place, own in kept.items()}
-            self.domain_of_rows = self.domain.with_shared_values(shared)
+            if "within_cells" in checkpoint.values:  # those of earlier versions have none
+                self.domain_of_rows = _with_what_is_within_cells(self.domain, checkpoint.values["within_cells"])
 
     def _label_counts(self) -> PrivateSum:
         place = self.condition_index
@@ -226,6 +226,15 @@ class TableIdpgan(Idpgan):
         drawn = sample_records(logits, self.free_widths, uniforms, self.order.networks.softmax_temperature)
         records: Tensor = self.products(self.generator.with_condition(drawn, conditions))
         return records
+
+
+def _with_what_is_within_cells(domain: TableDomain, kept: list[Any]) -> TableDomain:
+    """Digits and shared values of every column, as a checkpoint keeps them."""
+    columns = (
+        replace(column, decimals=decimals, shared_values=tuple((value, share) for value, share in shared))
+        for column, (decimals, shared) in zip(domain.columns, kept, strict=True)
+    )
+    return TableDomain(tuple(columns))
 
 
 def _told_by_steps(on_share: Callable[[float], None], part: int, *, steps: int) -> Callable[[], None]:

@@ -91,3 +91,13 @@ def test_how_round_values_are() -> None:
     assert days is not None
     assert days.multiples == (1, 24)
     assert days.roundness(np.array([0, 1, 24])).tolist() == [1, 0, 1]  # midnight
+
+
+def test_fewer_digits_are_some_of_the_values() -> None:
+    grid = value_grid(field("number", 0.13, 40.2, decimals=3), 32)
+    assert grid is not None
+    fewer = grid.with_decimals(1)
+    assert (fewer.first, fewer.size, fewer.step, fewer.decimals) == (2, 401, 1, 1)  # 0.2 to 40.2
+    assert fewer.values(np.arange(2)).tolist() == [0.2, 0.3]
+    assert set(fewer.values(np.arange(fewer.size))) < set(grid.values(np.arange(grid.size)))
+    assert grid.with_decimals(3) == grid.with_decimals(5) == grid
