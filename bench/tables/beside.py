@@ -40,7 +40,7 @@ MEASURES = (
     Measure("value TV2", 4, False),
 )
 SHOWN = 5
-"""The last is counted only; the first runs of some peers do not have it."""
+"""In the tables of groups; the last has a table of its own. The first runs of some peers do not have it."""
 
 
 class Table(NamedTuple):
@@ -247,6 +247,25 @@ def counts() -> str:
     return "\n".join([*lines, "", "Where a peer is ahead (ours, and theirs), but for single columns:", "", *behind])
 
 
+def values() -> str:
+    """Two-way distances in cells that real values fill equally, of every table that has a range and a peer."""
+    epsilons = (0.1, 1.0, 10.0)
+    lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in epsilons)} |", "|---|" + "---|" * len(epsilons)]
+    place = len(MEASURES) - 1
+    for table, each in ((table, each) for group in GROUPS for table, _, each in beside(group)):
+        cells = {one.epsilon: _in_values(one, place) for one in each if one.has_peers_in(place)}
+        if cells:
+            lines.append(f"| {table.title.split(',')[0]} | {' | '.join(cells.get(e, '') for e in epsilons)} |")
+    return "\n".join(lines)
+
+
+def _in_values(one: Beside, place: int) -> str:
+    """Ours / MST / AIM."""
+    scores = [one.ours, *(one.peers.get(peer) for peer in PEERS)]
+    known = [score.values[place] if score is not None else np.nan for score in scores]
+    return " / ".join("–" if np.isnan(value) else _number(value, 3) for value in known)
+
+
 def _part(some: int, of: int) -> str:
     return f"{some} of {of}"
 
@@ -284,7 +303,8 @@ def _number(value: float, digits: int) -> str:
 
 def render(page: str) -> str:
     """The page with what stands between its markers written anew."""
-    for name, text in {"counts": counts(), **{group: table_of(group) for group in GROUPS}}.items():
+    texts = {"counts": counts(), "values": values(), **{group: table_of(group) for group in GROUPS}}
+    for name, text in texts.items():
         begin, end = BEGIN.format(name), END.format(name)
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
