@@ -1,4 +1,4 @@
-"""The single values of a range that may be counted one by one. From the declaration alone.
+"""The single values of an open range that may be counted one by one. From the declaration alone.
 
 Prices of 4.99, ages in whole years, amounts in round hundreds: many rows share a value, whatever cells a range is cut into.
 """
@@ -76,8 +76,8 @@ class ValueGrid:
 
 
 def value_grid(field: FieldSchema, cells: int) -> ValueGrid | None:
-    """The finest such grid of at most MOST_VALUES; None for categories, and where there are as many cells as values."""
-    if field.is_categorical:
+    """The finest such grid of at most MOST_VALUES; None where the declaration says what to tell apart, or there are as many cells as values."""
+    if field.is_categorical or field.edges is not None or field.bins is not None:
         return None
     low, high = field.bounds
     steps = _STEPS.get(field.type, _POWERS_OF_TEN)

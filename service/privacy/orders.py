@@ -344,7 +344,7 @@ class MarginalsOrder(_ChosenOrder):
             ge=0.0,
             lt=0.25,
             description="Part of the Gaussian precision spent on finding single values that many rows share, such as 4.99 or 40 hours, "
-            "among those that ranges may hold; 0: none, and values are drawn evenly within a cell. Default: by the noise at this n, "
+            "among those that open ranges may hold; 0: none, and values are drawn evenly within a cell. Default: by the noise at this n, "
             "from 0.005 to 0.04, or 0.",
         ),
     ] = None

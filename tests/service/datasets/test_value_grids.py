@@ -53,10 +53,12 @@ def test_the_finest_step_of_which_there_are_few_enough(
         FieldSchema.model_validate({"name": "x", "type": "boolean"}),
         FieldSchema.model_validate({"name": "x", "type": "string", "constraints": {"enum": ["a"]}}),
         field("integer", 0, 31),
+        field("integer", 0, 999, bins=20),
+        field("number", 0, 40, edges=[0, 5, 40]),
         field("number", 0, 3, decimals=1),
     ],
 )
-def test_where_cells_are_values_there_is_none(declared: FieldSchema) -> None:
+def test_where_cells_are_declared_or_values_there_is_none(declared: FieldSchema) -> None:
     assert value_grid(declared, 32) is None
 
 
