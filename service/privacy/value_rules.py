@@ -16,7 +16,7 @@ PRECISION_SHARES = 0.005, 0.04
 """but at least and at most this part of all: less gains the tables nothing, more costs them."""
 
 STANDARD_DEVIATIONS = 5.0
-"""What stands out among a hundred thousand values that nobody has; of a million it is 5.4."""
+"""About what a count must have to stand out among a hundred thousand values that nobody has."""
 
 LARGEST_SHARE_TO_STAND_OUT = 0.2
 """Where only values of more rows than this would, nothing is looked for."""

@@ -23,9 +23,11 @@ EXPECTED_FALSE = 0.2
 ROUNDS = 6
 """What is left to all others of a cell becomes less with every value found, until nothing more is."""
 
+MOST_FOUND = 4_096
+"""Of a column; where noise is next to nothing, every value stands out, and a generator is no list of them."""
 
 MOST_DOUBT, MOST_NOISE = 2.0, 0.05
-"""Numbers have no further digits if the rows that seem to are within so many standard deviations of none, and one is so small a part of the rows that could."""
+"""Numbers have no further digits if the rows that seem to have some are so few standard deviations, and if one is at most such a part of all rows."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     excess_by_roundness = noise_std * _standard_deviations(grid)
     candidates = np.flatnonzero(counts > excess_by_roundness.min())
     excess = excess_by_roundness[grid.roundness(candidates)]
-    beyond = counts[candidates] > excess
+    beyond = np.flatnonzero(counts[candidates] > excess)
+    if len(beyond) > MOST_FOUND:
+        beyond = np.sort(beyond[np.argsort(counts[candidates[beyond]])[-MOST_FOUND:]])
     multiples = [counts[-grid.first % multiple :: multiple] for multiple in grid.multiples]
     return StandingOut(
         candidates[beyond],

@@ -5,7 +5,14 @@ import pytest
 
 from service.datasets.table_schema import FieldSchema
 from service.datasets.value_grids import ValueGrid, value_grid
-from workers.methods.shared_values import EXPECTED_FALSE, StandingOut, digits_in_use, shares_of_cells, standing_out
+from workers.methods.shared_values import (
+    EXPECTED_FALSE,
+    MOST_FOUND,
+    StandingOut,
+    digits_in_use,
+    shares_of_cells,
+    standing_out,
+)
 
 
 def grid_of(maximum: float, **more: object) -> ValueGrid:
@@ -110,3 +117,11 @@ def test_digits_stay_open_where_some_rows_have_them_or_noise_hides_it() -> None:
     assert digits_in_use(found_in(whole, 30.0, grid=grid), grid, rows=rows + 1_000) != 0
     # Nearly all have nothing, and what others have is not told by that.
     assert digits_in_use(found_in({0.0: 9_800}, 20.0, grid=grid), grid, rows=10_000.0) is None
+
+
+def test_no_more_values_are_found_than_a_generator_should_name() -> None:
+    grid = grid_of(400, decimals=2)
+    counts = np.random.default_rng(0).permutation(grid.size)
+    found = standing_out(counts, grid, noise_std=1e-6)
+    assert sorted(found.counts.tolist()) == list(range(grid.size))[-MOST_FOUND:]
+    assert (np.diff(found.places) > 0).all()
