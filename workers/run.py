@@ -189,7 +189,7 @@ class Attempt:
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
         )
 
-    def read_rows(self, domain: TableDomain, *, with_places: bool = False) -> EncodedTable:
+    def read_rows(self, domain: TableDomain, *, with_places: bool) -> EncodedTable:
         """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
         dataset, storage = self.dataset, self.context.storage
         key = dataset.storage_key

@@ -429,7 +429,8 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
         def charge(self) -> Any:
             return None
 
-        def read_rows(self, _domain: Any) -> Any:
+        def read_rows(self, _domain: Any, *, with_places: bool) -> Any:
+            assert not with_places
             return null_table(8)
 
     monkeypatch.setattr(workers_run, "train", stop_here)
