@@ -807,6 +807,24 @@ def paid_order(**knobs: Any) -> MarginalsOrder:
     return make_order(condition_on=None, pair_groups="counted", components=64, steps=150, **knobs)
 
 
+def frame_of(trained: TrainedGenerator, schema: TableSchema, rows: int) -> pl.DataFrame:
+    """Rows of the published bundle."""
+    assert trained.domain is not None
+    bundle = build_bundle(
+        trained.generator,
+        trained.domain,
+        noise_dimension=trained.noise_dimension,
+        condition_index=trained.condition_index,
+        condition_frequencies=trained.condition_frequencies,
+        schema=schema,
+        certificate={},
+        order={},
+    )
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+    return pl.concat([pl.DataFrame(dict(chunk)) for chunk in sampler.chunks(rows, seed=1)])
+
+
 def paid_rows(numeric_cells: str) -> pl.DataFrame:
     """As many rows as there are, from the bundle, at the same price."""
     order = paid_order(numeric_cells=numeric_cells)
@@ -814,19 +832,7 @@ def paid_rows(numeric_cells: str) -> pl.DataFrame:
     _, table = payments(domain)
     events = marginals_events(order, noise_multiplier=15.0)
     trained = train(order, Plan(events), table, domain, SecureRandom.from_test_seed(2))
-    bundle = build_bundle(
-        trained.generator,
-        trained.domain or domain,
-        noise_dimension=trained.noise_dimension,
-        condition_index=None,
-        condition_frequencies=None,
-        schema=AMOUNTS,
-        certificate={},
-        order={},
-    )
-    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
-    return pl.concat([pl.DataFrame(dict(chunk)) for chunk in sampler.chunks(20_000, seed=1)])
+    return frame_of(trained, AMOUNTS, 20_000)
 
 
 def test_values_are_where_rows_are_though_the_range_is_wide() -> None:
@@ -934,19 +940,7 @@ def test_rows_have_the_values_that_many_rows_share(pairs: str) -> None:
         order = shop_order(share, pairs=pairs)
         events = marginals_events(order, noise_multiplier=4.0)
         trained = train(order, Plan(events), table, SHOP_DOMAIN, SecureRandom.from_test_seed(2))
-        bundle = build_bundle(
-            trained.generator,
-            trained.domain or SHOP_DOMAIN,
-            noise_dimension=trained.noise_dimension,
-            condition_index=trained.condition_index,
-            condition_frequencies=trained.condition_frequencies,
-            schema=SHOP,
-            certificate={},
-            order={},
-        )
-        with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-            sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
-        frames.append(pl.concat([pl.DataFrame(dict(chunk)) for chunk in sampler.chunks(4_000, seed=1)]))
+        frames.append(frame_of(trained, SHOP, 4_000))
     looked, not_looked = frames
     real = real.with_columns(pl.col("day").cast(pl.String))
     for is_shared in (pl.col("paid") == 4.99, pl.col("day") == str(FIRST_OF_MAY)):
