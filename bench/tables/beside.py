@@ -39,8 +39,8 @@ MEASURES = (
     Measure("TV3", 4, False),
     Measure("value TV2", 4, False),
 )
-SHOWN = 5
-"""In the tables of groups; the last has a table of its own. The first runs of some peers do not have it."""
+VALUES = SHOWN = len(MEASURES) - 1
+"""Place of the last, which has a table of its own (the first runs of some peers do not have it); so many stand in the tables of groups."""
 
 
 class Table(NamedTuple):
@@ -248,21 +248,21 @@ def counts() -> str:
 
 
 def values() -> str:
-    """Two-way distances in cells that real values fill equally, of every table that has a range and a peer."""
+    """Two-way distances in cells that real values fill equally, of every table that has a peer there."""
     epsilons = (0.1, 1.0, 10.0)
     lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in epsilons)} |", "|---|" + "---|" * len(epsilons)]
-    place = len(MEASURES) - 1
-    for table, each in ((table, each) for group in GROUPS for table, _, each in beside(group)):
-        cells = {one.epsilon: _in_values(one, place) for one in each if one.has_peers_in(place)}
-        if cells:
-            lines.append(f"| {table.title.split(',')[0]} | {' | '.join(cells.get(e, '') for e in epsilons)} |")
+    for group in GROUPS:
+        for table, _, each in beside(group):
+            cells = {one.epsilon: _in_values(one) for one in each if one.has_peers_in(VALUES)}
+            if cells.keys() & set(epsilons):
+                lines.append(f"| {table.title.split(',')[0]} | {' | '.join(cells.get(e, '') for e in epsilons)} |")
     return "\n".join(lines)
 
 
-def _in_values(one: Beside, place: int) -> str:
+def _in_values(one: Beside) -> str:
     """Ours / MST / AIM."""
     scores = [one.ours, *(one.peers.get(peer) for peer in PEERS)]
-    known = [score.values[place] if score is not None else np.nan for score in scores]
+    known = [score.values[VALUES] if score is not None else np.nan for score in scores]
     return " / ".join("–" if np.isnan(value) else _number(value, 3) for value in known)
 
 

@@ -19,7 +19,7 @@ else:
     np = lazy("numpy")
 
 MOST_VALUES = 2**23
-"""Of one column: 64 MB while they are counted. Of a longer range, only multiples of a larger step are."""
+"""Of one column: some 300 MB while they are counted and noised, one column after the other. Of a longer range, only multiples of a larger step are."""
 
 MOST_DECIMALS = 15
 """More digits than a float has are nobody's step."""
@@ -49,16 +49,12 @@ class ValueGrid:
 
     def with_decimals(self, decimals: int) -> ValueGrid:
         """Those of these values that have at most so many digits after the point; all of them where no fewer are asked for."""
-        fewer = max(0, self.decimals - decimals)
-        one = 10**fewer
-        first, last = -(-self.first // one), (self.first + self.size - 1) // one
-        return replace(
-            self,
-            first=first,
-            size=last - first + 1,
-            decimals=self.decimals - fewer,
-            multiples=self.multiples[: max(1, len(self.multiples) - fewer)],
-        )
+        fewer = self.decimals - decimals
+        if fewer <= 0:
+            return self
+        first, last = -(-self.first // 10**fewer), (self.first + self.size - 1) // 10**fewer
+        multiples = self.multiples[:-fewer] or (1,)
+        return replace(self, first=first, size=last - first + 1, decimals=decimals, multiples=multiples)
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.uint32]:
         """The place of each value; `size` for what is none of them, NaN among it."""

@@ -382,7 +382,7 @@ class MarginalsOrder(_ChosenOrder):
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
-        if self.grouping_precision_share + self.few_precision_share + (self.values_precision_share or 0.0) > 0.95:
+        if self.grouping_precision_share + self.few_precision_share + (self.values_precision_share or 0.0) >= 1.0:
             raise ValueError("the precision shares leave nothing for the tables")
         return self
 
