@@ -8,7 +8,7 @@ Writes what stands between markers in docs/results/peers.md, from bench/results/
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.tables.compared import GROUPS, Table
 from bench.tables.report import FOLDER, ROOT
 
 PAGE = ROOT / "docs" / "results" / "peers.md"
 BEGIN, END = "<!-- {}: by python -m bench.tables.beside -->", "<!-- end of {} -->"
 
-OURS, PEERS = "marginals", ("dpmm MST", "dpmm AIM")
+OURS, FOR_TABLES, PEERS = "marginals", "marginals for tables", ("dpmm MST", "dpmm AIM")
 EPSILONS = (0.1, 1.0, 3.0, 10.0)
 
 
@@ -41,94 +42,8 @@ MEASURES = (
 )
 VALUES = SHOWN = len(MEASURES) - 1
 """Place of the last, which has a table of its own (the first runs of some peers do not have it); so many stand in the tables of groups."""
-
-
-class Table(NamedTuple):
-    name: str
-    title: str
-    rows: int
-    """To train on."""
-    columns: int
-
-
-GROUPS: dict[str, tuple[Table, ...]] = {
-    "first": (
-        Table("adult", "Adult, income", 32_561, 15),
-        Table("poker", "Poker Hand, class", 25_010, 11),
-        Table("elderly_visits", "elderly visits, who is privately insured", 3_525, 19),
-        Table("doctor_visits", "doctor visits, who is out of work", 15_688, 16),
-        Table("household_food", "household food", 19_177, 6),
-        Table("vietnam_health", "Vietnamese households", 22_212, 12),
-        Table("health_insurance", "health insurance, whose own it is", 17_818, 13),
-        Table("flchain", "free light chains, who died", 6_300, 10),
-        Table("unemployment_benefits", "unemployment benefits", 3_902, 17),
-        Table("diamonds", "diamonds, how well cut", 43_152, 10),
-        Table("movies", "films", 47_031, 23),
-        Table("baseball", "baseball", 17_308, 20),
-        Table("computers", "computers, premium", 5_008, 10),
-        Table("star", "star, free lunch", 4_599, 8),
-        Table("bfi", "personality, gender", 2_240, 28),
-        Table("vietnamh", "Vietnamese homes, urban", 4_800, 11),
-        Table("epi", "57 yes or no", 2_620, 57),
-        Table("msq", "moods", 3_104, 92),
-    ),
-    "second": (
-        Table("tuna", "tuna, which brand", 10_964, 6),
-        Table("doctor_australia", "visits in Australia, how insured", 4_152, 15),
-        Table("medical_expenses", "medical expenses, how healthy", 4_460, 15),
-        Table("verbal_aggression", "verbal aggression, yes or no", 6_068, 8),
-        Table("young_men", "young men, in a union", 3_488, 11),
-        Table("schooling", "schooling, who is black", 4_180, 16),
-        Table("working_hours", "working hours, which occupation", 2_706, 12),
-        Table("cars", "cars, which choice", 3_724, 70),
-    ),
-    "third": (
-        Table("catsup", "catsup, which brand", 2_239, 13),
-        Table("job_training", "job training, who was treated", 2_140, 10),
-        Table("aids", "AIDS in Australia, who died", 2_275, 7),
-        Table("chile", "Chile, which vote", 2_026, 8),
-        Table("yogurt", "yogurt, which brand", 1_930, 9),
-        Table("colon_cancer", "colon cancer, who died or fell ill again", 1_487, 14),
-        Table("unemployment_spells", "spells without work, who was insured", 2_675, 11),
-        Table("kakadu", "Kakadu, what was answered", 1_462, 22),
-        Table("train_choice", "trains, which of two", 2_344, 9),
-        Table("wilms_tumour", "Wilms' tumour, who fell ill again", 3_223, 8),
-        Table("ketchup", "ketchup, which brand", 3_965, 5),
-        Table("patents", "patents, which firms are of science", 1_384, 16),
-        Table("ability", "ability, one of sixteen questions", 1_168, 16),
-        Table("labour_supply", "labour supply, who is disabled", 4_256, 6),
-        Table("pneumonia", "pneumonia, whose mother smoked", 2_776, 15),
-    ),
-    "fourth": (
-        Table("default", "credit cards, who defaults", 8_000, 4),
-        Table("affairs", "marriages, how happy", 5_093, 9),
-        Table("orange_juice", "orange juice, which brand", 856, 18),
-        Table("crop_insurance", "crop insurance, who takes it", 1_128, 11),
-        Table("wages", "wages, who is insured", 2_400, 11),
-        Table("arrests", "arrests, who is black", 2_180, 16),
-        Table("grades", "grades, who is a woman", 3_310, 12),
-        Table("pensions", "pensions, who is eligible", 7_420, 11),
-        Table("hiv_trial", "HIV trial, who was censored", 1_712, 26),
-        Table("rand_health", "doctor visits of RAND, which plan", 16_152, 10),
-        Table("fertility", "fertility, who uses a method", 3_432, 27),
-        Table("bikeshare", "bicycles hired, on which days", 6_916, 15),
-        Table("wives", "wives, who works", 4_508, 24),
-        Table("injuries", "injuries, who earns much", 5_720, 30),
-        Table("mothers", "mothers of a third child", 25_486, 20),
-        Table("veterans", "veterans, who owns a home", 171_316, 6),
-    ),
-    "made_up": (
-        Table("chain", "chain", 16_000, 20),
-        Table("survey", "survey, arrears", 16_000, 15),
-    ),
-    "few": (
-        Table("breast_cancer", "breast cancer", 456, 31),
-        Table("wine", "wine", 143, 14),
-        Table("digits", "digits", 1_438, 65),
-        Table("diabetes", "diabetes", 354, 11),
-    ),
-}
-"""As docs/results/peers.md tells them apart."""
+DISTANCES = slice(2, None)
+"""Places of those that compare tables."""
 
 
 @dataclass(frozen=True)
@@ -196,14 +111,14 @@ def _files() -> dict[str, list[Path]]:
     return files
 
 
-def beside(group: str) -> Iterator[tuple[Table, Score | None, list[Beside]]]:
-    """Of every table: what classifiers have from real rows, and ours beside the peers' at every ε."""
+def beside(group: str, ours: str = OURS) -> Iterator[tuple[Table, Score | None, list[Beside]]]:
+    """Of every table: what classifiers have from real rows, and ours, by this method, beside the peers' at every ε."""
     for table in GROUPS[group]:
         scores = newest(table)
         lines = [
-            Beside(table, e, scores[OURS, e], {peer: scores[peer, e] for peer in PEERS if (peer, e) in scores})
+            Beside(table, e, scores[ours, e], {peer: scores[peer, e] for peer in PEERS if (peer, e) in scores})
             for e in EPSILONS
-            if (OURS, e) in scores
+            if (ours, e) in scores
         ]
         yield table, scores.get(("real", None)), lines
 
@@ -227,24 +142,61 @@ def table_of(group: str) -> str:
 
 def counts() -> str:
     """Of how many tables ours is the best of those that ran beside a peer, and where it is not."""
-    every = [one for group in GROUPS for _, _, lines in beside(group) for one in lines if one.peers]
-    lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |", "|---|" + "---|" * len(EPSILONS)]
-    behind = []
-    for place, measure in enumerate(MEASURES):
-        cells = []
-        for epsilon in EPSILONS:
-            ran = [one for one in every if one.epsilon == epsilon and one.has_peers_in(place)]
-            lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
-            cells.append(_part(len(ran) - len(lost), len(ran)))
-            if lost and measure.name != "TV1":
-                behind.append(f"- {measure.name}, ε = {epsilon:g}: {'; '.join(_behind(one, place) for one in lost)}")
-        lines.append(f"| {measure.name} | {' | '.join(cells)} |")
+    every = _with_peers(OURS)
+    lines, behind = _counted(every, MEASURES, but_for=("TV1",))
     faster = (
         _part(sum(one.is_faster for one in every if one.epsilon == e), sum(one.epsilon == e for one in every))
         for e in EPSILONS
     )
     lines.append(f"| CPU seconds | {' | '.join(faster)} |")
     return "\n".join([*lines, "", "Where a peer is ahead (ours, and theirs), but for single columns:", "", *behind])
+
+
+def for_tables() -> str:
+    """The same of rows that were ordered for tables, in distances; and what they are beside rows for classifiers."""
+    lines, behind = _counted(_with_peers(FOR_TABLES), MEASURES[DISTANCES], but_for=())
+    for place, measure in enumerate(MEASURES):
+        changes = [_change(epsilon, place) for epsilon in EPSILONS]
+        lines.append(f"| {measure.name} beside that for classifiers | {' | '.join(changes)} |")
+    return "\n".join([*lines, "", "Where a peer is ahead (ours, and theirs):", "", *behind])
+
+
+def _with_peers(ours: str) -> list[Beside]:
+    return [one for group in GROUPS for _, _, lines in beside(group, ours) for one in lines if one.peers]
+
+
+def _counted(
+    every: list[Beside], measures: Sequence[Measure], *, but_for: Container[str]
+) -> tuple[list[str], list[str]]:
+    """The lines of a table by measure and ε, and those that say where a peer is ahead, but for some measures."""
+    lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |", "|---|" + "---|" * len(EPSILONS)]
+    behind = []
+    for measure in measures:
+        place, cells = MEASURES.index(measure), []
+        for epsilon in EPSILONS:
+            ran = [one for one in every if one.epsilon == epsilon and one.has_peers_in(place)]
+            lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
+            cells.append(_part(len(ran) - len(lost), len(ran)))
+            if lost and measure.name not in but_for:
+                behind.append(f"- {measure.name}, ε = {epsilon:g}: {'; '.join(_behind(one, place) for one in lost)}")
+        lines.append(f"| {measure.name} | {' | '.join(cells)} |")
+    return lines, behind
+
+
+def _change(epsilon: float, place: int) -> str:
+    """From rows for classifiers to rows for tables, in the mean of all tables: added, or what distances are multiplied by."""
+    pairs = [
+        (scores[OURS, epsilon].values[place], scores[FOR_TABLES, epsilon].values[place])
+        for scores in (newest(table) for tables in GROUPS.values() for table in tables)
+        if (OURS, epsilon) in scores and (FOR_TABLES, epsilon) in scores
+    ]
+    before, after = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    known = np.isfinite(before) & np.isfinite(after)
+    if not known.any():
+        return ""
+    if MEASURES[place].is_better_higher:
+        return f"{float(np.mean(after[known] - before[known])):+.3f}".replace("0.", ".")
+    return f"× {float(np.exp(np.mean(np.log(after[known] / before[known])))):.2f}"
 
 
 def values() -> str:
@@ -303,7 +255,12 @@ def _number(value: float, digits: int) -> str:
 
 def render(page: str) -> str:
     """The page with what stands between its markers written anew."""
-    texts = {"counts": counts(), "values": values(), **{group: table_of(group) for group in GROUPS}}
+    texts = {
+        "counts": counts(),
+        "tables": for_tables(),
+        "values": values(),
+        **{group: table_of(group) for group in GROUPS},
+    }
     for name, text in texts.items():
         begin, end = BEGIN.format(name), END.format(name)
         before, _, rest = page.partition(begin)

@@ -110,6 +110,7 @@ METHODS: dict[str, Maker] = {
     "independent": independent,
     "auto": ours("auto"),
     "marginals": ours("marginals"),
+    "marginals for tables": ours("marginals", {"purpose": "tables"}),
     "marginals of equal cells": ours("marginals", {"numeric_cells": "declared"}),
     "idpgan": ours("idpgan"),
     "dpgan": ours("idpgan", STRATEGIES_OFF | {"warm_start": {"kind": "none"}}),

@@ -16,6 +16,10 @@ ShareOf = Annotated[
 ]
 Method = Annotated[str, typer.Option("--method", help="How the generator is made: auto, marginals, mixture or idpgan.")]
 ConditionOn = Annotated[str | None, typer.Option("--condition-on", help="A categorical column to condition on.")]
+Purpose = Annotated[
+    str | None,
+    typer.Option("--purpose", help="What rows are for: classifiers of a target, or tables, nearer and without one."),
+]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the named method.")]
 Set = Annotated[
     list[str] | None,
@@ -33,6 +37,7 @@ def build_order(
     epsilon: float | None,
     share: str | None,
     condition_on: str | None,
+    purpose: str | None,
     steps: int | None,
     knobs: list[str] | None,
 ) -> dict[str, Any]:
@@ -42,6 +47,7 @@ def build_order(
         "epsilon": epsilon,
         "share": None if share is None else _share(share),
         "condition_on": condition_on,
+        "purpose": purpose,
         "steps": steps,
     }
     document |= {name: value for name, value in given.items() if value is not None}

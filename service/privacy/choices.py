@@ -53,13 +53,26 @@ def resolve_order(
         order = resolve_image_gan(order, units=units, shape=shape, budget=budget)
         order = resolve_mixture_first(order, units=units, shape=shape, budget=budget)
         return _with_sampling_probability(order, units)
-    if order.condition_on is None and shape is not None and _categories(shape.target, shape) <= MAX_SLICES:
-        order = order.model_copy(update={"condition_on": shape.target})
+    order = order.model_copy(update={"condition_on": _condition(order, shape)})
     if isinstance(order, IdpganOrder):
         return _with_warm_start(_with_sampling_probability(order, units), units, shape, budget)
     _check_slices(order, shape)
     _check_choice(order.pairs, order.condition_on, shape, where="pairs")
     return order.model_copy(update=_settled(order, units=units, shape=shape, budget=budget))
+
+
+def _condition(order: MarginalsOrder | IdpganOrder, shape: TableShape | None) -> str | None:
+    """The field that the order names, or the schema's target unless it has too many values or rows are for tables."""
+    if order.condition_on is not None or shape is None or order.purpose == "tables":
+        return order.condition_on
+    target = shape.target if _categories(shape.target, shape) <= MAX_SLICES else None
+    if order.purpose == "classifiers" and target is None:
+        raise InvalidOrder(
+            f"purpose: classifiers need something to predict, a `target` of at most {MAX_SLICES} categories in the schema "
+            "or condition_on in the order",
+            where="purpose",
+        )
+    return target
 
 
 def _with_warm_start(order: IdpganOrder, units: int, shape: TableShape | None, budget: Budget | None) -> IdpganOrder:

@@ -228,7 +228,14 @@ class _Order(_Knobs):
         str | None,
         Field(
             max_length=200,
-            description="A categorical field whose values are bought and conditioned on; default the schema's `target`, if it has at most 64.",
+            description="A categorical field whose values are bought and conditioned on; default the schema's `target`, if it has at most 64, unless `purpose` is `tables`.",
+        ),
+    ] = None
+    purpose: Annotated[
+        Literal["classifiers", "tables"] | None,
+        Field(
+            description="What rows of a table are for. `classifiers`: all is counted within each value of a condition, which a classifier "
+            "will predict; what a schema with a `target` gets. `tables`: no condition, so that the counts of all rows, and what any two columns say of each other, are nearer."
         ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
@@ -239,6 +246,12 @@ class _Order(_Knobs):
     def _one_price(self) -> Self:
         if (self.epsilon is None) == (self.share is None):
             raise ValueError("give exactly one of epsilon and share")
+        return self
+
+    @model_validator(mode="after")
+    def _one_purpose(self) -> Self:
+        if self.purpose == "tables" and self.condition_on is not None:
+            raise ValueError("purpose: rows for `tables` have no condition; leave out purpose or condition_on")
         return self
 
 

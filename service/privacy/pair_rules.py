@@ -34,7 +34,7 @@ LEAST_NOISE_TO_GROUP = 0.07
 """Up to this much for a pair of declared cells, groups have nothing to gain."""
 
 FEW_SLICES = 2
-"""Pairs that would have to be chosen, or counted in few groups, are measured in all rows together instead, where the condition has more values than this (docs/decisions/0021)."""
+"""Pairs that would have to be chosen, or counted in few groups, are measured in all rows together instead, unless the condition has just so many values (docs/decisions/0021, 0031)."""
 
 ONE_WAY_WEIGHT_IN_MUCH_NOISE = 20.0
 """Where all pairs can be measured within the values in groups alone, single columns are as precise as beside chosen ones."""
@@ -165,25 +165,14 @@ def settled_pairs(
         ONE_WAY_WEIGHT_BESIDE_PAIRS_OF_FEW_COLUMNS if has_few_pairs else ONE_WAY_WEIGHT_BESIDE_CHOSEN_OF_ALL_ROWS
     )
     affords_many = noise.affordable(MOST_NOISE_PER_PAIR, cells) >= FEWEST_CHOSEN_PAIRS * columns
-    may_leave_slices = in_groups and order.pairs_within is None and values > FEW_SLICES
+    may_be_of_all_rows = in_groups and order.pairs_within is None and values != FEW_SLICES
     might_find_few = (
         in_groups
         and not has_few_pairs
         and not noise.allows_all(LEAST_NOISE_TO_ASK_FOR_FEW, cells)
         and noise.of_scores(order.few_precision_share) <= MOST_NOISE_OF_SCORES
     )
-    rules: tuple[tuple[bool, dict[str, Any]], ...] = (
-        (noise.allows_all(MOST_NOISE_PER_PAIR, cells), {"pairs": "few_or_all" if might_find_few else "all"}),
-        (
-            may_leave_slices
-            and (affords_many or noise.allows_all(MOST_NOISE_PER_PAIR, few_cells))
-            and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells, slices=1),
-            {"pairs": "all", "pairs_within": "table"},
-        ),
-        (
-            in_groups and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells),
-            {"pairs": "all", "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE},
-        ),
+    choices: tuple[tuple[bool, dict[str, Any]], ...] = (
         (
             affords_many or (in_groups and noise.allows_all(MOST_NOISE_TO_CHOOSE_IN_GROUPS, few_cells)),
             {"pairs": "chosen"},
@@ -199,6 +188,21 @@ def settled_pairs(
                 "one_way_weight": order.one_way_weight or beside_pairs_of_all_rows,
             },
         ),
+    )
+    rules: tuple[tuple[bool, dict[str, Any]], ...] = (
+        (noise.allows_all(MOST_NOISE_PER_PAIR, cells), {"pairs": "few_or_all" if might_find_few else "all"}),
+        (
+            may_be_of_all_rows
+            and (affords_many or noise.allows_all(MOST_NOISE_PER_PAIR, few_cells))
+            and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells, slices=1),
+            {"pairs": "all", "pairs_within": "table"},
+        ),
+        (
+            in_groups and noise.allows_all(MOST_NOISE_PER_GROUPED_PAIR, few_cells),
+            {"pairs": "all", "one_way_weight": order.one_way_weight or ONE_WAY_WEIGHT_IN_MUCH_NOISE},
+        ),
+        # Without slices nothing is lost by counting all rows, and pairs get more of the precision.
+        *(reversed(choices) if values == 1 else choices),
         (True, {"pairs": "none", "numeric_cells": "declared"}),
     )
     settled = next(becomes for holds, becomes in rules if holds)

@@ -239,3 +239,5 @@ def _check_against_images(order: Order | AutoOrder) -> None:
         raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
     if order.condition_on is not None:
         raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+    if order.purpose is not None:
+        raise InvalidOrder("purpose: images have one only; leave it out", where="purpose")

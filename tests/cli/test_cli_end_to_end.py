@@ -46,7 +46,7 @@ def document(done: subprocess.CompletedProcess[str], exit_code: int = 0) -> Any:
 
 
 def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv, small_schema, tmp_path):
-    (tmp_path / "schema.json").write_text(json.dumps(small_schema))
+    (tmp_path / "schema.json").write_text(json.dumps(small_schema | {"target": "colour"}))
     key = {"IMPRIMATUR_API_KEY": new_tenant()}
     uploaded = imprimatur("upload", small_csv, "--schema", "schema.json", "--budget-epsilon", 5, "--json", **key)
     dataset = document(uploaded)
@@ -69,6 +69,9 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
     assert quote["fits"]
     assert quote["order"]["networks"]["critic_hidden"] == [8]
     assert imprimatur("quote", "small", "--epsilon", 5.5, *knobs, **key).returncode == 3
+    for purpose, condition in (("classifiers", "colour"), ("tables", None)):
+        quote = document(imprimatur("quote", "small", "--epsilon", 2, "--purpose", purpose, "--json", **key))
+        assert (quote["order"]["purpose"], quote["order"]["condition_on"]) == (purpose, condition)
 
     done = imprimatur("release", "small", "--epsilon", 2, *knobs, "--json", **key)
     release = document(done)

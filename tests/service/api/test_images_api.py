@@ -88,6 +88,7 @@ def test_a_method_for_tables_is_refused_before_anything_is_reserved(api, upload)
         ({"gradient_penalty_at": "everywhere"}, "gradient_penalty_at", "interpolates"),
         ({"adaptive_critic_steps": {"threshold": 1.5}}, "adaptive_critic_steps.threshold", "less than 1"),
         ({"condition_on": "label"}, "condition_on", "by class"),
+        ({"purpose": "tables"}, "purpose", "leave it out"),
     ],
 )
 def test_knobs_that_these_images_do_not_allow_are_refused(api, upload, knobs, where, says):

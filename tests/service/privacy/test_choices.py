@@ -98,6 +98,24 @@ def test_the_target_of_the_schema_is_the_condition():
         resolve_order(order(condition_on="y"), units=9, shape=TableShape({"y": 65, "x": 2}))
 
 
+def test_rows_for_tables_have_no_condition_whatever_the_target():
+    shape = TableShape({"y": 3, "x": 32, "z": 8}, target="y")
+    for name in ("auto", "marginals", "idpgan"):
+        for purpose, condition in ((None, "y"), ("classifiers", "y"), ("tables", None)):
+            ordered = parse_order({"method": name, "epsilon": 1.0, "purpose": purpose})
+            resolved = resolve_order(ordered, units=5_000, shape=shape, budget=BUDGET)
+            assert resolved.condition_on == condition
+            assert resolve_order(resolved, units=5_000, shape=shape, budget=BUDGET) == resolved
+        with pytest.raises(InvalidOrder, match="purpose"):
+            parse_order({"method": name, "epsilon": 1.0, "purpose": "tables", "condition_on": "y"})
+        classifiers = parse_order({"method": name, "epsilon": 1.0, "purpose": "classifiers"})
+        for nothing in (TableShape({"x": 32, "z": 8}), TableShape({"y": 65, "x": 2}, target="y")):
+            with pytest.raises(InvalidOrder, match="something to predict"):
+                resolve_order(classifiers, units=5_000, shape=nothing, budget=BUDGET)
+            other = classifiers.model_copy(update={"condition_on": "x"})
+            assert resolve_order(other, units=5_000, shape=nothing, budget=BUDGET).condition_on == "x"
+
+
 def test_pairs_are_chosen_where_noise_would_drown_all_of_them_and_left_where_it_would_drown_the_chosen():
     few, many = TableShape({f"c{i}": 10 for i in range(5)}), TableShape({f"c{i}": 20 for i in range(100)})
     sizes = (
@@ -181,6 +199,29 @@ def test_pairs_that_noise_allows_in_few_groups_alone_within_several_values_are_m
     }
     declared = resolve_order(order(pair_groups="declared"), units=12_000, shape=several, budget=BUDGET)
     assert declared.pairs_within is None
+
+
+def test_without_a_condition_all_pairs_are_measured_from_where_within_values_they_would_be_chosen():
+    """And single columns are no more precise beside them than beside those of all rows with a condition."""
+    sizes = (400, 1_000, 3_500, 8_000, 16_000, 60_000, 2_000_000)
+    for shape, knobs in (
+        (TableShape({name: cells for name, cells in SKEWED.items() if name != "y"}), {}),
+        (TableShape(SKEWED, "y"), {"purpose": "tables"}),
+    ):
+        found = []
+        for units in sizes:
+            resolved = resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET)
+            assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
+            found.append((resolved.pairs, resolved.pairs_within, resolved.one_way_weight))
+        assert found == [
+            ("none", None, None),
+            ("chosen", "table", 5.0),
+            ("chosen", "table", 5.0),
+            ("all", "table", None),
+            ("all", "table", None),
+            ("few_or_all", None, None),
+            ("all", None, None),
+        ]
 
 
 def test_pairs_of_all_rows_are_chosen_where_none_could_be_within_the_values_and_scores_are_known():
