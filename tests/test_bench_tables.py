@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bench.tables import beside, metrics
+from bench.tables import beside, metrics, records
 from bench.tables.methods import METHODS, Ask
 from bench.tables.peers import decode
 from bench.tables.report import markdown, picture
@@ -103,26 +103,33 @@ def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> 
 
 
 def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_shown(tmp_path, monkeypatch) -> None:
-    def file(stem: str, times: int, **gb: float) -> None:
+    def take(stem: str, times: int, **gb: float) -> None:
         runs = [
             {"method": method, "epsilon": 1.0, "seed": seed, "cpu_seconds": 2.0, "metrics": scores(value)}
             for method, value in gb.items()
             for seed in (1, 2)
         ]
-        (tmp_path / f"tables-{stem}.json").write_text(json.dumps({"times": times, "runs": runs}))
+        failed = {"method": "dpmm MST", "epsilon": 1.0, "seed": 1, "metrics": {}, "why": "took too long"}
+        file = tmp_path / f"tables-{stem}.json"
+        file.write_text(json.dumps({"times": times, "date": stem[-10:], "runs": [*runs, failed]}))
+        records.take(file)
 
     def scores(gb: float) -> dict[str, float]:
         return {measure.name: gb if measure.name == "GB AUROC" else 0.5 for measure in beside.MEASURES}
 
-    file("adult-first-2026-01-02", 1, marginals=0.7, **{"dpmm MST": 0.8})
-    file("adult-2026-01-03", 1, marginals=0.7997)
-    file("adult-many-rows-2026-01-04", 4, marginals=0.9)
-    monkeypatch.setattr(beside, "FOLDER", tmp_path)
-    beside._files.cache_clear()
+    monkeypatch.setattr(records, "RECORDS", tmp_path / "peers")
+    beside.newest.cache_clear()
+    take("adult-first-2026-01-02", 1, marginals=0.7, **{"dpmm MST": 0.8})
+    take("adult-2026-01-03", 1, marginals=0.7997)
+    with pytest.raises(ValueError, match="not compared"):
+        take("adult-many-rows-2026-01-04", 4, marginals=0.9)
+    with pytest.raises(ValueError, match="not one of the tables"):
+        take("nobodys-2026-01-04", 1, marginals=0.9)
+    assert {run["date"] for run in records.runs_of("adult")} == {"2026-01-02", "2026-01-03"}
     try:
         (table, real, (one,)) = next(iter(beside.beside("first")))
     finally:
-        beside._files.cache_clear()
+        beside.newest.cache_clear()
     assert (table.name, real, one.epsilon) == ("adult", None, 1.0)
     gb = next(place for place, measure in enumerate(beside.MEASURES) if measure.name == "GB AUROC")
     assert (one.ours.values[gb], one.peers["dpmm MST"].values[gb]) == (0.8, 0.8)

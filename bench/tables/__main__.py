@@ -8,6 +8,7 @@ Every method gets the same training rows, the same public cells and δ = 1e-5 of
 it was given, times --times. Each run is a process of its own, so that its memory is its own; a run that fails or takes longer than --limit
 stays in the result, with the reason. Other people's methods get an environment of their own at their first run.
 Writes bench/results/tables-NAME-DATE.{json,md,svg} after every run; --resume leaves out what today's file has already.
+Runs of the tables that methods are compared on go on record with bench.tables.records, which bench.tables.beside reads.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""Ours beside dpmm's MST and AIM on every table of the bench, from the newest committed run of each.
+"""Ours beside dpmm's MST and AIM on every table of the bench, from the runs on record (bench/tables/records.py).
 
     python -m bench.tables.beside
 
-Writes what stands between markers in docs/results/peers.md, from bench/results/tables-*.json with one synthetic row for each real one.
+Writes what stands between markers in docs/results/peers.md.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.tables.compared import GROUPS, Table
-from bench.tables.report import FOLDER, ROOT
+from bench.tables.records import runs_of
+from bench.tables.report import ROOT
 
 PAGE = ROOT / "docs" / "results" / "peers.md"
 BEGIN, END = "<!-- {}: by python -m bench.tables.beside -->", "<!-- end of {} -->"
@@ -83,32 +82,14 @@ class Beside:
         return all(self.ours.cpu_seconds < score.cpu_seconds for score in self.peers.values())
 
 
-def newest(table: Table) -> dict[tuple[str, float | None], Score]:
-    """What the last run of each method and ε gave, by the date in the name of its file, and then by its tag."""
-    found: dict[tuple[str, float | None], Score] = {}
-    for file in sorted(_files().get(table.name, ()), key=lambda file: (file.stem[-10:], file.stem)):
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        if facts["times"] != 1:
-            continue
-        runs: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
-        for run in facts["runs"]:
-            if all(measure.name in run["metrics"] for measure in MEASURES[:SHOWN]):
-                runs.setdefault((run["method"], run["epsilon"]), []).append(run)
-        found |= {key: Score.of(of_key) for key, of_key in runs.items()}
-    return found
-
-
 @cache
-def _files() -> dict[str, list[Path]]:
-    """Result files of each table; a tag may follow its name."""
-    names = sorted((table.name for tables in GROUPS.values() for table in tables), key=len, reverse=True)
-    files: dict[str, list[Path]] = {}
-    for file in FOLDER.glob("tables-*.json"):
-        rest = file.stem.removeprefix("tables-")
-        name = next((name for name in names if rest.startswith(f"{name}-")), None)
-        if name is not None:
-            files.setdefault(name, []).append(file)
-    return files
+def newest(table: Table) -> dict[tuple[str, float | None], Score]:
+    """What the last run of each method and ε gave, if it has all measures."""
+    runs: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
+    for run in runs_of(table.name):
+        if all(measure.name in run["metrics"] for measure in MEASURES[:SHOWN]):
+            runs.setdefault((run["method"], run["epsilon"]), []).append(run)
+    return {key: Score.of(of_key) for key, of_key in runs.items()}
 
 
 def beside(group: str, ours: str = OURS) -> Iterator[tuple[Table, Score | None, list[Beside]]]:
