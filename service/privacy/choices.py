@@ -9,6 +9,7 @@ from service.privacy.filters import Budget
 from service.privacy.image_gan import resolve_image_gan
 from service.privacy.mixture import BECAUSE_MIXTURE, resolve_mixture, resolve_mixture_first
 from service.privacy.orders import (
+    COMPONENTS,
     FROM_NOTHING,
     NEAR_TABLES,
     AutoOrder,
@@ -20,12 +21,15 @@ from service.privacy.orders import (
     TablesFirst,
     default_sampling_probability,
 )
-from service.privacy.pair_rules import settled_pairs
+from service.privacy.pair_rules import MAX_PAIR_WIDTH, settled_pairs
 from service.privacy.shapes import ImageShape, TableShape
 from service.privacy.value_rules import settled_value_share
 
 MAX_SLICES = 64
 """Every value of the condition has a mixture of its own, fitted to its own tables. A target of more values is a column like the others."""
+
+COMPONENTS_WITHOUT_A_CONDITION = 4_096
+"""One mixture may be as large as two are together, unless columns have so many cells that a step takes long (docs/decisions/0031)."""
 
 BECAUSE_MARGINALS = (
     "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
@@ -112,16 +116,21 @@ def _settled(
     budget: Budget | None,
     precision_share: float = 1.0,
 ) -> dict[str, Any]:
-    """What becomes of the pairs and values that an order leaves open."""
-    settled: dict[str, Any] = {}
+    """What becomes of components, pairs and values that an order leaves open."""
+    settled: dict[str, Any] = {"components": order.components or _components(order.condition_on, shape)}
     if order.pairs == "auto":
-        settled = settled_pairs(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
+        settled |= settled_pairs(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
     if shape is not None and not shape.columns_of_values:
         settled["values_precision_share"] = 0.0  # whatever was ordered: nothing would be bought
     elif order.values_precision_share is None and shape is not None and budget is not None:
         share = settled_value_share(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
         settled["values_precision_share"] = share
     return settled
+
+
+def _components(condition: str | None, shape: TableShape | None) -> int:
+    is_small = shape is not None and sum(shape.cells.values()) <= MAX_PAIR_WIDTH
+    return COMPONENTS_WITHOUT_A_CONDITION if condition is None and is_small else COMPONENTS
 
 
 def _unnamed(order: IdpganOrder, defaults: dict[str, Any]) -> dict[str, Any]:

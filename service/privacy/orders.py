@@ -19,6 +19,8 @@ FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
 """The same of a run on a table whose networks begin at random."""
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
+COMPONENTS = 2_048
+"""Of the mixture of each value of a condition, and of one that networks begin near."""
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Width = Annotated[int, Field(ge=1, le=4_096)]
@@ -375,13 +377,14 @@ class MarginalsOrder(_ChosenOrder):
         float, Field(ge=0.0, le=2.0, description="The precision of a table grows with its cells to this power.")
     ] = 2 / 3
     components: Annotated[
-        int,
+        int | None,
         Field(
             ge=2,
             le=8_192,
-            description="Product distributions in the mixture of each condition; a power of two; fewer where it has few rows.",
+            description="Product distributions in the mixture of each value of the condition; a power of two; fewer where it has few rows. "
+            "Default: 2,048, and 4,096 without a condition where all columns have at most 2,048 cells.",
         ),
-    ] = 2_048
+    ] = None
     steps: Annotated[int, Field(ge=1, le=100_000, description="Fitting steps; they read no row and cost nothing.")] = (
         800
     )
@@ -389,7 +392,7 @@ class MarginalsOrder(_ChosenOrder):
 
     @model_validator(mode="after")
     def _power_of_two(self) -> Self:
-        if self.components & (self.components - 1):
+        if self.components is not None and self.components & (self.components - 1):
             raise ValueError("components must be a power of two")
         return self
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
-from service.privacy.orders import MarginalsOrder
+from service.privacy.orders import COMPONENTS, MarginalsOrder
 from service.privacy.pair_rules import pair_widths
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
@@ -356,7 +356,7 @@ class Marginals:
     @property
     def components(self) -> int:
         """The order's, halved until all logits together fit in memory, and where a value of the condition has few units."""
-        components = self.order.components
+        components = self.order.components or COMPONENTS
         while components > 2 and components * self.layout.slices * self.domain.total_width > MOST_LOGITS:
             components //= 2
         while components > max(FEWEST_COMPONENTS, self.table.units / self.layout.slices / UNITS_OF_A_COMPONENT):

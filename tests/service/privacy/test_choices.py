@@ -444,6 +444,16 @@ def test_wide_tables_have_coarser_pairs():
     assert min(pair_widths((200,) * 1_000, pair_cells=64)) == 2
 
 
+def test_one_mixture_is_as_large_as_two_unless_the_table_is_wide():
+    def components(shape: TableShape, **knobs) -> int:
+        return resolve_order(order(**knobs), units=10_000, shape=shape, budget=BUDGET).components
+
+    narrow, wide = ({**{f"c{i}": 64 for i in range(columns)}, "y": 2} for columns in (31, 32))
+    assert components(TableShape(narrow)) == components(TableShape(narrow, "y"), purpose="tables") == 4_096
+    assert components(TableShape(narrow, "y")) == components(TableShape(wide)) == 2_048
+    assert components(TableShape(narrow), components=256) == 256
+
+
 @pytest.mark.parametrize("label", [None, "y"])
 def test_pairs_cannot_be_chosen_where_there_is_none(label):
     """Else the release would fail after its charge."""
@@ -454,7 +464,8 @@ def test_pairs_cannot_be_chosen_where_there_is_none(label):
         resolve_order(chosen, units=1_000, shape=few, budget=BUDGET)
     assert refusal.value.values["where"] == "pairs"
     resolved = resolve_order(chosen, units=1_000, shape=enough, budget=BUDGET)
-    assert resolved == chosen.model_copy(update={"values_precision_share": 0.0})
+    left_open = {"values_precision_share": 0.0, "components": 2_048 if label else 4_096}
+    assert resolved == chosen.model_copy(update=left_open)
     tables = {"kind": "tables", "pairs": "chosen"}
     begun = idpgan(condition_on="y", warm_start=tables)
     with pytest.raises(InvalidOrder, match="two columns"):
