@@ -129,6 +129,7 @@ def _settled(
 
 
 def _components(condition: str | None, shape: TableShape | None) -> int:
+    """Of each mixture, before it is known whether a table has the rows for them."""
     is_small = shape is not None and sum(shape.cells.values()) <= MAX_PAIR_WIDTH
     return COMPONENTS_WITHOUT_A_CONDITION if condition is None and is_small else COMPONENTS
 
