@@ -38,7 +38,7 @@ def test_every_method_trains_by_its_price_list_and_has_a_line(method: str) -> No
     assert result.images.shape == (100, 12, 12)
     assert [step for step, _ in result.distances] == [1, 2, 3]
     command = "python -m bench.paper --quick"
-    text = render(command, "tiny", 12, 1, SIZES, "here", {method: [result]}, {"as it is": [result]}, 5.0)
+    text = render(command, "tiny", 12, 1, SIZES, "here", {method: [result]}, {"as it is": [result]}, 5.0, "real ones")
     assert text.count(f"| {method} |") == 2  # scores and distances
     assert PAPER in text
     assert f"`{command}`" in text

@@ -3,6 +3,7 @@
     python -m bench.paper                    14×14 MNIST, minutes on 2 cores
     python -m bench.paper --full             28×28, 20,000 critic steps, three seeds: for one CUDA GPU, a few hours
     python -m bench.paper --methods DPGAN,IDPGAN --epsilons 1,10 --seeds 3 --no-ablation
+    python -m bench.paper --held-out --knobs '{"image_networks": {"layers": "convolutions"}}'     to choose a setting
 
 Every private method is calibrated to the same (ε, δ) by the price of its own list of events. Writes
 `bench/results/paper-NAME-DATE.md` and a picture per method; the paper's own numbers are not copied here.
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import json
 import shlex
 import sys
 from pathlib import Path
 
 import torch
 
-from bench.image_data import DATA, ROOT, load
+from bench.image_data import DATA, ROOT, held_out, load
 from bench.image_scores import train_classifier
 from bench.images import picture
 from bench.paper.methods.idpgan import ABLATION, KNOBS
@@ -38,7 +40,10 @@ def main() -> None:
     if arguments.steps:
         sizes = Sizes(arguments.steps, sizes.expected_batch, sizes.critic_steps, sizes.count, sizes.epochs)
     seeds, side = arguments.seeds or seeds, arguments.side or side
-    data = load(arguments.data / arguments.name, side)
+    data, tested_on = load(arguments.data / arguments.name, side), "the 10,000 real test images"
+    if arguments.held_out:
+        data, tested_on = held_out(data), "a sixth of the training images, which was held out"
+    knobs = json.loads(arguments.knobs)
     judge = train_classifier(data.train[: sizes.count], data.labels[: sizes.count], epochs=sizes.epochs, seed=0)
     compared: dict[str, list[Result]] = {}
     ablation: dict[str, list[Result]] = {}
@@ -47,7 +52,7 @@ def main() -> None:
 
     def keep() -> str:
         """After every row: a long run that is cut short leaves what it has."""
-        text = render(_command(), arguments.name, side, seeds, sizes, device, compared, ablation, epsilon)
+        text = render(_command(), arguments.name, side, seeds, sizes, device, compared, ablation, epsilon, tested_on)
         if not arguments.no_file:
             _path(arguments, "md").write_text(text, encoding="utf-8")
         return text
@@ -56,16 +61,17 @@ def main() -> None:
         asked = [None] if method == "WGAN-GP" else [float(one) for one in arguments.epsilons.split(",")]
         for each in asked:
             name = method if each is None else f"{method}, ε = {each:g}"
-            compared[name] = [run(method, each, data, judge, sizes, seed) for seed in range(seeds)]
+            compared[name] = [run(method, each, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
             print(name, compared[name][-1].scores, flush=True)
             first = compared[name][0]
             if not arguments.no_file:
                 tag = name.replace(", ε = ", "-").replace(" ", "-").lower()
                 picture(first.images, first.labels, _path(arguments, f"{tag}.png"))
             keep()
-    for name, knobs in {} if arguments.no_ablation else ABLATION.items():
-        ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if knobs == KNOBS else None
-        ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **knobs) for seed in range(seeds)]
+    for name, part in {} if arguments.no_ablation else ABLATION.items():
+        ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if part == KNOBS else None
+        more = part | knobs
+        ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **more) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
         keep()
     print(keep())
@@ -96,6 +102,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--side", type=int, choices=[14, 28])
+    parser.add_argument("--knobs", default="{}", help="JSON of an order, over those of every method but the mixture")
+    parser.add_argument("--held-out", action="store_true", help="a sixth of the training images is the test")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it runs; prints only")

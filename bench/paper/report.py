@@ -31,6 +31,7 @@ def render(
     compared: Mapping[str, Sequence[Result]],
     ablation: Mapping[str, Sequence[Result]],
     ablation_epsilon: float,
+    tested_on: str,
 ) -> str:
     """Markdown."""
     date = dt.datetime.now(dt.UTC).date().isoformat()
@@ -40,7 +41,7 @@ def render(
         f"generator step, {seeds} seed(s): mean (standard deviation).\n\n"
         "ε of every private row is the price of the events that ran (PLD), calibrated from below; WGAN-GP has no noise and\n"
         f"may never be released. Accuracy: a small network trained for {sizes.epochs} epochs on {sizes.count:,} synthetic images,\n"
-        "tested on the 10,000 real test images, never chosen by its score. IS and FID by the same network trained on real\n"
+        f"tested on {tested_on}, never chosen by its score. IS and FID by the same network trained on real\n"
         "images: comparable with each other only. JS: by a fresh discriminator, a lower bound. The paper's numbers stand under\n"
         "an accounting that does not hold (docs/privacy.md), at settings of its own; they are not copied here.\n"
     )

@@ -195,8 +195,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 CLIPPING,
-                "return torch.where(kept, factors, 0.0).index_select(1, group_of)",
-                "return torch.where(kept, 1.0, 0.0).double().index_select(1, group_of)",
+                "return torch.where(kept, factors, 0.0) @ member.T",
+                "return torch.where(kept, 1.0, 0.0).double() @ member.T",
             ),
             (
                 CLIPPING,

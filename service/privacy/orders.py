@@ -162,9 +162,12 @@ class Networks(_Knobs):
 class ImageNetworks(_Knobs):
     """Sizes of the two networks of images. A convolution halves or doubles the sides; no layer mixes records."""
 
-    layers: Annotated[Literal["convolutions", "perceptrons"], Field(description="What both networks are made of.")] = (
-        "convolutions"
-    )
+    layers: Annotated[
+        Literal["convolutions", "perceptrons"],
+        Field(
+            description="What both networks are made of. Small images get perceptrons unless this is named; on a GPU, name convolutions."
+        ),
+    ] = "convolutions"
     shrink: Annotated[
         int,
         Field(

@@ -130,18 +130,32 @@ def clip_weights(
     Edge cases:  a zero gradient has factor 1; NaN norms belong to units that do not contribute; a factor that float32
                  cannot hold is 0.
     """
-    member, group_of = _membership(tuple(tuple(group) for group in groups), tensor_norms.shape[1], tensor_norms.device)
+    member = _membership(tuple(tuple(group) for group in groups), tensor_norms.shape[1], tensor_norms.device)
+    return clip_factors(
+        tensor_norms, contributes, member=member, allowed=tensor_norms.new_tensor(clip_norms).mul_(SHRINK)
+    )
+
+
+def clip_factors(tensor_norms: Tensor, contributes: Tensor, *, member: Tensor, allowed: Tensor) -> Tensor:
+    """`clip_weights` where groups and what is allowed to them are tensors, whose numbers may change while shapes do not.
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: none of its own: bounds ‖g_ik‖·weight by allowed[k], but for float64's rounding.
+    Shapes:      tensor_norms (U, M) float64, contributes (U,) bool, member (M, K) float64 of zeros and ones, allowed (K,)
+                 float64; returns (U, M) float64.
+    Source:      Abadi et al. 2016, Alg. 1.
+    Edge cases:  as `clip_weights`; a group without members changes nothing.
+    """
     norms = (tensor_norms.square() @ member).sqrt()  # (U, K)
-    factors = (tensor_norms.new_tensor(clip_norms).mul_(SHRINK) / norms).clamp_(max=1.0)  # c/0 = inf -> 1
+    factors = (allowed / norms).clamp_(max=1.0)  # c/0 = inf -> 1
     kept = contributes.unsqueeze(1) & (factors >= SMALLEST_FACTOR)
-    return torch.where(kept, factors, 0.0).index_select(1, group_of)
+    return torch.where(kept, factors, 0.0) @ member.T
 
 
 @lru_cache(maxsize=64)
-def _membership(groups: tuple[tuple[int, ...], ...], tensors: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Which tensor is in which group: (M, K) float64 of zeros and ones, and (M,) the group of each."""
-    numbers = torch.tensor(_group_of(groups, tensors), device=device)
-    return F.one_hot(numbers, len(groups)).double(), numbers
+def _membership(groups: tuple[tuple[int, ...], ...], tensors: int, device: torch.device) -> Tensor:
+    """Which tensor is in which group: (M, K) float64 of zeros and ones."""
+    return F.one_hot(torch.tensor(_group_of(groups, tensors), device=device), len(groups)).double()
 
 
 def _group_of(groups: Sequence[Sequence[int]], tensors: int) -> list[int]:

@@ -319,8 +319,9 @@ def image_passes(critic: ImageCriticTensors, batch: CriticBatch, loss: CriticLos
         states.append(state)
 
     # u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1 at G(z) and x̂, -1 at x. The sign of h is that of a.
-    signs = critic.output.new_tensor([1.0, -1.0, 1.0]).repeat(units).view(-1, 1, 1, 1)
-    pulled = (critic.output.view(*sides[-1], -1) * signs).permute(0, 3, 1, 2)
+    signs = critic.output.new_ones(units, 3)
+    signs[:, 1] = -1.0
+    pulled = (critic.output.view(*sides[-1], -1) * signs.view(-1, 1, 1, 1)).permute(0, 3, 1, 2)
     deltas: list[Tensor] = []
     for layer in range(len(kernels) - 1, -1, -1):
         deltas.insert(0, _times_slope(pulled, states[layer], critic.slope))
@@ -395,10 +396,12 @@ def _columns(
 
 def _transposed(delta: Tensor, kernel: Tensor, side: tuple[int, int], critic: ImageCriticTensors) -> Tensor:
     """Wᵀ u: what a layer's output pulls back to its input (N, C, *side)."""
-    if kernel.shape[1] == 1:  # where libraries take five times as long; with more channels folding does
+    # Where a library takes five times as long: for one channel, and on a GPU whatever comes out the same each time.
+    if kernel.shape[1] == 1 or delta.device.type != "cpu":
         count, outputs, height, width = delta.shape
         rows = delta.permute(0, 2, 3, 1).reshape(count, height * width, outputs) @ kernel.flatten(1)
-        return F.fold(rows.mT, side, kernel.shape[2], padding=critic.padding, stride=critic.stride)
+        pulled = F.fold(rows.mT, side, kernel.shape[2], padding=critic.padding, stride=critic.stride)
+        return pulled.contiguous(memory_format=torch.channels_last)
     reached = [(s - 1) * critic.stride - 2 * critic.padding + kernel.shape[2] for s in delta.shape[2:]]
     rest = [s - r for s, r in zip(side, reached, strict=True)]
     pulled = F.conv_transpose2d(delta, kernel, None, critic.stride, critic.padding, rest)

@@ -127,7 +127,8 @@ def _find_norms(products: Sequence[OuterProduct]) -> None:
         return
     squared, largest, longest = torch.stack([product.measure() for product in products], dim=1)  # (L, U)
     terms = [p.left.shape[2] + p.right.shape[2] + p.rank**2 + 16 for p in products]
-    error = largest.square() * largest.new_tensor(terms).mul_(torch.finfo(torch.float64).eps).unsqueeze(1)
+    eps = torch.finfo(torch.float64).eps
+    error = torch.stack([own.square().mul_(count * eps) for own, count in zip(largest, terms, strict=True)])
     squared.clamp_(min=0.0)
     norms = torch.maximum((squared + error).sqrt_(), largest / LARGEST_CANCELLATION)
     # A product of moderate length may hide a factor that overflows, or that underflows once it is scaled.
@@ -235,7 +236,8 @@ def outer_product_gradients(
     finite = inputs[-1][2].sum(dim=1).isfinite()
 
     # Backward: u_l = m_l ⊙ W_{l+1}ᵀ u_{l+1}, from u_L = 1 at G(z) and x̂, -1 at x. The sign of h is that of a.
-    signs = weights[-1].new_tensor([1.0, -1.0, 1.0]).view(3, 1, 1)
+    signs = weights[-1].new_ones(3, 1, 1)
+    signs[1] = -1.0
     last = space.take(f"u{len(layers)}", tuple(inputs[-1].shape), like=weights[-1])
     deltas = [_times_slope((signs * weights[-1]).expand_as(last), inputs[-1], critic.slope, out=last)]
     for place in range(len(layers) - 1, 0, -1):

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from torch import Tensor
 
 from workers.numerics.kernels import kernels
-from workers.numerics.workspace import Workspace
+from workers.numerics.workspace import Staging, Workspace
 
 _CPU = torch.device("cpu")
 _ON_CPU = torch.empty(0)
@@ -25,6 +25,9 @@ _ON_CPU = torch.empty(0)
 KEY_BYTES = 32
 PAIRS_AT_ONCE = 65_536
 """Of normals: their keystream, a megabyte, stays in a second-level cache, and most networks need one call."""
+
+BLOCKS_AT_ONCE_ELSEWHERE = 64
+"""Of so many pairs: to another device words go in one piece, which are drawn while it still computes what came before."""
 
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
@@ -39,7 +42,7 @@ class SecureRandom:
     """
 
     def __init__(self) -> None:
-        self._workspace = Workspace()
+        self._workspace, self._staging = Workspace(), Staging()
         self._zeros = b""
         self.is_private = True
         self._start(os.urandom(KEY_BYTES))
@@ -60,32 +63,33 @@ class SecureRandom:
         """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
         count = math.prod(shape)
         normals = torch.empty(count + count % 2, dtype=dtype, device=device)
-        for some in torch.split(normals, 2 * PAIRS_AT_ONCE):
+        at_once = 2 * PAIRS_AT_ONCE * (1 if device.type == "cpu" else BLOCKS_AT_ONCE_ELSEWHERE)
+        for some in torch.split(normals, at_once):
             self._fill(some)
         return normals[:count].reshape(shape)
 
     def _fill(self, normals: Tensor) -> None:
-        """An even number of them."""
-        pairs = len(normals) // 2
-        cosines, sines = normals[:pairs], normals[pairs:]
+        """An even number of them, in blocks of PAIRS_AT_ONCE pairs: first the cosines of a block, then its sines."""
         compiled = kernels(normals.device) if normals.dtype == torch.float64 else None
         if compiled is not None:
-            compiled.box_muller(self._words(2 * pairs, torch.int64), cosines, sines)
+            pairs = len(normals) // 2
+            compiled.box_muller(self._words(2 * pairs, torch.int64), normals[:pairs], normals[pairs:])
             return
-        uniforms = self._uniforms(2 * pairs, normals.dtype, normals.device)
-        radius = uniforms[:pairs].log_().mul_(-2.0).sqrt_()
-        angle = uniforms[pairs:].mul_(2.0 * math.pi)
-        torch.cos(angle, out=cosines).mul_(radius)
-        torch.sin(angle, out=sines).mul_(radius)
+        uniforms = self._uniforms(len(normals), normals.dtype, normals.device)
+        whole = len(normals) - len(normals) % (2 * PAIRS_AT_ONCE)
+        for blocks in (slice(whole), slice(whole, None)):
+            if len(normals[blocks]):
+                pairs = min(PAIRS_AT_ONCE, len(normals[blocks]) // 2)
+                _box_muller(uniforms[blocks].view(-1, 2, pairs), normals[blocks].view(-1, 2, pairs))
 
     def _uniforms(self, count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         """In a buffer that the next call overwrites."""
         bits, words = (53, torch.int64) if dtype == torch.float64 else (23, torch.int32)
-        integers = self._words(count, words).to(device).bitwise_and_((1 << bits) - 1)
+        integers = self._words(count, words, device).bitwise_and_((1 << bits) - 1)
         buffer = self._workspace.take("uniforms", (count,), like=integers, dtype=dtype)
         return buffer.copy_(integers).add_(0.5).mul_(2.0**-bits)
 
-    def _words(self, count: int, dtype: torch.dtype) -> Tensor:
+    def _words(self, count: int, dtype: torch.dtype, device: torch.device = _CPU) -> Tensor:
         """The next words of the keystream, in a buffer that the next call overwrites."""
         if self.is_private and os.getpid() != self._process:
             self._start(os.urandom(KEY_BYTES))
@@ -95,12 +99,24 @@ class SecureRandom:
         self._used += size
         if size > len(self._zeros):
             self._zeros = bytes(size)
-        words = self._workspace.take("words", (count,), like=_ON_CPU, dtype=dtype)
+        staging = self._staging if device.type == "cuda" else None
+        if staging is None:
+            words = self._workspace.take("words", (count,), like=_ON_CPU, dtype=dtype)
+        else:
+            words = staging.take(count, dtype)
         self._keystream.update_into(memoryview(self._zeros)[:size], words.numpy().view(np.uint8).data)
-        return words
+        return words.to(device) if staging is None else staging.send(words, device)
 
     def _start(self, key: bytes) -> None:
         self._process = os.getpid()
         self._used = 0
         # The key is fresh, so the nonce may be constant.
         self._keystream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+
+
+def _box_muller(uniforms: Tensor, normals: Tensor) -> None:
+    """(blocks, 2, pairs) both: radius from the first uniforms of a block, angle from the second. Overwrites the uniforms."""
+    radius = uniforms[:, 0].log_().mul_(-2.0).sqrt_()
+    angle = uniforms[:, 1].mul_(2.0 * math.pi)
+    torch.cos(angle, out=normals[:, 0]).mul_(radius)
+    torch.sin(angle, out=normals[:, 1]).mul_(radius)

@@ -12,8 +12,10 @@ from workers.mechanism.compiled_products import compiled_gradients
 from workers.mechanism.convolutions import ImageCriticTensors, convolution_gradients
 from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.outer_products import outer_product_gradients
+from workers.methods.replayed import ReplayedGradients
 from workers.networks.image import STRIDE, ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
+from workers.numerics.replays import Replays
 from workers.numerics.workspace import Workspace
 
 MOST_ROWS_FOR_OUTER_PRODUCTS = 64
@@ -33,16 +35,30 @@ class GradientEngine:
     units_per_block: int
     rows_per_unit: int
     workspace: Workspace
+    replays: Replays | None = None
+    """For critics on a GPU."""
 
     def gradients(self, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
         """Gradients of at most `units_per_block` units; those of the fast engines live until the next call."""
+        if self.replays is None or self.name == "vmap":
+            return self._found(batch, loss, self.workspace)
+        return ReplayedGradients(
+            lambda batch, workspace: self._found(batch, loss, workspace),
+            batch,
+            (loss, *(tensor.data_ptr() for tensor in self.critic.parameters())),
+            self.units_per_block,
+            self.replays,
+            self.workspace,
+        )
+
+    def _found(self, batch: CriticBatch, loss: CriticLoss, workspace: Workspace) -> PerUnitGradients:
         critic = self.critic
         if self.name == "outer_products" and isinstance(critic, TableCritic):
             tensors = [tensor.detach() for tensor in critic.parameters()]  # W_1, b_1, …, b_{L-1}, W_L
             perceptron = Perceptron(weights=tensors[0::2], biases=tensors[1::2], slope=LEAKY_SLOPE)
-            return perceptron_gradients(perceptron, batch, loss, self.workspace)
+            return perceptron_gradients(perceptron, batch, loss, workspace)
         if self.name == "convolutions" and isinstance(critic, ImageCritic):
-            return convolution_gradients(image_critic_tensors(critic), batch, loss, self.workspace)
+            return convolution_gradients(image_critic_tensors(critic), batch, loss, workspace)
         return vmap_gradients(critic, batch, loss)
 
     def bounds(self, *, units: int, expected_units: float) -> DrawBounds:
@@ -67,12 +83,13 @@ def choose_engine(critic: nn.Module, *, rows_per_unit: int, workspace: Workspace
     name = "vmap"
     if type(critic) is TableCritic and rows_per_unit <= MOST_ROWS_FOR_OUTER_PRODUCTS:
         name = "outer_products"
+    on_cpu = all(tensor.device.type == "cpu" for tensor in critic.parameters())
     if type(critic) is ImageCritic and rows_per_unit == 1:
         name, block_rows = "convolutions", image_critic_tensors(critic).units_per_block()
     else:
-        on_cpu = all(tensor.device.type == "cpu" for tensor in critic.parameters())
         block_rows = (BLOCK_ROWS if on_cpu else BLOCK_ROWS_ON_A_GPU)[name]
-    return GradientEngine(critic, name, max(1, block_rows // rows_per_unit), rows_per_unit, workspace)
+    replays = None if on_cpu else Replays()
+    return GradientEngine(critic, name, max(1, block_rows // rows_per_unit), rows_per_unit, workspace, replays)
 
 
 def image_critic_tensors(critic: ImageCritic) -> ImageCriticTensors:

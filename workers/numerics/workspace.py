@@ -42,3 +42,27 @@ class Workspace:
         if held is None or held.numel() < size:
             held = self._buffers[key] = torch.empty(size, dtype=key[1], device=like.device)
         return held[:size].view(shape)
+
+
+class Staging:
+    """A buffer that a CUDA GPU fetches from by itself, after what it was told before, while the processor goes on."""
+
+    def __init__(self) -> None:
+        self._held = torch.empty(0, dtype=torch.uint8)
+        self._fetched: torch.cuda.Event | None = None
+
+    def take(self, count: int, dtype: torch.dtype) -> Tensor:
+        """Numbers to be written, once those sent before have been fetched."""
+        if self._fetched is not None:
+            self._fetched.synchronize()
+        size = count * dtype.itemsize
+        if len(self._held) < size:
+            self._held = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        return self._held[:size].view(dtype)
+
+    def send(self, numbers: Tensor, device: torch.device) -> Tensor:
+        """What `take` gave, on the device."""
+        there = numbers.to(device, non_blocking=True)
+        self._fetched = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._fetched.record()
+        return there

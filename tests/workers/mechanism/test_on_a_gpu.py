@@ -68,3 +68,12 @@ def test_noise_is_that_of_the_same_keystream(dtype: torch.dtype) -> None:
     assert far.device.type == "cuda"
     torch.testing.assert_close(far.cpu(), near, rtol=1e-4 if dtype == torch.float32 else 1e-12, atol=1e-5)
     assert len(torch.unique(far)) > 0.99 * len(far)
+
+
+def test_what_is_drawn_next_waits_for_what_was_drawn_to_be_fetched() -> None:
+    near, far = (SecureRandom.from_test_seed(4) for _ in range(2))
+    busy = torch.rand(4_000, 4_000, device=GPU)
+    busy = busy @ busy  # the GPU is behind when the first numbers are sent
+    drawn = [far.normals(count, device=GPU) for count in (300_001, 5, 300_001)]
+    for there in drawn:
+        torch.testing.assert_close(there.cpu(), near.normals(len(there)), rtol=1e-12, atol=1e-12)
