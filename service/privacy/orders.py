@@ -165,7 +165,7 @@ class ImageNetworks(_Knobs):
     layers: Annotated[
         Literal["convolutions", "perceptrons"],
         Field(
-            description="What both networks are made of. Small images get perceptrons unless this is named; on a GPU, name convolutions."
+            description="What both networks are made of. Small images get perceptrons unless this is named; on a GPU and at a large ε (10, not 1) convolutions are better."
         ),
     ] = "convolutions"
     shrink: Annotated[
