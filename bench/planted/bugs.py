@@ -17,6 +17,8 @@ OUTER = "workers/mechanism/outer_products.py"
 LOOPS = "workers/numerics/perceptron.c"
 SUMS = "workers/numerics/sums.c"
 CONVOLUTIONS = "workers/mechanism/convolutions.py"
+REPLAYS = "workers/numerics/replays.py"
+REPLAYED = "workers/methods/replayed.py"
 IDPGAN = "workers/methods/idpgan.py"
 TABLE_IDPGAN = "workers/methods/table_idpgan.py"
 PLAN = "workers/plan.py"
@@ -44,6 +46,7 @@ T_KERNELS = "tests/workers/numerics/test_kernels.py"
 T_RANDOM = "tests/workers/mechanism/test_secure_random.py"
 T_LABELS = "tests/workers/mechanism/test_label_counts.py"
 T_TABLES = "tests/workers/mechanism/test_marginals.py"
+T_REPLAYED = "tests/workers/methods/test_replayed.py"
 T_MARGINALS = "tests/workers/methods/test_marginals_method.py"
 T_CHOICES = "tests/service/privacy/test_choices.py"
 T_IDPGAN = "tests/workers/methods/test_idpgan.py"
@@ -211,6 +214,16 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_CONTRACTS,),
+    ),
+    Bug(
+        "what fills up a block on a GPU counts",
+        ((REPLAYS, "padded.append(given.new_zeros(", "padded.append(given.new_ones("),),
+        (f"{T_REPLAYED}::test_perceptrons",),
+    ),
+    Bug(
+        "on a GPU all tensors are clipped as the first group",
+        ((REPLAYED, "torch.tensor(group_of)] = 1.0", "torch.tensor(group_of) * 0] = 1.0"),),
+        (f"{T_REPLAYED}::test_a_unit_moves_the_sum_of_a_group_by_its_clip_norm_at_most",),
     ),
     Bug(
         "gradient penalty left out of the clipped part",

@@ -15,7 +15,7 @@ from torch import Tensor
 from workers.numerics.workspace import Workspace
 
 MOST_HELD = 16
-"""Graphs, each with memory of its own; a key more, and all are made anew."""
+"""Graphs; a key more, and all are made anew."""
 
 Function = Callable[[Sequence[Tensor], Workspace], tuple[Tensor, ...]]
 

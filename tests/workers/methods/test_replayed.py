@@ -124,6 +124,26 @@ def test_a_unit_that_overflows_is_left_out_and_leaves_nothing_to_the_next_block(
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_a_unit_moves_the_sum_of_a_group_by_its_clip_norm_at_most(device: str) -> None:
+    critic = of_tables.make_critic(torch.float32).to(device)
+    _, replaying = engines_of(critic)
+    batch = on(device, of_tables.make_batch(32, torch.float32, "outliers"))
+    whole = clipped(replaying.gradients(batch, LOSS), critic, GROUPINGS[1]).sum
+    longest = [0.0] * len(whole.groups)
+    for unit in range(32):
+        present = batch.present.clone()
+        present[unit] = False
+        neighbour = CriticBatch(batch.real, batch.fake, batch.mix, present)
+        other = clipped(replaying.gradients(neighbour, LOSS), critic, GROUPINGS[1]).sum
+        for k, group in enumerate(whole.groups):
+            moved = torch.cat([(whole.values[m] - other.values[m]).flatten() for m in group]).norm()
+            assert float(moved) <= whole.sensitivities[k]
+            longest[k] = max(longest[k], float(moved) / whole.sensitivities[k])
+    assert longest[0] > 0.99
+    assert longest[1] > 0.99
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_the_critic_is_the_one_that_has_moved_and_the_loss_the_one_asked_for(device: str) -> None:
     critic = of_tables.make_critic(torch.float32).to(device)
     plain, replaying = engines_of(critic)
