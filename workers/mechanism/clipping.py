@@ -131,12 +131,13 @@ def clip_weights(
                  cannot hold is 0.
     """
     member = _membership(tuple(tuple(group) for group in groups), tensor_norms.shape[1], tensor_norms.device)
-    return clip_factors(
-        tensor_norms, contributes, member=member, allowed=tensor_norms.new_tensor(clip_norms).mul_(SHRINK)
-    )
+    allowed = tensor_norms.new_tensor(clip_norms).mul_(SHRINK)
+    return clip_factors(tensor_norms, contributes, member=member, allowed=allowed, smallest_factor=SMALLEST_FACTOR)
 
 
-def clip_factors(tensor_norms: Tensor, contributes: Tensor, *, member: Tensor, allowed: Tensor) -> Tensor:
+def clip_factors(
+    tensor_norms: Tensor, contributes: Tensor, *, member: Tensor, allowed: Tensor, smallest_factor: float
+) -> Tensor:
     """`clip_weights` where groups and what is allowed to them are tensors, whose numbers may change while shapes do not.
 
     Adjacency:   zero-out one unit.
@@ -148,7 +149,7 @@ def clip_factors(tensor_norms: Tensor, contributes: Tensor, *, member: Tensor, a
     """
     norms = (tensor_norms.square() @ member).sqrt()  # (U, K)
     factors = (allowed / norms).clamp_(max=1.0)  # c/0 = inf -> 1
-    kept = contributes.unsqueeze(1) & (factors >= SMALLEST_FACTOR)
+    kept = contributes.unsqueeze(1) & (factors >= smallest_factor)
     return torch.where(kept, factors, 0.0) @ member.T
 
 

@@ -14,7 +14,7 @@ from workers.numerics.replays import Replays
 from workers.numerics.workspace import Workspace
 
 SMALLEST_STEP = 32
-"""Units: blocks are padded to a multiple of it, larger ones to a multiple of about an eighth of themselves."""
+"""Units: blocks are padded to a multiple of it, larger ones to one of at most an eighth of themselves."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ class ReplayedGradients:
     def add_clipped(
         self, together: Tensor, *, group_of: Sequence[int], clip_norms: Sequence[float], smallest_factor: float
     ) -> None:
-        """As `SelfClipping` says; smallest_factor is `clipping.SMALLEST_FACTOR`, which `clip_factors` holds to itself."""
-        del smallest_factor
+        """As `SelfClipping` says. A graph learns the smallest factor, which is a constant, and looks the rules up each time."""
         units, each = self.batch.units, self.batch.rows_per_unit
         padded = min(self.most_units, padded_units(units))
         rules = _rules(group_of, clip_norms).to(together.device)
@@ -54,13 +53,15 @@ class ReplayedGradients:
             real, fake, mix, present, rules = inputs
             gradients = self.engine(CriticBatch(real, fake, mix, present, each), workspace)
             norms, contributes = gradients.tensor_norms, gradients.contributes
-            weights = clip_factors(norms, contributes, member=rules[1:], allowed=rules[0])
+            weights = clip_factors(
+                norms, contributes, member=rules[1:], allowed=rules[0], smallest_factor=smallest_factor
+            )
             return torch.cat([part.flatten() for part in gradients.weighted_sum(weights)]), norms, contributes
 
         batch = self.batch
         inputs = (batch.real, batch.fake, batch.mix, batch.present, rules)
         lengths = (*[padded * each] * 4, len(rules))
-        sums, norms, contributes = self.replays.run((self.key, padded, each), go_over, inputs, lengths)
+        sums, norms, contributes = self.replays.run((self.key, smallest_factor, padded, each), go_over, inputs, lengths)
         together.add_(sums)
         self.found.update(norms=norms[:units].clone(), contributes=contributes[:units].clone())
 
