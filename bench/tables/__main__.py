@@ -1,7 +1,7 @@
 """Any tables, any methods, side by side in one run.
 
     python -m bench.tables [--tables adult,poker,breast_cancer,digits] [--shared FOLDER]
-        [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--limit SECONDS] [--resume] [--quick]
+        [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--peer-seeds 1] [--limit SECONDS] [--resume] [--quick]
     python -m bench.tables --data FILE.csv --schema FILE.json [--target COL] [--test FILE.csv]
 
 Every method gets the same training rows, the same public cells and δ = 1e-5 of one release, and is asked for as many rows as
@@ -20,7 +20,8 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.tables.methods import METHODS, NEEDS_NO_EPSILON, needs_a_seed
+from bench.tables.methods import METHODS, NEEDS_NO_EPSILON
+from bench.tables.peers import PEERS
 from bench.tables.report import FOLDER, ROOT, write
 from bench.tables.runs import Run, Settings, in_a_process
 from bench.tables.sources import MAKERS, Source, source
@@ -67,7 +68,7 @@ def _wanted(asked: argparse.Namespace) -> list[tuple[str, float | None, int]]:
     for method in asked.methods.split(","):
         epsilons: list[float | None] = [float(text) for text in asked.epsilons.split(",")]
         for epsilon in [None] if method in NEEDS_NO_EPSILON else epsilons:
-            seeds = asked.seeds if needs_a_seed(method) else 1
+            seeds = asked.peer_seeds if method in PEERS else asked.seeds if epsilon is not None else 1
             wanted += [(method, epsilon, seed) for seed in range(1, seeds + 1)]
     return wanted
 
@@ -83,7 +84,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--test", type=Path)
     parser.add_argument("--methods", default=",".join(method for method in METHODS if method != "auto"))
     parser.add_argument("--epsilons", default="0.1,1,3,10")
-    parser.add_argument("--seeds", type=int, default=3, help="for ours; other people's methods run once")
+    parser.add_argument("--seeds", type=int, default=3, help="for ours")
+    parser.add_argument("--peer-seeds", type=int, default=1, help="for other people's methods, which take long")
     parser.add_argument("--rows", type=int, help="train on the first N rows only")
     parser.add_argument("--times", type=int, default=4, help="synthetic rows for each real one; drawing costs nothing")
     parser.add_argument("--delta", type=float, default=1e-5)

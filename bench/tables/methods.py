@@ -27,7 +27,7 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 from workers.training import train
 
-__all__ = ["METHODS", "NEEDS_NO_EPSILON", "Ask", "DidNotRun", "needs_a_seed"]
+__all__ = ["METHODS", "NEEDS_NO_EPSILON", "Ask", "DidNotRun"]
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,3 @@ METHODS: dict[str, Maker] = {
     **PEERS,
 }
 NEEDS_NO_EPSILON = {"real", "independent"}
-
-
-def needs_a_seed(method: str) -> bool:
-    """Ours run with several seeds; other people's, which take long, with one."""
-    return method not in NEEDS_NO_EPSILON and method not in PEERS
