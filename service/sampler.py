@@ -6,7 +6,7 @@
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
 logits. A drawn cell is a category, or an interval of a public grid, in which the value is one that many rows share, as often as
-config.json says, or uniform. Rows are dealt in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to
+config.json says, or uniform. A row that its schema excludes is drawn anew. Rows are dealt in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to
 choose from (`_balance`), so that tables of a sample vary less than those of independent rows.
 """
 
@@ -45,6 +45,9 @@ TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that wer
 LONG = 262_144  # rows of a sample whose balanced blocks begin small
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
+DRAWN_ANEW = 256  # rows at least, wherever one is excluded
+DRAWS_OF_A_COMPONENT = 20  # for a row that its schema excludes; then from any,
+DRAWS_OF_A_CONDITION = 200  # and if these are excluded, too, under another condition
 POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
 _TAKING_TURNS = threading.Lock()  # at short array operations: threads side by side in them are slower than in turn
 
@@ -100,6 +103,11 @@ class CategoryColumn:
     def where(self, wanted: Any) -> Mask:
         code = self.code_of(wanted)
         return lambda drawn: drawn == code
+
+    def meets(self, condition: Any) -> Mask:
+        """Of an exclusion: one of these values."""
+        codes = [self.code_of(value) for value in condition]
+        return lambda drawn: np.isin(drawn, codes)
 
 
 class _SharedValues:
@@ -210,6 +218,30 @@ class GridColumn:
             raise SamplingError(f"{self.name}: {wanted!r} is outside its declared range")
         return lambda drawn: np.ma.filled(drawn == number, fill_value=False)
 
+    def meets(self, condition: Any) -> Mask:
+        """Of an exclusion: a value in this range, ends included; or, of a list, which holds None alone, a missing one."""
+        if not isinstance(condition, Mapping):
+            return np.ma.getmaskarray
+        low, high = (self._number(condition[end]) if end in condition else None for end in ("minimum", "maximum"))
+
+        def mask(drawn: Array) -> Array:
+            inside = np.ones(len(drawn), dtype=bool) if low is None else drawn >= low
+            if high is not None:
+                inside = inside & (drawn <= high)
+            met: Array = np.ma.filled(inside, fill_value=False) & ~np.ma.getmaskarray(drawn)
+            return met
+
+        return mask
+
+    def _number(self, bound: Any) -> float:
+        """Of a declared bound, as edges are."""
+        if self.type == "date":
+            return float(_days(bound))
+        if self.type == "datetime":
+            moment = dt.datetime.fromisoformat(bound)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+        return float(bound)
+
 
 @dataclass(frozen=True)
 class _Dealt:
@@ -282,6 +314,13 @@ class TableSampler:
             CategoryColumn(c, missing_value) if "values" in c else GridColumn(c, missing_value)
             for c in config["columns"]
         )
+        self._exclusions = [
+            [
+                (self.names.index(name), self.columns[self.names.index(name)].meets(condition))
+                for name, condition in one.items()
+            ]
+            for one in config.get("schema", {}).get("exclusions", [])
+        ]
         self._session = session
         self._is_mixture = config.get("generator") == "mixture"  # not said by earlier bundles: they draw as they did
         self._noise_dimension: int = config["noise_dimension"]
@@ -378,7 +417,7 @@ class TableSampler:
             dealt = chunk.block.dealt(deal)
             if chunk.rows.stop == 0 or is_over.is_set():
                 return []
-            columns = self._draw(chunk, dealt)
+            columns = self._draw(chunk, dealt, request.given)
             for index, mask in request.masks:
                 keep = mask(columns[index])
                 columns = [column[keep] for column in columns]
@@ -470,15 +509,54 @@ class TableSampler:
                 tables[:, -1] += chances.sum(axis=0) * share
         return tables
 
-    def _draw(self, chunk: _Chunk, dealt: _Dealt) -> Columns:
+    def _draw(self, chunk: _Chunk, dealt: _Dealt, given: int | None) -> Columns:
         """Rows with values inside their cells from coins of the chunk's own."""
         rng = chunk.block.coins_of(chunk.rows)
         if dealt.codes is not None:
-            return [
-                column.fill(codes[chunk.rows], rng) for column, codes in zip(self.columns, dealt.codes, strict=True)
-            ]
-        drawn = self._draw_cells(dealt, chunk.rows, rng)
-        return [column.fill(codes, rng) for column, (codes,) in zip(self.columns, drawn, strict=True)]
+            drawn = [codes[chunk.rows] for codes in dealt.codes]
+        else:
+            drawn = [codes for (codes,) in self._draw_cells(dealt, chunk.rows, rng)]
+        columns = [column.fill(codes, rng) for column, codes in zip(self.columns, drawn, strict=True)]
+        places = np.flatnonzero(self._excluded(columns))
+        if len(places):
+            alike = replace(
+                dealt, condition=dealt.condition[chunk.rows], signs=dealt.signs[chunk.rows], thresholds=None
+            )
+            columns = self._drawn_anew(columns, places, alike, given, rng)
+        return columns
+
+    def _excluded(self, columns: Columns) -> Array:
+        """Which rows are such as the schema says there are none of."""
+        found = np.zeros(len(columns[0]), dtype=bool)
+        for conditions in self._exclusions:
+            found |= np.logical_and.reduce([mask(columns[index]) for index, mask in conditions])
+        return found
+
+    def _drawn_anew(
+        self, columns: Columns, places: Array, dealt: _Dealt, given: int | None, rng: np.random.Generator
+    ) -> Columns:
+        """With rows at these places that are not excluded: as alike to those that were dealt as can be."""
+        columns = [column.copy() for column in columns]
+        drawn, found, draws_of_each = 0, 0, 0.0
+        while len(places):
+            asked = np.resize(places, max(len(places), DRAWN_ANEW))
+            condition, signs = dealt.condition[asked], dealt.signs[asked]
+            if draws_of_each >= DRAWS_OF_A_COMPONENT:
+                signs = rng.integers(1 << dealt.sign_count, size=len(asked))
+            if draws_of_each >= DRAWS_OF_A_CONDITION and given is None:
+                condition = np.searchsorted(self._cumulative_frequencies[:-1], rng.random(len(asked)), side="right")
+            anew = self._draw_cells(replace(dealt, condition=condition, signs=signs), slice(None), rng)
+            rows = [column.fill(codes, rng) for column, (codes,) in zip(self.columns, anew, strict=True)]
+            kept = np.flatnonzero(~self._excluded(rows))
+            there, first = np.unique(asked[kept], return_index=True)
+            for column, of_rows in zip(columns, rows, strict=True):
+                column[there] = of_rows[kept[first]]
+            drawn, found = drawn + len(asked), found + len(kept)
+            draws_of_each += len(asked) / len(places)
+            places = np.setdiff1d(places, there, assume_unique=True)
+            if drawn >= PATIENCE and found * RAREST < drawn:
+                raise SamplingError(f"the schema excludes all but 1 in {RAREST:,} of the rows that would be drawn here")
+        return columns
 
     def _draw_cells(
         self, dealt: _Dealt, rows: slice, rng: np.random.Generator, *, draws: int = 1

@@ -19,6 +19,10 @@ _WHAT = {
     "idpgan": "a small neural network that was trained on",
 }
 
+_EXCLUDED = """\
+No row has what the schema in config.json excludes: `sample.py` draws such rows anew. Who runs generator.onnx without it has to.
+"""
+
 _CARD = """\
 # A generator of synthetic rows
 
@@ -32,7 +36,7 @@ This ZIP holds {what} a private table under differential privacy by the method
     python sample.py --rows 1000 --seed 7 --format jsonl -o rows.jsonl
     python sample.py --rows 1000 --where COLUMN:VALUE
 
-{condition}
+{condition}{excluded}
 Any number of rows may be drawn, shared and analysed: drawing costs no privacy.
 
 ## What is protected
@@ -96,6 +100,7 @@ def model_card(
         condition=f"`--where {condition}:VALUE` sets the condition the generator was made with; other columns are filtered.\n"
         if condition
         else "`--where` filters: a rare value takes longer.\n",
+        excluded=_EXCLUDED if domain.exclusions else "",
         unit=certificate.get("unit", _SEE),
         adjacency=certificate.get("adjacency", _SEE),
         epsilon=f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {_SEE}",

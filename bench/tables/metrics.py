@@ -16,6 +16,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from service.datasets.exclusions import excluded
+
 if TYPE_CHECKING:
     from bench.tables.tables import Table
     from service.datasets.table_schema import TableSchema
@@ -89,7 +91,7 @@ def correlation_error(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def breaking_share(frame: pl.DataFrame, schema: TableSchema) -> float:
-    """Part of the rows with a value outside the declared domain, or missing where it is required. Must be 0."""
+    """Part of the rows with a value outside the declared domain, missing where it is required, or excluded. Must be 0."""
     bad = pl.lit(value=False)
     for field in schema.fields:
         column = pl.col(field.name)
@@ -103,6 +105,8 @@ def breaking_share(frame: pl.DataFrame, schema: TableSchema) -> float:
         elif field.type == "date":
             low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in field.bounds)
             bad |= (column < low) | (column > high)
+    for exclusion in schema.exclusions:
+        bad |= excluded(schema, exclusion)
     return float(frame.select(bad.fill_null(value=False)).to_series().mean() or 0.0)
 
 

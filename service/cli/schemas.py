@@ -80,6 +80,8 @@ def check(
         for f in declared.fields
     ]
     print_table(None, ("field", "type", "domain"), rows)
+    if declared.exclusions:
+        typer.echo(f"combinations that no row has: {len(declared.exclusions)}")
     if file is not None:
         typer.echo(f"{file}: {facts['rows']} rows follow the schema")
         for notice in facts["notices"]:

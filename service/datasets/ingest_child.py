@@ -23,6 +23,7 @@ import polars as pl
 from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
 from service.datasets.columns import Chunk, Column, cells_are
+from service.datasets.exclusions import ExclusionReader
 from service.datasets.fingerprint import Blocks, Fingerprint
 from service.datasets.image_ingest_child import ImageJob, read_images
 from service.datasets.image_schema import is_image_schema
@@ -81,6 +82,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
     readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
+    exclusions = ExclusionReader(job.schema)
     fingerprint = Fingerprint(job.fingerprint_key, table.names, job.schema.missing_values)
     missing_units = run_on_units = 0
 
@@ -97,6 +99,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             if fingerprint.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
             frame = pl.DataFrame([done[name].values for name in job.schema.names])
+            exclusions.read(frame)
             unit_blocks = None
             if unit is not None:
                 column, unit_blocks = done[unit.column].column, done[unit.column].blocks
@@ -105,6 +108,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             writer.add(frame, unit_blocks)
             report(chunk.share)
         problems = [problem for reader in readers.values() for problem in reader.problems()]
+        problems += exclusions.problems()
         if unit is not None and missing_units:
             what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
             problems.insert(0, Problem(unit.column, missing_units, what))

@@ -4,7 +4,8 @@ Everything here is public knowledge, stated by the owner before any row is read:
 A schema that leaves a domain open (a string without `enum`, a number without bounds) is refused, because the only
 other source of that domain would be the private rows (PRIVACY.md §5).
 
-Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids.
+Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids, `exclusions` for
+what statisticians call structural zeros.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from service.text import sentence_of
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
 MAX_BINS = 1_024
+MAX_EXCLUSIONS = 200
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool
@@ -37,6 +39,22 @@ class Constraints(BaseModel):
     enum: tuple[Scalar, ...] | None = None
     minimum: Scalar | None = None
     maximum: Scalar | None = None
+
+
+class ValueRange(BaseModel):
+    """From minimum to maximum, both included; without one of them, to the end of the declared range."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+
+
+Condition = Annotated[tuple[Scalar | None, ...], Field(min_length=1)] | ValueRange
+"""On one column: one of these values (None: missing), or a value in this range."""
+
+Exclusion = Annotated[dict[str, Condition], Field(min_length=2)]
+"""No row meets all of these conditions, by column."""
 
 
 class FieldSchema(BaseModel):
@@ -128,6 +146,42 @@ class FieldSchema(BaseModel):
             raise ValueError(f"a {self.type} column needs constraints.minimum and constraints.maximum (or an enum)")
         return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
 
+    def check_condition(self, condition: Condition) -> None:
+        """Raise a ValueError if this can be no condition on the column."""
+        if isinstance(condition, ValueRange):
+            self._check_range(condition)
+            return
+        if None in condition and self.constraints.required:
+            raise ValueError(f"{self.name} is required, so that no value of it is missing")
+        values = [value for value in condition if value is not None]
+        if values and not self.is_categorical:
+            raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
+        declared = (False, True) if self.type == "boolean" else self.constraints.enum or ()
+        for value in values:
+            # True is 1 in Python.
+            if value not in declared or isinstance(value, bool) != (self.type == "boolean"):
+                raise ValueError(f"{value!r} is not a declared value of {self.name}")
+        if len(set(condition)) != len(condition):
+            raise ValueError(f"{self.name} repeats a value")
+
+    def _check_range(self, condition: ValueRange) -> None:
+        if self.is_categorical:
+            raise ValueError(f"{self.name} has declared values: list those that are meant")
+        if condition.minimum is None and condition.maximum is None:
+            raise ValueError(f"{self.name} needs a minimum, a maximum or both")
+        low, high = self.numbers_of(condition)
+        if not low <= high:
+            raise ValueError(f"no value of {self.name} is in this range")
+
+    def numbers_of(self, condition: ValueRange) -> tuple[float, float]:
+        """The range within the declared one, as `bounds` are."""
+        low, high = self.bounds
+        if condition.minimum is not None:
+            low = max(low, _as_number(self.type, condition.minimum))
+        if condition.maximum is not None:
+            high = min(high, _as_number(self.type, condition.maximum))
+        return low, high
+
 
 class TableSchema(BaseModel):
     """A declared table: the fields in order, and how missing values are written in text."""
@@ -141,6 +195,8 @@ class TableSchema(BaseModel):
     description: str | None = None
     target: str | None = None
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
+    exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
+    """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
     primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
     foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
 
@@ -158,6 +214,19 @@ class TableSchema(BaseModel):
             raise ValueError(f"target: there is no field {self.target!r}")
         if field is not None and not field.is_categorical:
             raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
+        return self
+
+    @model_validator(mode="after")
+    def _exclusions_are_of_fields(self) -> TableSchema:
+        for number, exclusion in enumerate(self.exclusions, start=1):
+            for name, condition in exclusion.items():
+                field = self.field(name)
+                if field is None:
+                    raise ValueError(f"exclusion {number}: there is no field {name!r}")
+                try:
+                    field.check_condition(condition)
+                except ValueError as error:
+                    raise ValueError(f"exclusion {number}: {error}") from None
         return self
 
     @property

@@ -232,6 +232,60 @@ def test_other_columns_are_conditioned_by_rejection():
     assert set(column(sampler, "colour", 300, where={"colour": None})) == {None}
 
 
+EXCLUSIONS = [{"class": [0], "colour": ["red", None]}, {"age": {"maximum": 10}, "a:b": [True]}]
+
+
+@pytest.mark.usefixtures("noise")
+def test_rows_that_the_schema_excludes_are_drawn_anew():
+    domain = domain_of(CLASSES)
+    bias = np.random.default_rng(1).normal(size=domain.total_width)
+    sampler = tiny_sampler(CLASSES | {"exclusions": EXCLUSIONS}, bias=bias, noise_scale=0.0)
+    rows = rows_of(sampler, 60_000, seed=0)
+    assert len(rows) == 60_000
+    assert rows == rows_of(sampler, 60_000, seed=0)
+    shares = [special.softmax(bias[start:stop]) for start, stop in itertools.pairwise(np.cumsum([0, *domain.widths]))]
+    possible = np.outer(shares[0], shares[1])
+    possible[0, [0, 3]] = 0.0
+    support = list(itertools.product([0, 1, 2], ["red", "green", "blue", None]))
+    held = possible.ravel() > 0.0
+    pairs = [row[:2] for row in rows]
+    assert len(set(pairs)) == held.sum()
+    fits(pairs, list(itertools.compress(support, held)), possible[possible > 0.0] / possible.sum())
+    possible = np.outer(shares[2], shares[3])
+    possible[:11, 1] = 0.0
+    support, held = list(itertools.product(range(31), [False, True])), possible.ravel() > 0.0
+    fits([row[2:] for row in rows], list(itertools.compress(support, held)), possible[possible > 0] / possible.sum())
+
+
+def test_rows_drawn_anew_keep_their_condition_where_they_can():
+    exclusions = [{"class": [0], "colour": ["red", "green", None]}, {"class": [2], "age": {"minimum": 3}}]
+    sampler = tiny_sampler(
+        CLASSES | {"exclusions": exclusions}, condition="class", frequencies=FREQUENCIES, noise_scale=0.1
+    )
+    rows = rows_of(sampler, 5_000, seed=0)
+    classes = [row[0] for row in rows]
+    assert [classes.count(value) for value in (0, 1, 2)] == [3_000, 1_500, 500]
+    assert {row[1] for row in rows if row[0] == 0} == {"blue"}
+    assert {row[2] for row in rows if row[0] == 2} <= {0, 1, 2}
+    assert {row[2] for row in rows_of(sampler, 500, seed=0, where={"class": 2, "a:b": True})} <= {0, 1, 2}
+
+
+def test_a_condition_that_the_schema_excludes_is_not_drawn():
+    exclusions = [{"class": [2], "colour": ["red", "green", "blue", None]}]
+    sampler = tiny_sampler(CLASSES | {"exclusions": exclusions}, condition="class", frequencies=FREQUENCIES)
+    classes = column(sampler, "class", 5_000, seed=0)
+    assert len(classes) == 5_000
+    fits(classes, [0, 1], [2 / 3, 1 / 3])
+    with pytest.raises(SamplingError, match="excludes"):
+        column(sampler, "class", 10, where={"class": 2})
+
+
+def test_a_schema_that_excludes_everything_says_so():
+    everything = [{"class": [0, 1, 2], "a:b": [True, False]}]
+    with pytest.raises(SamplingError, match="excludes"):
+        rows_of(tiny_sampler(CLASSES | {"exclusions": everything}), 10)
+
+
 def test_rejection_has_the_right_distribution():
     domain = domain_of(CLASSES)
     bias = np.random.default_rng(1).normal(size=domain.total_width)

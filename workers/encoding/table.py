@@ -15,7 +15,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.datasets.grids import finer_edges, grid_edges
+from service.datasets.table_schema import ValueRange
 from service.datasets.value_grids import ValueGrid, value_grid
 from service.errors import InvalidFile
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from service.datasets.table_schema import FieldSchema, FieldType, Scalar, TableSchema
+    from service.datasets.table_schema import Exclusion, FieldSchema, FieldType, Scalar, TableSchema
 
 ABSENT = 65_535
 """The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""
@@ -43,6 +44,20 @@ _SMALLEST_MAPPED_BYTES = 32 * 1024 * 1024
 
 Codes = NDArray[np.unsignedinteger]
 RandomKeys = Callable[[int], NDArray[np.uint64]]
+
+
+class Interval(NamedTuple):
+    """Numbers of a range, ends included."""
+
+    low: float
+    high: float
+
+
+Condition = tuple["Scalar | None", ...] | Interval
+"""On one column: one of these values, or a number in this interval."""
+
+Cells = NDArray[np.bool_]
+"""(size,) which cells of a column are meant."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +106,19 @@ class ColumnDomain:
         starts = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1))
         merged = (*edges[starts].tolist(), float(edges[-1]))
         return replace(self, size=len(starts) + self.missing, edges=merged, equal_edges=None)
+
+    def cells_of(self, condition: Condition) -> Cells:
+        """The cells all of whose values meet it."""
+        if self.values is not None:
+            return np.array([value in condition for value in self.values])
+        met = np.zeros(self.size, dtype=bool)
+        if isinstance(condition, Interval):
+            edges = np.asarray(self.edges, dtype=np.float64)
+            last = edges[1:] if self.type == "number" else edges[1:] - 1.0
+            met[: len(edges) - 1] = (edges[:-1] >= condition.low) & (last <= condition.high)
+        elif self.missing_code is not None:
+            met[self.missing_code] = None in condition
+        return met
 
     @property
     def missing_code(self) -> int | None:
@@ -155,20 +183,32 @@ class TableDomain:
     """The columns in schema order; `logits` of a generator are their cells side by side."""
 
     columns: tuple[ColumnDomain, ...]
+    exclusions: tuple[Mapping[int, Condition], ...] = ()
+    """No row meets all conditions of one of these, by column."""
 
     @classmethod
     def from_schema(cls, schema: TableSchema, *, numeric_bins: int, finer: bool = False) -> TableDomain:
         """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid, or parts of them."""
         return cls(
-            tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields)
+            tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields),
+            tuple(_by_place(exclusion, schema.fields) for exclusion in schema.exclusions),
+        )
+
+    @property
+    def excluded_cells(self) -> tuple[Mapping[int, Cells], ...]:
+        """No row has cells of all columns of one of these."""
+        return tuple(
+            {place: self.columns[place].cells_of(condition) for place, condition in exclusion.items()}
+            for exclusion in self.exclusions
         )
 
     def merged(self, cells: Mapping[int, NDArray[np.int64]]) -> TableDomain:
         """With neighbouring cells of these columns as one."""
-        return TableDomain(
-            tuple(
+        return replace(
+            self,
+            columns=tuple(
                 column.merged(cells[place]) if place in cells else column for place, column in enumerate(self.columns)
-            )
+            ),
         )
 
     @property
@@ -199,6 +239,16 @@ class TableDomain:
     def to_config(self) -> list[dict[str, Any]]:
         """`columns` of the generator's config.json."""
         return [column.to_config() for column in self.columns]
+
+
+def _by_place(exclusion: Exclusion, fields: tuple[FieldSchema, ...]) -> Mapping[int, Condition]:
+    places = {field.name: place for place, field in enumerate(fields)}
+    return {
+        places[name]: Interval(*fields[places[name]].numbers_of(condition))
+        if isinstance(condition, ValueRange)
+        else condition
+        for name, condition in exclusion.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -258,7 +258,7 @@ class Marginals:
         """Of what the order measures, or in another layout."""
         layout = layout or self.layout
         ordered = frozenset(column for column in layout.free if self.domain.columns[column].kind == "grid")
-        return TableEstimates(measured, layout, ordered, self._totals(measured, layout))
+        return TableEstimates(measured, layout, ordered, self._totals(measured, layout), self.domain.excluded_cells)
 
     def _layout_of_few(self, declared: TableLayout, first: tuple[Measured, ...], few: list[Columns]) -> TableLayout:
         """Few pairs are measured in all rows together, unless the order says otherwise, and stand out in more groups than all do."""
@@ -351,7 +351,7 @@ class Marginals:
             drawn_from = grid if column.decimals is None else grid.with_decimals(column.decimals)
             shared = shares_of_cells(found, grid, drawn_from=drawn_from, edges=edges, rows=in_cells)
             columns[place] = replace(column, shared_values=shared)
-        return TableDomain(tuple(columns))
+        return replace(self.domain, columns=tuple(columns))
 
     @property
     def components(self) -> int:
@@ -372,8 +372,7 @@ class Marginals:
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
         """A mixture fitted to what was measured; nothing has to be fitted where that is single columns alone."""
         if all(len(m.columns) == 1 for m in self.measured):
-            on_step(self.order.steps)
-            return MixtureGenerator(self._with_condition(self._logits_of_single_columns())).eval()
+            return MixtureGenerator(self._with_condition(self._fit_to_single_columns(on_step))).eval()
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
         spans = spans_of(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
@@ -400,6 +399,24 @@ class Marginals:
         best.run(on_step)
         logits = rake_where_nearer(best.with_twin(), risk)
         return MixtureGenerator(self._with_condition(logits)).eval()
+
+    def _fit_to_single_columns(self, on_step: Callable[[int], None]) -> Tensor:
+        """Logits (slices, components, width of all free columns): nothing has to be fitted, unless two columns exclude one another."""
+        tables = self._estimates(self.measured).noised_tables(DENOISERS[0])
+        if not tables.two_way_precision.any():
+            on_step(self.order.steps)
+            return self._logits_of_single_columns()
+        seed = int(self.randomness.uniforms(1).item() * 2**53)
+        fit = MixtureFit(
+            tables,
+            components=self.components,
+            steps=self.order.steps,
+            learning_rate=self.order.learning_rate,
+            randomness=torch.Generator().manual_seed(seed),
+            device=self.device,
+        )
+        fit.run(on_step)
+        return fit.logits()
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""

@@ -130,6 +130,56 @@ def test_bad_documents_are_refused(document):
         parse_table_schema(document)
 
 
+EXCLUDABLE = [
+    _field("string", name="net", constraints={"enum": ["none", "slow", "fast"], "required": True}),
+    _field("string", name="films", constraints={"enum": ["yes", "no"]}),
+    _field("integer", name="age", constraints={"minimum": 0, "maximum": 120, "required": True}),
+    _field("date", name="seen", constraints={"minimum": "2000-01-01", "maximum": "2024-02-29"}),
+    _field("boolean", name="married", constraints={"required": True}),
+    _field("number", name="rate", constraints={"enum": [1, 2.5]}),
+]
+GOOD_EXCLUSIONS = {
+    "values": {"net": ["none"], "films": ["yes", "no"]},
+    "missing": {"net": ["slow", "fast"], "films": [None]},
+    "a range and a boolean": {"age": {"maximum": 14}, "married": [True]},
+    "a date and three columns": {"seen": {"minimum": "2020-01-01"}, "rate": [2.5, None], "net": ["fast"]},
+    "missing of a range": {"seen": [None], "net": ["slow"]},
+    "beyond the end of a range": {"age": {"minimum": 100, "maximum": 900}, "rate": [1]},
+}
+BAD_EXCLUSIONS = {
+    "one column": {"net": ["none"]},
+    "no such column": {"net": ["none"], "tv": ["yes"]},
+    "undeclared value": {"net": ["none"], "films": ["maybe"]},
+    "no value": {"net": ["none"], "films": []},
+    "a value twice": {"net": ["none"], "films": ["yes", "yes"]},
+    "one for true": {"net": ["none"], "married": [1]},
+    "true for one": {"net": ["none"], "rate": [True]},
+    "missing where it is required": {"net": [None], "films": ["yes"]},
+    "values of a range": {"age": [14], "married": [True]},
+    "a range of values": {"net": {"minimum": "none"}, "married": [True]},
+    "an open range": {"age": {}, "married": [True]},
+    "an empty range": {"age": {"minimum": 20, "maximum": 10}, "married": [True]},
+    "beyond the range": {"age": {"minimum": 121}, "married": [True]},
+    "a range of text": {"age": {"minimum": "x"}, "married": [True]},
+    "another word": {"age": {"min": 3}, "married": [True]},
+    "no object": ["net", "films"],
+}
+
+
+@pytest.mark.parametrize("case", GOOD_EXCLUSIONS)
+def test_exclusions_keep_their_declaration(case):
+    document = {"fields": EXCLUDABLE, "exclusions": [GOOD_EXCLUSIONS[case]]}
+    schema = parse_table_schema(document)
+    assert json.loads(json.dumps(schema.as_json()))["exclusions"] == document["exclusions"]
+    assert parse_table_schema(schema.as_json()) == schema
+
+
+@pytest.mark.parametrize("case", BAD_EXCLUSIONS)
+def test_exclusions_that_mean_nothing_are_refused(case):
+    with pytest.raises(InvalidSchema, match="exclusion"):
+        parse_table_schema({"fields": EXCLUDABLE, "exclusions": [GOOD_EXCLUSIONS["values"], BAD_EXCLUSIONS[case]]})
+
+
 def test_bounds_are_numbers():
     bounds = {
         name: parse_table_schema({"fields": [GOOD[name]]}).fields[0].bounds for name in ("date", "datetime", "bins")

@@ -378,3 +378,29 @@ def test_encrypted_rows_are_read_group_by_group_and_damage_is_noticed() -> None:
     damaged[len(sealed) // 2] ^= 1
     with pytest.raises(Tampered):
         encoded(bytes(damaged))
+
+
+def test_cells_are_excluded_where_all_their_values_are():
+    domain = domain_of(
+        {
+            "fields": [
+                {"name": "net", "type": "string", "constraints": {"enum": ["none", "slow", "fast"]}},
+                {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 119}},
+                {"name": "paid", "type": "number", "constraints": {"minimum": 0, "maximum": 80, "required": True}},
+                {"name": "seen", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-01-08"}},
+            ],
+            "exclusions": [
+                {"net": ["none", None], "age": {"minimum": 15, "maximum": 59}},
+                {"age": [None], "paid": {"maximum": 25}},
+                {"seen": {"minimum": "2020-01-03"}, "paid": {"minimum": 70}},
+            ],
+        }
+    )
+    merged = domain.merged({1: np.array([0, 0, 1, 1, 2, 3, 4, 5, 6])})
+
+    def cells(domain):
+        return [{place: np.flatnonzero(mask).tolist() for place, mask in one.items()} for one in domain.excluded_cells]
+
+    # Cells of fifteen years, of ten units of money, of a day; the missing one comes last.
+    assert cells(domain) == [{0: [0, 3], 1: [1, 2, 3]}, {1: [8], 2: [0, 1]}, {3: [2, 3, 4, 5, 6, 7], 2: [7]}]
+    assert cells(merged) == [{0: [0, 3], 1: [1]}, {1: [6], 2: [0, 1]}, {3: [2, 3, 4, 5, 6, 7], 2: [7]}]

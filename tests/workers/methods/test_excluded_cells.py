@@ -1,0 +1,147 @@
+"""What a schema says no row has: fits are held to it, and rows keep to it, whatever noise says."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from service.datasets.exclusions import excluded
+from service.datasets.table_schema import TableSchema
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, Events, GaussianEvent
+from service.privacy.orders import MarginalsOrder
+from service.sampler import TableSampler
+from workers.bundle import build_bundle
+from workers.encoding.table import EncodedTable, TableDomain
+from workers.mechanism.marginals import TableLayout
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.denoising import by_singular_values
+from workers.methods.stopping import Measured
+from workers.methods.table_estimates import TableEstimates, slice_by_slice
+from workers.plan import Plan
+from workers.training import train
+
+FIELDS = [
+    {"name": "colour", "type": "string", "constraints": {"enum": ["r", "g", "b"], "required": True}},
+    {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 11, "required": True}},
+    {"name": "label", "type": "boolean", "constraints": {"required": True}},
+    {"name": "price", "type": "number", "constraints": {"minimum": 0, "maximum": 10, "required": True}},
+]
+EXCLUSIONS = [
+    {"colour": ["r"], "size": {"minimum": 4}},
+    {"colour": ["g", "b"], "size": {"maximum": 3}},
+    {"label": [True], "price": {"minimum": 5}},
+]
+PLAIN = TableSchema.model_validate({"target": "label", "fields": FIELDS})
+DECLARED = TableSchema.model_validate({"target": "label", "fields": FIELDS, "exclusions": EXCLUSIONS})
+ROWS = 2_000
+PAIRS: Events = (GaussianEvent(MARGINALS, 60.0),)
+COLUMNS: Events = (GaussianEvent(ONE_WAY_TABLES, 30.0), GaussianEvent(MARGINALS, 30.0))
+
+
+def make_table() -> EncodedTable:
+    """Red is small, other colours are large, and what is labelled is cheap."""
+    generator = np.random.default_rng(1)
+    colour, label = generator.integers(3, size=ROWS), generator.integers(2, size=ROWS)
+    size = np.where(colour == 0, generator.integers(4, size=ROWS), generator.integers(4, 12, size=ROWS))
+    price = generator.integers(10, size=ROWS) // (1 + label)
+    return EncodedTable(np.stack([colour, size, label, price], axis=1).astype(np.uint8), ROWS, None, 1)
+
+
+def rows_of(schema: TableSchema, events: Events, seed: int, **knobs: Any) -> pl.DataFrame:
+    order = MarginalsOrder.model_validate(
+        {"method": "marginals", "epsilon": 1.0, "device": "cpu", "pair_groups": "declared", "numeric_cells": "declared"}
+        | {"components": 128, "steps": 200, **knobs}
+    )
+    domain = TableDomain.from_schema(schema, numeric_bins=10)
+    trained = train(order, Plan(events), make_table(), domain, SecureRandom.from_test_seed(seed))
+    bundle = build_bundle(
+        trained.generator,
+        domain,
+        noise_dimension=trained.noise_dimension,
+        condition_index=trained.condition_index,
+        condition_frequencies=trained.condition_frequencies,
+        schema=schema,
+        certificate={},
+        order={"method": "marginals"},
+    )
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+    return pl.concat(pl.DataFrame(chunk) for chunk in sampler.chunks(20_000, seed=0))
+
+
+def broken(rows: pl.DataFrame) -> float:
+    return float(
+        rows.select(pl.any_horizontal(excluded(DECLARED, one) for one in DECLARED.exclusions)).to_series().mean()
+    )
+
+
+def distance(rows: pl.DataFrame) -> float:
+    """Total variation of colour and size together, in mean over the labels."""
+    codes = make_table().codes
+    apart = []
+    for label in (0, 1):
+        own = rows.filter(pl.col("label") == bool(label))
+        drawn = np.zeros((3, 12))
+        np.add.at(
+            drawn, ([["r", "g", "b"].index(one) for one in own["colour"]], own["size"].to_numpy()), 1.0 / len(own)
+        )
+        real = np.zeros((3, 12))
+        mine = codes[codes[:, 2] == label]
+        np.add.at(real, (mine[:, 0], mine[:, 1]), 1.0 / len(mine))
+        apart.append(0.5 * np.abs(drawn - real).sum())
+    return float(np.mean(apart))
+
+
+@pytest.mark.parametrize(
+    ("events", "knobs"),
+    [
+        (PAIRS, {"pairs": "all", "condition_on": "label"}),
+        (PAIRS, {"pairs": "all", "condition_on": "label", "pairs_within": "table"}),
+        (PAIRS, {"pairs": "all", "purpose": "tables"}),
+        (COLUMNS, {"pairs": "none", "condition_on": "label"}),
+    ],
+    ids=["pairs within the label", "pairs of all rows", "no condition", "single columns"],
+)
+def test_rows_keep_to_the_schema_and_are_nearer_for_it(events: Events, knobs: dict[str, Any]) -> None:
+    plain, declared = ([rows_of(schema, events, seed, **knobs) for seed in (1, 2)] for schema in (PLAIN, DECLARED))
+    assert min(map(broken, plain)) > 0.05
+    assert max(map(broken, declared)) == 0.0
+    assert np.mean([distance(rows) for rows in declared]) < 0.9 * np.mean([distance(rows) for rows in plain])
+
+
+def test_estimates_are_empty_where_nothing_can_be_and_keep_their_sums() -> None:
+    layout = TableLayout(
+        widths=(3, 4, 2), pair_widths=(3, 2, 2), has_missing=(False,) * 3, label=2, pairs_are_sliced=True
+    )
+    layout = layout.with_groups({1: np.array([0, 0, 1, 1])})
+    rng = np.random.default_rng(0)
+    measured = tuple(
+        Measured(columns, rng.integers(20, 60, size=(2, *shape)), 9.0)
+        for columns, shape in (((0,), (3,)), ((1,), (4,)), ((0, 1), (3, 2)))
+    )
+    totals = np.array([200.0, 250.0])
+    # Column 1's second group alone holds nothing but excluded cells.
+    of_pairs = {0: np.array([True, False, False]), 1: np.array([False, True, True, True])}
+    of_label = {2: np.array([False, True]), 1: np.array([True, False, False, False])}
+    found, before = (
+        TableEstimates(measured, layout, frozenset(), totals, cells).noised_tables(slice_by_slice(by_singular_values))
+        for cells in ((of_pairs, of_label), ())
+    )
+    two_way = found.two_way[:, :3, 3:]
+    assert (two_way[:, 0, 1] == 0.0).all()
+    assert (two_way[:, 0, 0] > 0.0).all()
+    assert two_way.sum(dim=(1, 2)).numpy() == pytest.approx(before.two_way[:, :3, 3:].sum(dim=(1, 2)).numpy())
+    assert (found.two_way == found.two_way.transpose(1, 2)).all()
+    assert (found.two_way_precision[0, 4], found.two_way_precision[0, 3]) == (
+        pytest.approx(5.0 / 9.0),
+        pytest.approx(1.0 / 9.0),
+    )
+    assert found.one_way[1, 3] == 0.0
+    assert found.one_way[0, 3] == before.one_way[0, 3]
+    assert found.one_way[:, 3:].sum(dim=1).numpy() == pytest.approx(totals)
