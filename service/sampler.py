@@ -104,9 +104,9 @@ class CategoryColumn:
         code = self.code_of(wanted)
         return lambda drawn: drawn == code
 
-    def meets(self, condition: Any) -> Mask:
+    def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Of an exclusion: one of these values."""
-        codes = [self.code_of(value) for value in condition]
+        codes = [self.code_of(value) for value in condition["values"]]
         return lambda drawn: np.isin(drawn, codes)
 
 
@@ -218,29 +218,12 @@ class GridColumn:
             raise SamplingError(f"{self.name}: {wanted!r} is outside its declared range")
         return lambda drawn: np.ma.filled(drawn == number, fill_value=False)
 
-    def meets(self, condition: Any) -> Mask:
-        """Of an exclusion: a value in this range, ends included; or, of a list, which holds None alone, a missing one."""
-        if not isinstance(condition, Mapping):
+    def meets(self, condition: Mapping[str, Any]) -> Mask:
+        """Of an exclusion: a number in this range, ends included; or, of `values`, which can only be [None], a missing one."""
+        if "values" in condition:
             return np.ma.getmaskarray
-        low, high = (self._number(condition[end]) if end in condition else None for end in ("minimum", "maximum"))
-
-        def mask(drawn: Array) -> Array:
-            inside = np.ones(len(drawn), dtype=bool) if low is None else drawn >= low
-            if high is not None:
-                inside = inside & (drawn <= high)
-            met: Array = np.ma.filled(inside, fill_value=False) & ~np.ma.getmaskarray(drawn)
-            return met
-
-        return mask
-
-    def _number(self, bound: Any) -> float:
-        """Of a declared bound, as edges are."""
-        if self.type == "date":
-            return float(_days(bound))
-        if self.type == "datetime":
-            moment = dt.datetime.fromisoformat(bound)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-        return float(bound)
+        low, high = condition["low"], condition["high"]
+        return lambda drawn: np.ma.filled((drawn >= low) & (drawn <= high), fill_value=False)
 
 
 @dataclass(frozen=True)
@@ -316,10 +299,10 @@ class TableSampler:
         )
         self._exclusions = [
             [
-                (self.names.index(name), self.columns[self.names.index(name)].meets(condition))
-                for name, condition in one.items()
+                (place := self.names.index(condition["column"]), self.columns[place].meets(condition))
+                for condition in one
             ]
-            for one in config.get("schema", {}).get("exclusions", [])
+            for one in config.get("exclusions", [])
         ]
         self._session = session
         self._is_mixture = config.get("generator") == "mixture"  # not said by earlier bundles: they draw as they did

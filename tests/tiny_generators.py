@@ -72,6 +72,7 @@ def tiny_config(schema, *, condition=None, frequencies=None, numeric_bins=8):
         "kind": "table",
         "noise_dimension": NOISE_DIMENSION,
         "columns": domain_of(schema, numeric_bins).to_config(),
+        "exclusions": domain_of(schema, numeric_bins).exclusions_to_config(),
         "condition": None if condition is None else {"column": condition, "frequencies": list(frequencies)},
         "schema": parsed.as_json(),
         "missing_value": parsed.missing_values[0] if parsed.missing_values else "",

@@ -66,6 +66,7 @@ def build_bundle(
         "generator": "mixture" if isinstance(generator, MixtureGenerator) else "network",
         "noise_dimension": noise_dimension,
         "columns": domain.to_config(),
+        "exclusions": domain.exclusions_to_config(),
         "condition": condition,
         "schema": schema.as_json(),
         "missing_value": schema.missing_values[0] if schema.missing_values else "",

@@ -20,7 +20,7 @@ _WHAT = {
 }
 
 _EXCLUDED = """\
-No row has what the schema in config.json excludes: `sample.py` draws such rows anew. Who runs generator.onnx without it has to.
+No row has what `exclusions` in config.json says: `sample.py` draws such rows anew. Who runs generator.onnx without it has to.
 """
 
 _CARD = """\

@@ -240,6 +240,17 @@ class TableDomain:
         """`columns` of the generator's config.json."""
         return [column.to_config() for column in self.columns]
 
+    def exclusions_to_config(self) -> list[list[dict[str, Any]]]:
+        """`exclusions` of the generator's config.json: all conditions of each."""
+        return [
+            [
+                {"column": self.names[place]}
+                | (condition._asdict() if isinstance(condition, Interval) else {"values": list(condition)})
+                for place, condition in exclusion.items()
+            ]
+            for exclusion in self.exclusions
+        ]
+
 
 def _by_place(exclusion: Exclusion, fields: tuple[FieldSchema, ...]) -> Mapping[int, Condition]:
     places = {field.name: place for place, field in enumerate(fields)}
