@@ -6,7 +6,7 @@
 A row: draw noise z ~ N(0, I) and, for a conditional generator, the value of its condition column; the network turns
 them into logits, side by side for all columns; each other column is one independent draw from the softmax of its own
 logits. A drawn cell is a category, or an interval of a public grid, in which the value is one that many rows share, as often as
-config.json says, or uniform. A row that its schema excludes is drawn anew. Rows are dealt in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to
+config.json says, or uniform. A row that its schema excludes gets other values. Rows are dealt in blocks that share coins (`_Dealt`), and those of a mixture are drawn twice to
 choose from (`_balance`), so that tables of a sample vary less than those of independent rows.
 """
 
@@ -45,8 +45,11 @@ TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that wer
 LONG = 262_144  # rows of a sample whose balanced blocks begin small
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
-DRAWN_ANEW = 256  # rows at least, wherever one is excluded
-DRAWS_OF_A_COMPONENT = 20  # for a row that its schema excludes; then from any,
+TURNS_OF_EXCLUSIONS = (
+    3  # in which a row that its schema excludes gets another value where it must; then it is drawn anew:
+)
+DRAWN_ANEW = 256  # such rows at least,
+DRAWS_OF_A_COMPONENT = 20  # from the component they come from; then from any,
 DRAWS_OF_A_CONDITION = 200  # and if these are excluded, too, under another condition
 POINT = 2.0**-40  # of a range: a cell that is narrower holds its first value alone
 _TAKING_TURNS = threading.Lock()  # at short array operations: threads side by side in them are slower than in turn
@@ -106,8 +109,12 @@ class CategoryColumn:
 
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Of an exclusion: one of these values."""
-        codes = [self.code_of(value) for value in condition["values"]]
-        return lambda drawn: np.isin(drawn, codes)
+        cells = self.cells_of(condition)
+        return lambda drawn: cells[drawn]
+
+    def cells_of(self, condition: Mapping[str, Any]) -> Array:
+        """(size,) which categories meet it."""
+        return np.isin(np.arange(self.size), [self.code_of(value) for value in condition["values"]])
 
 
 class _SharedValues:
@@ -225,6 +232,15 @@ class GridColumn:
         low, high = condition["low"], condition["high"]
         return lambda drawn: np.ma.filled((drawn >= low) & (drawn <= high), fill_value=False)
 
+    def cells_of(self, condition: Mapping[str, Any]) -> Array:
+        """(size,) the cells all of whose values meet it."""
+        met = np.zeros(self.size, dtype=bool)
+        if "values" in condition:
+            met[-1] = True
+        else:
+            met[: len(self._low)] = (self._low >= condition["low"]) & (self._high <= condition["high"])
+        return met
+
 
 @dataclass(frozen=True)
 class _Dealt:
@@ -285,6 +301,20 @@ class _Request:
     masks: Sequence[tuple[int, Mask]]
 
 
+@dataclass(frozen=True)
+class _Exclusion:
+    """What no row has: values that pass all of these masks of columns."""
+
+    masks: Sequence[tuple[int, Mask]]
+    changed: int  # the column that gives way: the last that is named, but for the condition
+    excluded: Array  # (cells,) of it that meet its own mask as a whole
+
+    def rows(self, columns: Columns) -> Array:
+        """(rows,) which of them have it."""
+        found: Array = np.logical_and.reduce([mask(columns[index]) for index, mask in self.masks])
+        return found
+
+
 class TableSampler:
     """A generator and the domain of its columns. Immutable: threads may share one."""
 
@@ -297,13 +327,6 @@ class TableSampler:
             CategoryColumn(c, missing_value) if "values" in c else GridColumn(c, missing_value)
             for c in config["columns"]
         )
-        self._exclusions = [
-            [
-                (place := self.names.index(condition["column"]), self.columns[place].meets(condition))
-                for condition in one
-            ]
-            for one in config.get("exclusions", [])
-        ]
         self._session = session
         self._is_mixture = config.get("generator") == "mixture"  # not said by earlier bundles: they draw as they did
         self._noise_dimension: int = config["noise_dimension"]
@@ -313,10 +336,20 @@ class TableSampler:
             self._condition = self.names.index(config["condition"]["column"])
             frequencies = np.array(config["condition"]["frequencies"], dtype=np.float64)
         self._cumulative_frequencies = np.cumsum(frequencies / frequencies.sum())
+        self._exclusions = [self._exclusion(conditions) for conditions in config.get("exclusions", [])]
         widths = [column.size for column in self.columns]
         self._offsets = np.concatenate([[0], np.cumsum(widths)]).tolist()
         self._expected_tables = functools.lru_cache(TABLES_KEPT)(self._tables_of_all_components)
         self.rows_at_a_time = int(np.clip(LOGITS_AT_A_TIME // self._offsets[-1], *ROWS_AT_A_TIME))
+
+    def _exclusion(self, conditions: Sequence[Mapping[str, Any]]) -> _Exclusion:
+        by_place = {self.names.index(condition["column"]): condition for condition in conditions}
+        changed = [place for place in by_place if place != self._condition][-1]
+        return _Exclusion(
+            masks=[(place, self.columns[place].meets(condition)) for place, condition in by_place.items()],
+            changed=changed,
+            excluded=self.columns[changed].cells_of(by_place[changed]),
+        )
 
     @classmethod
     def from_files(cls, config: Mapping[str, Any], onnx_bytes: bytes, *, threads: int = 1) -> TableSampler:
@@ -457,8 +490,7 @@ class TableSampler:
             if not is_wanted():
                 return dealt
             rows = slice(start, min(start + self.rows_at_a_time, block.rows))
-            # Another place than the chunk's, whose coins fill the cells.
-            coins = block.coins_of(slice(block.rows + start, None))
+            coins = block.coins_of(self._place_of_coins(block, start, are_balanced=True))
             for column, codes in enumerate(self._draw_cells(dealt, rows, coins, draws=2)):
                 draws[:, column, rows] = codes
         draws += firsts
@@ -468,6 +500,11 @@ class TableSampler:
             expected = self._expected_tables(request.given) * np.float32(block.rows)
             _balance(cells, others, expected, _at_a_time(request.rows, block.rows))
         return replace(dealt, thresholds=None, codes=(cells - firsts).astype(np.uint16))
+
+    @staticmethod
+    def _place_of_coins(block: _Block, start: int, are_balanced: bool) -> slice:
+        """Whose coins draw the cells of rows from here on: of balanced rows at another place than the chunk's, whose fill them."""
+        return slice(block.rows + start if are_balanced else start, None)
 
     def _tables_of_all_components(self, given: int | None) -> Array:
         """Of one row of a mixture: (cells, cells + 1) chances of each two cells, and of each alone."""
@@ -500,56 +537,91 @@ class TableSampler:
         else:
             drawn = [codes for (codes,) in self._draw_cells(dealt, chunk.rows, rng)]
         columns = [column.fill(codes, rng) for column, codes in zip(self.columns, drawn, strict=True)]
-        places = np.flatnonzero(self._excluded(columns))
-        if len(places):
-            alike = replace(
-                dealt, condition=dealt.condition[chunk.rows], signs=dealt.signs[chunk.rows], thresholds=None
-            )
-            columns = self._drawn_anew(columns, places, alike, given, rng)
+        return self._without_excluded(columns, chunk, dealt, given, rng) if self._exclusions else columns
+
+    def _without_excluded(
+        self, columns: Columns, chunk: _Chunk, dealt: _Dealt, given: int | None, rng: np.random.Generator
+    ) -> Columns:
+        """Rows that the schema excludes get other values from the components they come from, or are drawn anew as a whole."""
+        if not self._excluded(columns).any():
+            return columns
+        columns = [column.copy() for column in columns]
+        # The coins of these rows' noise once more.
+        coins = chunk.block.coins_of(self._place_of_coins(chunk.block, chunk.rows.start, dealt.codes is not None))
+        noise, condition = self._noise(dealt, chunk.rows, coins), dealt.condition[chunk.rows]
+        for exclusion in self._exclusions * TURNS_OF_EXCLUSIONS:
+            rows, (first, last) = np.flatnonzero(exclusion.rows(columns)), self._offsets[exclusion.changed :][:2]
+            if len(rows) and not exclusion.excluded.all():
+                logits = self._logits(noise[rows], condition[rows])[:, first:last]
+                logits[:, exclusion.excluded] = -np.inf
+                codes = _reached(_cumulative(_transposed(logits)), rng.random(len(rows), dtype=np.float32))
+                columns[exclusion.changed][rows] = self.columns[exclusion.changed].fill(codes, rng)
+        self._draw_anew(columns, np.flatnonzero(self._excluded(columns)), noise, condition, given, rng)
         return columns
 
     def _excluded(self, columns: Columns) -> Array:
         """Which rows are such as the schema says there are none of."""
-        found = np.zeros(len(columns[0]), dtype=bool)
-        for conditions in self._exclusions:
-            found |= np.logical_and.reduce([mask(columns[index]) for index, mask in conditions])
+        found: Array = np.logical_or.reduce([exclusion.rows(columns) for exclusion in self._exclusions])
         return found
 
-    def _drawn_anew(
-        self, columns: Columns, places: Array, dealt: _Dealt, given: int | None, rng: np.random.Generator
-    ) -> Columns:
-        """With rows at these places that are not excluded: as alike to those that were dealt as can be."""
-        columns = [column.copy() for column in columns]
+    def _draw_anew(
+        self,
+        columns: Columns,
+        places: Array,
+        noise: Array,
+        condition: Array,
+        given: int | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Rows at these places that are not excluded: from the same component, or else under the same condition, or else any."""
         drawn, found, draws_of_each = 0, 0, 0.0
         while len(places):
             asked = np.resize(places, max(len(places), DRAWN_ANEW))
-            condition, signs = dealt.condition[asked], dealt.signs[asked]
+            of_rows, under = noise[asked], condition[asked]
             if draws_of_each >= DRAWS_OF_A_COMPONENT:
-                signs = rng.integers(1 << dealt.sign_count, size=len(asked))
+                of_rows = rng.standard_normal(of_rows.shape, dtype=np.float32)
             if draws_of_each >= DRAWS_OF_A_CONDITION and given is None:
-                condition = np.searchsorted(self._cumulative_frequencies[:-1], rng.random(len(asked)), side="right")
-            anew = self._draw_cells(replace(dealt, condition=condition, signs=signs), slice(None), rng)
-            rows = [column.fill(codes, rng) for column, (codes,) in zip(self.columns, anew, strict=True)]
+                under = np.searchsorted(self._cumulative_frequencies[:-1], rng.random(len(asked)), side="right")
+            codes = (codes for (codes,) in self._cells(of_rows, under, rng))
+            rows = [column.fill(own, rng) for column, own in zip(self.columns, codes, strict=True)]
             kept = np.flatnonzero(~self._excluded(rows))
             there, first = np.unique(asked[kept], return_index=True)
-            for column, of_rows in zip(columns, rows, strict=True):
-                column[there] = of_rows[kept[first]]
+            for column, anew in zip(columns, rows, strict=True):
+                column[there] = anew[kept[first]]
             drawn, found = drawn + len(asked), found + len(kept)
             draws_of_each += len(asked) / len(places)
             places = np.setdiff1d(places, there, assume_unique=True)
             if drawn >= PATIENCE and found * RAREST < drawn:
                 raise SamplingError(f"the schema excludes all but 1 in {RAREST:,} of the rows that would be drawn here")
-        return columns
 
     def _draw_cells(
         self, dealt: _Dealt, rows: slice, rng: np.random.Generator, *, draws: int = 1
     ) -> Iterator[list[Array]]:
         """The codes of one column after the other, in each draw: by the thresholds dealt, where they are, then by new ones."""
-        condition, signs = dealt.condition[rows], dealt.signs[rows]
+        thresholds = None if dealt.thresholds is None else dealt.thresholds[:, rows]
+        return self._cells(
+            self._noise(dealt, rows, rng), dealt.condition[rows], rng, thresholds=thresholds, draws=draws
+        )
+
+    def _noise(self, dealt: _Dealt, rows: slice, rng: np.random.Generator) -> Array:
+        """(rows, noise dimension) with the signs dealt."""
+        signs = dealt.signs[rows]
         noise = rng.standard_normal((len(signs), self._noise_dimension), dtype=np.float32)
         minus = (signs[:, None] >> np.arange(dealt.sign_count) & 1).astype(bool)
         leading = noise[:, : dealt.sign_count]
         np.copysign(leading, np.where(minus, np.float32(-1), np.float32(1)), out=leading)
+        return noise
+
+    def _cells(
+        self,
+        noise: Array,
+        condition: Array,
+        rng: np.random.Generator,
+        *,
+        thresholds: Array | None = None,
+        draws: int = 1,
+    ) -> Iterator[list[Array]]:
+        """The codes of one column after the other, in each draw: by these thresholds, where there are any, then by new ones."""
         # One vector per cell: every step below runs along the rows.
         by_cell = _transposed(self._logits(noise, condition))
         for index, (first, last) in enumerate(itertools.pairwise(self._offsets)):
@@ -557,9 +629,9 @@ class TableSampler:
                 yield [condition] * draws
                 continue
             cumulative = _cumulative(by_cell[first:last])
-            dealt_here = [] if dealt.thresholds is None else [dealt.thresholds[index, rows]]
-            new = (rng.random(len(signs), dtype=np.float32) for _ in range(draws - len(dealt_here)))
-            yield [_reached(cumulative, thresholds) for thresholds in itertools.chain(dealt_here, new)]
+            dealt = [] if thresholds is None else [thresholds[index]]
+            new = (rng.random(len(noise), dtype=np.float32) for _ in range(draws - len(dealt)))
+            yield [_reached(cumulative, own) for own in itertools.chain(dealt, new)]
 
     def _logits(self, noise: Array, condition: Array) -> Array:
         """Of the network: (rows, total width)."""

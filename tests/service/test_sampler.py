@@ -236,7 +236,7 @@ EXCLUSIONS = [{"class": [0], "colour": ["red", None]}, {"age": {"maximum": 10}, 
 
 
 @pytest.mark.usefixtures("noise")
-def test_rows_that_the_schema_excludes_are_drawn_anew():
+def test_where_a_row_is_excluded_the_last_column_gives_way():
     domain = domain_of(CLASSES)
     bias = np.random.default_rng(1).normal(size=domain.total_width)
     sampler = tiny_sampler(CLASSES | {"exclusions": EXCLUSIONS}, bias=bias, noise_scale=0.0)
@@ -244,17 +244,31 @@ def test_rows_that_the_schema_excludes_are_drawn_anew():
     assert len(rows) == 60_000
     assert rows == rows_of(sampler, 60_000, seed=0)
     shares = [special.softmax(bias[start:stop]) for start, stop in itertools.pairwise(np.cumsum([0, *domain.widths]))]
-    possible = np.outer(shares[0], shares[1])
-    possible[0, [0, 3]] = 0.0
-    support = list(itertools.product([0, 1, 2], ["red", "green", "blue", None]))
-    held = possible.ravel() > 0.0
-    pairs = [row[:2] for row in rows]
-    assert len(set(pairs)) == held.sum()
-    fits(pairs, list(itertools.compress(support, held)), possible[possible > 0.0] / possible.sum())
-    possible = np.outer(shares[2], shares[3])
-    possible[:11, 1] = 0.0
-    support, held = list(itertools.product(range(31), [False, True])), possible.ravel() > 0.0
-    fits([row[2:] for row in rows], list(itertools.compress(support, held)), possible[possible > 0] / possible.sum())
+    supports = [[0, 1, 2], ["red", "green", "blue", None], range(31), [False, True]]
+    for first, excluded in ((0, (0, [0, 3])), (2, (slice(11), 1))):
+        # The first column is as it was, the other what is left of it.
+        other = np.outer(np.ones(len(shares[first])), shares[first + 1])
+        other[excluded] = 0.0
+        expected = (shares[first][:, None] * other / other.sum(axis=1, keepdims=True)).ravel()
+        support = list(itertools.product(supports[first], supports[first + 1]))
+        pairs = [row[first : first + 2] for row in rows]
+        assert len(set(pairs)) == (expected > 0.0).sum()
+        fits(pairs, list(itertools.compress(support, expected > 0.0)), expected[expected > 0.0])
+
+
+def test_what_gives_way_stays_what_its_component_says():
+    """Colour says two signs of the noise and "a:b" the third, whatever the class excludes."""
+    exclusions = [{"class": [0], "a:b": [True]}, {"class": [1, 2], "a:b": [False], "age": {"maximum": 30}}]
+    weights = np.zeros((NOISE_DIMENSION, domain_of(CLASSES).total_width))
+    weights[0, 3:7] = 1e6 * np.array([-1, 1, -1, 1])
+    weights[1, 3:7] = 1e6 * np.array([-1, -1, 1, 1])
+    weights[0, 7:38] = np.where(np.arange(31) < 15, -1e6, 1e6)
+    config = tiny_config(CLASSES | {"exclusions": exclusions})
+    sampler = TableSampler.from_files(config, tiny_onnx(weights, np.zeros(weights.shape[1])))
+    for rows in (60, 5_000):
+        drawn = rows_of(sampler, rows, seed=0)
+        assert {(row[0] > 0) == row[3] for row in drawn} == {True}
+        assert {(row[1] in {"green", None}) == (row[2] >= 15) for row in drawn} == {True}
 
 
 def test_rows_drawn_anew_keep_their_condition_where_they_can():

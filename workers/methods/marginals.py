@@ -372,7 +372,8 @@ class Marginals:
     def fit(self, on_step: Callable[[int], None]) -> MixtureGenerator:
         """A mixture fitted to what was measured; nothing has to be fitted where that is single columns alone."""
         if all(len(m.columns) == 1 for m in self.measured):
-            return MixtureGenerator(self._with_condition(self._fit_to_single_columns(on_step))).eval()
+            on_step(self.order.steps)
+            return MixtureGenerator(self._with_condition(self._logits_of_single_columns())).eval()
         seed = int(self.randomness.uniforms(1).item() * 2**53)
         twin = shifted(self.measured, seed=seed)
         spans = spans_of(self.layout.free, [self.layout.pair_widths[column] for column in self.layout.free])
@@ -399,24 +400,6 @@ class Marginals:
         best.run(on_step)
         logits = rake_where_nearer(best.with_twin(), risk)
         return MixtureGenerator(self._with_condition(logits)).eval()
-
-    def _fit_to_single_columns(self, on_step: Callable[[int], None]) -> Tensor:
-        """Logits (slices, components, width of all free columns): nothing has to be fitted, unless two columns exclude one another."""
-        tables = self._estimates(self.measured).noised_tables(DENOISERS[0])
-        if not tables.two_way_precision.any():
-            on_step(self.order.steps)
-            return self._logits_of_single_columns()
-        seed = int(self.randomness.uniforms(1).item() * 2**53)
-        fit = MixtureFit(
-            tables,
-            components=self.components,
-            steps=self.order.steps,
-            learning_rate=self.order.learning_rate,
-            randomness=torch.Generator().manual_seed(seed),
-            device=self.device,
-        )
-        fit.run(on_step)
-        return fit.logits()
 
     def _logits_of_single_columns(self) -> Tensor:
         """(slices, 2, width of all free columns): two components alike, the fewest there can be."""

@@ -19,9 +19,6 @@ from workers.methods.pooled_columns import pooled_counts
 from workers.methods.smoothing import NoisedColumn, smooth_columns
 from workers.methods.stopping import Measured
 
-KNOWN = 5.0
-"""Times the precision of a pair that was measured: of cells that the schema excludes. More is held to better than what was measured (docs/decisions/0033)."""
-
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
 """Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""
 
@@ -78,7 +75,7 @@ class TableEstimates:
             two_way[:, a, b], two_way[:, b, a] = tables, tables.transpose(0, 2, 1)
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
         self._add_implied_pairs(two_way, two_precision, grouped, in_groups)
-        self._empty_excluded(fine, two_way, two_precision, grouped)
+        self._empty_excluded(fine, two_way, grouped)
         for column, estimates in margins.items():
             if self._are_of_the_same_cells(column):
                 precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
@@ -111,20 +108,14 @@ class TableEstimates:
             precision[a, b] = precision[b, a] = typical
 
     def _empty_excluded(
-        self,
-        one_way: Mapping[int, Floats],
-        two_way: NDArray[np.float32],
-        precision: torch.Tensor,
-        spans: Mapping[int, slice],
+        self, one_way: Mapping[int, Floats], two_way: NDArray[np.float32], spans: Mapping[int, slice]
     ) -> None:
         """No rows where the schema says that there are none; the others of a table are as many as all were.
 
         What excludes another column's cells within values of the condition, and what two columns exclude: of all rows, or within
-        these values where pairs are counted so. Of all rows it is known exactly, whether the pair was measured or not.
+        these values where pairs are counted so. What samples have of the rest is seen to by the sampler.
         """
         layout = self.layout
-        of_pairs = [m.variance for m in self.measured if len(m.columns) == 2]
-        known = KNOWN / float(np.median(of_pairs or [m.variance for m in self.measured]))
         for cells in self.excluded:
             named = None if layout.label is None else cells.get(layout.label)
             columns = [column for column in cells if column != layout.label]
@@ -135,12 +126,8 @@ class TableEstimates:
                 a, b = (spans[column] for column in columns)
                 slices = np.ones(layout.pair_slices, dtype=bool) if named is None else named
                 groups = [np.bincount(layout.groups_of(column), weights=~cells[column]) == 0 for column in columns]
-                empty = slices[:, None, None] & np.outer(*groups)
-                counts = _emptied(two_way[:, a, b].astype(np.float64), empty)
+                counts = _emptied(two_way[:, a, b].astype(np.float64), slices[:, None, None] & np.outer(*groups))
                 two_way[:, a, b], two_way[:, b, a] = counts, counts.transpose(0, 2, 1)
-                of_all_rows = torch.from_numpy(empty.all(axis=0))
-                precision[a, b] = precision[a, b].where(~of_all_rows, known)
-                precision[b, a] = precision[a, b].T
 
     def _kept_waves(self, in_groups: dict[int, Floats]) -> dict[int, Floats]:
         """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
