@@ -56,9 +56,6 @@ class Interval(NamedTuple):
 Condition = tuple["Scalar | None", ...] | Interval
 """On one column: one of these values, or a number in this interval."""
 
-Cells = NDArray[np.bool_]
-"""(size,) which cells of a column are meant."""
-
 
 @dataclass(frozen=True)
 class ColumnDomain:
@@ -106,19 +103,6 @@ class ColumnDomain:
         starts = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1))
         merged = (*edges[starts].tolist(), float(edges[-1]))
         return replace(self, size=len(starts) + self.missing, edges=merged, equal_edges=None)
-
-    def cells_of(self, condition: Condition) -> Cells:
-        """The cells all of whose values meet it."""
-        if self.values is not None:
-            return np.array([value in condition for value in self.values])
-        met = np.zeros(self.size, dtype=bool)
-        if isinstance(condition, Interval):
-            edges = np.asarray(self.edges, dtype=np.float64)
-            last = edges[1:] if self.type == "number" else edges[1:] - 1.0
-            met[: len(edges) - 1] = (edges[:-1] >= condition.low) & (last <= condition.high)
-        elif self.missing_code is not None:
-            met[self.missing_code] = None in condition
-        return met
 
     @property
     def missing_code(self) -> int | None:
@@ -192,14 +176,6 @@ class TableDomain:
         return cls(
             tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields),
             tuple(_by_place(exclusion, schema.fields) for exclusion in schema.exclusions),
-        )
-
-    @property
-    def excluded_cells(self) -> tuple[Mapping[int, Cells], ...]:
-        """No row has cells of all columns of one of these."""
-        return tuple(
-            {place: self.columns[place].cells_of(condition) for place, condition in exclusion.items()}
-            for exclusion in self.exclusions
         )
 
     def merged(self, cells: Mapping[int, NDArray[np.int64]]) -> TableDomain:

@@ -258,7 +258,7 @@ class Marginals:
         """Of what the order measures, or in another layout."""
         layout = layout or self.layout
         ordered = frozenset(column for column in layout.free if self.domain.columns[column].kind == "grid")
-        return TableEstimates(measured, layout, ordered, self._totals(measured, layout), self.domain.excluded_cells)
+        return TableEstimates(measured, layout, ordered, self._totals(measured, layout))
 
     def _layout_of_few(self, declared: TableLayout, first: tuple[Measured, ...], few: list[Columns]) -> TableLayout:
         """Few pairs are measured in all rows together, unless the order says otherwise, and stand out in more groups than all do."""

@@ -48,8 +48,6 @@ class TableEstimates:
     """Free columns whose cells have an order."""
     totals: Floats
     """(slices,) rows, positive."""
-    excluded: tuple[Mapping[int, NDArray[np.bool_]], ...] = ()
-    """No row has cells of all columns of one of these: (cells,) by column."""
 
     def noised_tables(self, denoise: Denoiser) -> NoisedTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
@@ -75,7 +73,6 @@ class TableEstimates:
             two_way[:, a, b], two_way[:, b, a] = tables, tables.transpose(0, 2, 1)
             two_precision[a, b] = two_precision[b, a] = 1.0 / m.variance
         self._add_implied_pairs(two_way, two_precision, grouped, in_groups)
-        self._empty_excluded(fine, two_way, grouped)
         for column, estimates in margins.items():
             if self._are_of_the_same_cells(column):
                 precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
@@ -106,28 +103,6 @@ class TableEstimates:
             a, b = spans[i], spans[j]
             two_way[:, a, b], two_way[:, b, a] = counts, counts.transpose(0, 2, 1)
             precision[a, b] = precision[b, a] = typical
-
-    def _empty_excluded(
-        self, one_way: Mapping[int, Floats], two_way: NDArray[np.float32], spans: Mapping[int, slice]
-    ) -> None:
-        """No rows where the schema says that there are none; the others of a table are as many as all were.
-
-        What excludes another column's cells within values of the condition, and what two columns exclude: of all rows, or within
-        these values where pairs are counted so. What samples have of the rest is seen to by the sampler.
-        """
-        layout = self.layout
-        for cells in self.excluded:
-            named = None if layout.label is None else cells.get(layout.label)
-            columns = [column for column in cells if column != layout.label]
-            if len(columns) == 1 and named is not None:
-                counts = one_way[columns[0]]
-                counts[:] = _emptied(counts, named[:, None] & cells[columns[0]])
-            elif len(columns) == 2 and (named is None or layout.pair_slices == layout.slices):
-                a, b = (spans[column] for column in columns)
-                slices = np.ones(layout.pair_slices, dtype=bool) if named is None else named
-                groups = [np.bincount(layout.groups_of(column), weights=~cells[column]) == 0 for column in columns]
-                counts = _emptied(two_way[:, a, b].astype(np.float64), slices[:, None, None] & np.outer(*groups))
-                two_way[:, a, b], two_way[:, b, a] = counts, counts.transpose(0, 2, 1)
 
     def _kept_waves(self, in_groups: dict[int, Floats]) -> dict[int, Floats]:
         """(slices, cells in order) of every ordered column whose relations to all others together are smooth."""
@@ -204,15 +179,6 @@ class TableEstimates:
         """Whether margins of two-way tables count what the one-way tables of a column count."""
         layout = self.layout
         return layout.widths[column] == layout.pair_widths[column] and layout.pair_slices == layout.slices
-
-
-def _emptied(counts: Floats, empty: NDArray[np.bool_]) -> Floats:
-    """Counts (slices, …) without those in empty cells, which the others of the slice get by their size."""
-    others = tuple(range(1, counts.ndim))
-    left = np.where(empty, 0.0, counts)
-    before, after = counts.sum(axis=others, keepdims=True), left.sum(axis=others, keepdims=True)
-    scaled: Floats = left * np.where(after > 0.0, before / np.maximum(after, 1e-12), 1.0)
-    return scaled
 
 
 def averaged(estimates: list[tuple[Floats, float]]) -> tuple[Floats, float]:

@@ -380,27 +380,22 @@ def test_encrypted_rows_are_read_group_by_group_and_damage_is_noticed() -> None:
         encoded(bytes(damaged))
 
 
-def test_cells_are_excluded_where_all_their_values_are():
+def test_exclusions_are_values_and_numbers():
     domain = domain_of(
         {
             "fields": [
                 {"name": "net", "type": "string", "constraints": {"enum": ["none", "slow", "fast"]}},
                 {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 119}},
-                {"name": "paid", "type": "number", "constraints": {"minimum": 0, "maximum": 80, "required": True}},
                 {"name": "seen", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-01-08"}},
             ],
             "exclusions": [
-                {"net": ["none", None], "age": {"minimum": 15, "maximum": 59}},
-                {"age": [None], "paid": {"maximum": 25}},
-                {"seen": {"minimum": "2020-01-03"}, "paid": {"minimum": 70}},
+                {"net": ["none", None], "age": {"maximum": 14}},
+                {"age": [None], "seen": {"minimum": "2020-01-03", "maximum": "2030-01-01"}},
             ],
         }
     )
-    merged = domain.merged({1: np.array([0, 0, 1, 1, 2, 3, 4, 5, 6])})
-
-    def cells(domain):
-        return [{place: np.flatnonzero(mask).tolist() for place, mask in one.items()} for one in domain.excluded_cells]
-
-    # Cells of fifteen years, of ten units of money, of a day; the missing one comes last.
-    assert cells(domain) == [{0: [0, 3], 1: [1, 2, 3]}, {1: [8], 2: [0, 1]}, {3: [2, 3, 4, 5, 6, 7], 2: [7]}]
-    assert cells(merged) == [{0: [0, 3], 1: [1]}, {1: [6], 2: [0, 1]}, {3: [2, 3, 4, 5, 6, 7], 2: [7]}]
+    assert domain.merged({1: np.array([0, 0, 1, 1, 2, 3, 4, 5, 6])}).exclusions == domain.exclusions
+    assert domain.exclusions_to_config() == [
+        [{"column": "net", "values": ["none", None]}, {"column": "age", "low": 0.0, "high": 14.0}],
+        [{"column": "age", "values": [None]}, {"column": "seen", "low": 18264.0, "high": 18269.0}],
+    ]
