@@ -7,6 +7,7 @@ import pytest
 from tiny_generators import tiny_sampler
 
 from service.datasets.exclusions import excluded
+from service.datasets.ingest import ingest_table
 from service.datasets.limits import IngestLimits
 from service.datasets.table_schema import parse_table_schema
 from service.errors import InvalidFile
@@ -74,6 +75,17 @@ def test_a_file_with_such_a_row_is_refused(reader, case):
     assert error.values["column"] == next(iter(exclusion))
     assert "exclusion 2 of the schema" in error.detail
     assert str(MARKER) not in error.detail
+
+
+def test_the_reading_process_knows_them(reader, tmp_path):
+    schema = _schema({"age": {"maximum": 14}, "net": ["slow"]}, {"net": ["none"], "films": ["yes"]})
+    path = reader.write(HEADER + "\n".join(ROWS))
+    with pytest.raises(
+        InvalidFile, match="1 row has what exclusion 1 of the schema says no row has, in 'age' and 'net'"
+    ):
+        ingest_table(
+            path, schema, privacy_unit=None, limits=IngestLimits(), workdir=tmp_path, fingerprint_key=bytes(32)
+        )
 
 
 def test_rows_are_counted_over_all_chunks(reader):
