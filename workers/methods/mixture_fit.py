@@ -10,7 +10,7 @@ Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,20 +20,26 @@ from torch import Tensor
 SMALLEST_LOGIT = -6.0
 """Where a noised one-way count is not positive, components start with this logit relative to the whole column."""
 
+LARGEST_LOGIT = 60.0
+"""Either way; far below 88, where float32 would overflow."""
+
 LOOK_EVERY = 10
 """Steps from one estimate of the error to the next."""
 
 PATIENCE = 1.5
-"""A part ends when it is this many times past its best step, and some looks more."""
+"""A fit ends when it is this many times past its best step, and some looks more."""
 
 BLOCK_CELLS = 96
 """Rows of one product of all cells with each other: of fewer, products are slow; of more, more is computed twice."""
+
+STEPS_TOGETHER = 100
+"""In which slices with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
 _CPU = torch.device("cpu")
 
 Risk = Callable[[int, Tensor, Tensor], float]
-"""Part, (V, V) expected counts of the fit and of its twin -> estimated error."""
+"""Place in NoisedTables.two_way, (V, V) expected counts of the fit and of its twin -> estimated error."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,8 @@ class TwinFits:
 class MixtureFit:
     """The state of one fit: logits (slices, components, W).
 
-    Two-way tables of one slice are fitted by that slice's mixture, those of all rows by all mixtures together. With a twin, what is
-    fitted together keeps its logits from the step of least estimated error; without one, from the last.
+    Two-way tables of one slice are fitted by that slice's mixture, those of all rows by all mixtures together. With a twin, what
+    makes a table keeps its logits from the step of least estimated error; without one, from the last.
     """
 
     def __init__(
@@ -99,106 +105,158 @@ class MixtureFit:
     ) -> None:
         self.steps, self.learning_rate, self._done = steps, learning_rate, 0
         self._tables, self._twin_tables = tables, None if twin is None else twin[0]
-        slices, parts = len(tables.totals), len(tables.two_way)
-        spreads = torch.randn(slices, components, sum(tables.widths), generator=randomness)
-        self._parts: list[_Part | _Watched] = []
-        for place in range(parts):
-            own = range(slices) if parts < slices else (place,)
-            fit = _Part(tables, place, own, spreads, device)
-            if twin is None:
-                self._parts.append(fit)
-            else:
-                self._parts.append(_Watched(fit, _Part(twin[0], place, own, spreads, device), place, twin[1]))
+        spreads = torch.randn(len(tables.totals), components, sum(tables.widths), generator=randomness)
+        fit = _Mixtures(tables, spreads, device)
+        self._fit = fit if twin is None else _Watched(fit, _Mixtures(twin[0], spreads, device), twin[1])
 
     def run(self, on_step: Callable[[int], None], *, until: int | None = None) -> None:
-        """The steps that are left, or those up to `until`, of all parts side by side; `on_step` may raise to stop.
+        """The steps that are left, or those up to `until`; `on_step` may raise to stop.
 
-        It hears of the last step even where all parts ended before it.
+        It hears of the last step even where the fit ended before it.
         """
         last = self.steps if until is None else min(until, self.steps)
         for step in range(self._done + 1, last + 1):
-            rate = self.learning_rate * (1.0 - (step - 1) / self.steps)
-            going = [one.step(step, rate) for one in self._parts]
+            self._fit.step(step, self.learning_rate * (1.0 - (step - 1) / self.steps))
             self._done = step
-            if not any(going):
+            if not self._fit.going:
                 break
             if step < last:
                 on_step(step)
         on_step(last)
 
     def logits(self) -> Tensor:
-        return torch.stack([logits for one in self._parts for logits in one.logits]).cpu()
+        return torch.stack(self._fit.logits).cpu()
 
     def with_twin(self) -> TwinFits:
         """Where there is a twin."""
-        if self._twin_tables is None:
+        if self._twin_tables is None or not isinstance(self._fit, _Watched):
             raise ValueError("this fit has no twin")
-        twins = [logits for one in self._parts if isinstance(one, _Watched) for logits in one.twin_logits]
-        return TwinFits(self._tables, self._twin_tables, self.logits(), torch.stack(twins).cpu())
+        return TwinFits(self._tables, self._twin_tables, self.logits(), torch.stack(self._fit.twin_logits).cpu())
 
     def error(self) -> float:
-        """The estimated error that is left, of all parts together; infinite without a twin, or before the first look."""
-        return sum(one.least if isinstance(one, _Watched) else math.inf for one in self._parts)
+        """The estimated error that is left; infinite without a twin, or before the first look."""
+        return self._fit.least if isinstance(self._fit, _Watched) else math.inf
 
 
 class _Watched:
-    """A part beside its twin: the logits of both at the least estimated error."""
+    """A fit beside its twin: the logits of both at the least estimated error of each table they make."""
 
-    def __init__(self, fit: _Part, twin: _Part, place: int, risk: Risk) -> None:
-        self._fit, self._twin, self._place, self._risk = fit, twin, place, risk
-        self.least, self._best_step, self._ended = math.inf, 0, False
+    def __init__(self, fit: _Mixtures, twin: _Mixtures, risk: Risk) -> None:
+        self._fit, self._twin, self._risk = fit, twin, risk
+        self.going = fit.going
+        self._least, self._best_step = [math.inf for _ in fit.going], [0 for _ in fit.going]
         self.logits = [logits.clone() for logits in fit.logits]
         self.twin_logits = [logits.clone() for logits in twin.logits]
 
-    def step(self, number: int, rate: float) -> bool:
-        """Whether it goes on."""
-        if self._ended:
-            return False
-        self._fit.step(number, rate)
-        self._twin.step(number, rate)
-        if number % LOOK_EVERY == 0:
-            error = self._risk(self._place, self._fit.expected(), self._twin.expected())
-            if error < self.least:
-                self.least, self._best_step = error, number
-                of_both = (*self._fit.logits, *self._twin.logits)
-                for kept, logits in zip((*self.logits, *self.twin_logits), of_both, strict=True):
-                    kept.copy_(logits)
-            self._ended = number > PATIENCE * self._best_step + 5 * LOOK_EVERY
-        return not self._ended
+    @property
+    def least(self) -> float:
+        """Of all tables together."""
+        return sum(self._least)
+
+    def step(self, number: int, rate: float) -> None:
+        for both in (self._fit, self._twin):
+            both.going = self.going
+            both.step(number, rate)
+        if number % LOOK_EVERY:
+            return
+        errors = {at: self._risk(at, self._fit.expected(at), self._twin.expected(at)) for at in self.going}
+        better = [at for at, error in errors.items() if error < self._least[at]]
+        if self._fit.are_together(number):
+            better = self.going if sum(errors.values()) < self.least else []
+        for at in better:
+            self._least[at], self._best_step[at] = errors[at], number
+            for place in self._fit.places_of(at):
+                self.logits[place].copy_(self._fit.logits[place])
+                self.twin_logits[place].copy_(self._twin.logits[place])
+        self.going = [at for at in self.going if number <= PATIENCE * self._best_step[at] + 5 * LOOK_EVERY]
 
 
-class _Part:
-    """Two-way tables and the slices whose mixtures make them: one, or all."""
+class _Mixtures:
+    """The mixtures of all slices, and the two-way tables that each of them makes, or all together."""
 
-    def __init__(
-        self, tables: NoisedTables, place: int, slices: Sequence[int], spreads: Tensor, device: torch.device
-    ) -> None:
-        self._two_way = tables.two_way[place].to(device)
-        self._two_way_precision = tables.two_way_precision.to(device)
-        self._slices = [_Slice(tables, own, spread=spreads[own], device=device) for own in slices]
+    def __init__(self, tables: NoisedTables, spreads: Tensor, device: torch.device) -> None:
+        self._two_way = tables.two_way.to(device)
+        self._precision = tables.two_way_precision.to(device)
+        self._slices = [_Slice(tables, own, spread=spread, device=device) for own, spread in enumerate(spreads)]
+        have_their_own = 1 < len(self._two_way) == len(self._slices)
+        self._together = _Together(self._slices, tables, spreads[0], device) if have_their_own else None
+        self.going = list(range(len(self._two_way)))
+        """Places of the tables that are fitted still."""
 
     @property
     def logits(self) -> list[Tensor]:
         return [one.logits for one in self._slices]
 
-    def expected(self) -> Tensor:
+    def places_of(self, at: int) -> range:
+        """The slices that make a two-way table."""
+        return range(len(self._slices)) if len(self._two_way) == 1 else range(at, at + 1)
+
+    def are_together(self, number: int) -> bool:
+        """Whether slices with tables of their own share their components at this step."""
+        return self._together is not None and number <= STEPS_TOGETHER
+
+    def expected(self, at: int) -> Tensor:
         """(V, V) expected counts of all pairs of cells."""
-        return self._products(torch.zeros_like(self._two_way), [one.cells() for one in self._slices], beta=1.0)
+        slices = [self._slices[place] for place in self.places_of(at)]
+        return _products(torch.zeros_like(self._precision), slices, [one.cells() for one in slices], beta=1.0)
 
-    def _products(self, added: Tensor, cells: Sequence[_CellShares], *, beta: float) -> Tensor:
-        """beta·added and the expected counts: (V, V)."""
-        for one, own in zip(self._slices, cells, strict=True):
-            added = _with_square(added, own.grouped, beta=beta, alpha=one.rows_per_component)
-            beta = 1.0
-        return added
+    def step(self, number: int, rate: float) -> None:
+        """One step of Adam on the squared error, in units of the noise."""
+        if self._together is not None and self.are_together(number):
+            self._together.step(self._gradients(), number, rate)
+            return
+        alone_since = 0 if self._together is None else STEPS_TOGETHER
+        for one, gradient in self._gradients():
+            one.step(gradient, number - alone_since, rate)
 
-    def step(self, number: int, rate: float) -> bool:
-        """One step of Adam on the squared error, in units of the noise; never the last of itself."""
-        cells = [one.cells() for one in self._slices]
-        residual = self._products(self._two_way, cells, beta=-1.0).mul_(self._two_way_precision)
-        for one, own in zip(self._slices, cells, strict=True):
-            one.step(own, residual, number, rate)
-        return True
+    def _gradients(self) -> Iterator[tuple[_Slice, Tensor]]:
+        """Of the squared error, of each slice in turn, which may move before the next is asked for."""
+        for at in self.going:
+            slices = [self._slices[place] for place in self.places_of(at)]
+            cells = [one.cells() for one in slices]
+            residual = _products(self._two_way[at], slices, cells, beta=-1.0).mul_(self._precision)
+            for one, own in zip(slices, cells, strict=True):
+                yield one, one.gradient(own, residual)
+
+
+def _products(added: Tensor, slices: Sequence[_Slice], cells: Sequence[_CellShares], *, beta: float) -> Tensor:
+    """beta·added and the expected counts of these slices: (V, V)."""
+    for one, own in zip(slices, cells, strict=True):
+        added = _with_square(added, own.grouped, beta=beta, alpha=one.rows_per_component)
+        beta = 1.0
+    return added
+
+
+class _Together:
+    """Slices whose components have the same logits, but for what every slice adds to those of a cell in all of its components.
+
+    What slices say of pairs is told by their single columns then; what they say beyond that is followed afterwards, and in a
+    fit that is stopped in time repeats less of the noise of each.
+    """
+
+    def __init__(self, slices: list[_Slice], tables: NoisedTables, spread: Tensor, device: torch.device) -> None:
+        self._slices = slices
+        shared = _start(tables.one_way.sum(dim=0), float(tables.totals.sum()), tables.widths)
+        self._logits = (spread + shared).T.contiguous().to(device)
+        every = zip(tables.one_way, tables.totals.tolist(), strict=True)
+        of_slices = [_start(one_way, rows, tables.widths) - shared for one_way, rows in every]
+        self._added = torch.stack(of_slices, dim=1).to(device)  # (W, slices)
+        self._tiny = sum(one.tiny * one.rows_per_component for one in slices)
+        self._adams = _Adam(self._logits), _Adam(self._added)
+        self._pass_on()
+
+    def step(self, gradients: Iterable[tuple[_Slice, Tensor]], number: int, rate: float) -> None:
+        shared, added = torch.zeros_like(self._logits), torch.zeros_like(self._added)
+        for place, (one, gradient) in enumerate(gradients):
+            shared.add_(gradient, alpha=one.rows_per_component)
+            added[:, place] = gradient.sum(dim=1) * one.rows_per_component
+        for adam, gradient in zip(self._adams, (shared, added), strict=True):
+            adam.step(gradient, number, rate, tiny=self._tiny)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        for place, one in enumerate(self._slices):
+            one.take(self._logits + self._added[:, place, None])
 
 
 @dataclass(frozen=True)
@@ -222,23 +280,22 @@ class _Slice:
         self.rows_per_component = float(tables.totals[place]) / components
         cells = float((tables.two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
         # Adam's steps have no scale: instead of the mean over cells, their sum, and what keeps from dividing by nothing times as much.
-        self._tiny = _TINY * max(1.0, cells) / (2.0 * self.rows_per_component)
-        self._logits = (spread + self._start(tables, place)).T.contiguous().to(device)
-        self._mean = torch.zeros_like(self._logits)
-        self._square = torch.zeros_like(self._logits)
+        self.tiny = _TINY * max(1.0, cells) / (2.0 * self.rows_per_component)
+        start = _start(tables.one_way[place], float(tables.totals[place]), tables.widths)
+        self._logits = (spread + start).T.contiguous().to(device)
+        self._adam = _Adam(self._logits)
 
     @property
     def logits(self) -> Tensor:
         """(components, W)."""
         return self._logits.T
 
-    def _start(self, tables: NoisedTables, place: int) -> Tensor:
-        shares = tables.one_way[place].clamp(min=1e-4 * float(tables.totals[place]))
-        shares = torch.cat([part / part.sum() for part in torch.split(shares, list(tables.widths))])
-        return shares.log_().clamp_(min=SMALLEST_LOGIT)
+    def take(self, logits: Tensor) -> None:
+        """(W, components) from elsewhere."""
+        self._logits.copy_(logits).clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
 
     def cells(self) -> _CellShares:
-        weights = self._logits.exp()  # logits stay far below 88, where float32 would overflow
+        weights = self._logits.exp()
         shares = weights.div_(self._over_columns(weights))
         return _CellShares(shares, shares if self._by_group is None else self._by_group(shares))
 
@@ -246,20 +303,42 @@ class _Slice:
         """(W, components): at every cell the sum over all cells of its column."""
         return self._by_column(of_cells).index_select(0, self._by_column.places)
 
-    def step(self, cells: _CellShares, residual: Tensor, number: int, rate: float) -> None:
-        """residual: (V, V) by how much two-way tables are too large, times their precision; symmetric."""
+    def gradient(self, cells: _CellShares, residual: Tensor) -> Tensor:
+        """(W, components) of the logits, divided by the rows of a component.
+
+        residual: (V, V) by how much two-way tables are too large, times their precision; symmetric.
+        """
         shares, gradient = cells.alone, residual @ cells.grouped
         if self._by_group is not None:
             gradient = gradient.index_select(0, self._by_group.places)
         alone = shares.sum(dim=1) * self.rows_per_component - self._one_way
         gradient += (alone * self._one_way_precision)[:, None]
         gradient *= shares
-        gradient.addcmul_(shares, self._over_columns(gradient), value=-1.0)
+        return gradient.addcmul_(shares, self._over_columns(gradient), value=-1.0)
+
+    def step(self, gradient: Tensor, number: int, rate: float) -> None:
+        self._adam.step(gradient, number, rate, tiny=self.tiny)
+
+
+class _Adam:
+    """Of some logits, which it changes in place."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self._logits, self._mean, self._square = logits, torch.zeros_like(logits), torch.zeros_like(logits)
+
+    def step(self, gradient: Tensor, number: int, rate: float, *, tiny: float) -> None:
         self._mean.lerp_(gradient, 1.0 - _BETA1)
         self._square.mul_(_BETA2).addcmul_(gradient, gradient, value=1.0 - _BETA2)
-        root = self._square.sqrt().add_(self._tiny)
+        root = self._square.sqrt().add_(tiny)
         self._logits.addcdiv_(self._mean, root, value=-rate * math.sqrt(1.0 - _BETA2**number) / (1.0 - _BETA1**number))
-        self._logits.clamp_(-60.0, 60.0)
+        self._logits.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+def _start(one_way: Tensor, rows: float, widths: Sequence[int]) -> Tensor:
+    """(W,) logits of single columns with these counts, of so many rows."""
+    shares = one_way.clamp(min=1e-4 * rows)
+    shares = torch.cat([part / part.sum() for part in torch.split(shares, list(widths))])
+    return shares.log_().clamp_(min=SMALLEST_LOGIT)
 
 
 def _with_square(added: Tensor, rows: Tensor, *, beta: float, alpha: float) -> Tensor:
