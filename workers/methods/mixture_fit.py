@@ -3,7 +3,7 @@
 The squared error of every cell, weighted by the inverse of its noise's variance, by full-batch Adam on the logits of all
 components. All two-way tables of a mixture are one product PPᵀ of its cells' probabilities side by side, a row for each cell: sums
 over the cells of a column or a group are then sums of rows. A fit followed to its end repeats the noise, so a twin is fitted beside
-it that tells when to stop (stopping.py).
+it that tells when to stop (stopping.py). Slices with pairs of their own begin together, as one mixture that each moves (docs/decisions/0034).
 Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al. 2021).
 """
 

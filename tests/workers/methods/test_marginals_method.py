@@ -27,7 +27,7 @@ from workers.bundle import build_bundle, export_onnx
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import marginals, table_estimates
+from workers.methods import marginals, mixture_fit, table_estimates
 from workers.methods.marginals import Marginals
 from workers.methods.mixture_fit import MixtureFit
 from workers.methods.stopping import Measured
@@ -541,6 +541,59 @@ def test_columns_measured_in_all_rows_as_well_are_nearer_where_slices_are_many()
             sizes = pairs_of(trained, 0, 1).sum(axis=0)
             errors[share] += np.abs(sizes - np.bincount(codes[:, 1], minlength=12) / rows).sum() / 16.0
     assert errors[0.2] < 0.85 * errors[1e-6]
+
+
+ALIKE = TableSchema.model_validate(
+    {
+        "target": "label",
+        "fields": [
+            *(
+                {"name": f"c{at}", "type": "integer", "constraints": {"enum": list(range(8)), "required": True}}
+                for at in range(6)
+            ),
+            {"name": "label", "type": "boolean", "constraints": {"required": True}},
+        ],
+    }
+)
+
+
+def make_alike(seed: int, rows: int = 4_000) -> np.ndarray:
+    """Six columns that hang together in the same way under both labels, of which two are higher under one."""
+    generator = np.random.default_rng(seed)
+    label, common = generator.integers(2, size=rows), generator.normal(size=rows)
+    columns = [
+        np.clip(np.floor(4.0 + 1.3 * common + generator.normal(size=rows) + 0.8 * label * (at < 2)), 0, 7)
+        for at in range(6)
+    ]
+    return np.stack([*columns, label], axis=1).astype(np.uint8)
+
+
+def knows_the_label(trained: TrainedGenerator, rows: np.ndarray) -> float:
+    """AUROC of the chances that the generator itself gives the label of these rows."""
+    logits = trained.generator.logits.reshape(2, -1, 6 * 8 + 2)
+    likelihoods = []
+    for own in logits:
+        of_components = sum(
+            own[:, 8 * at : 8 * at + 8].log_softmax(dim=1)[:, rows[:, at].astype(int)].T for at in range(6)
+        )
+        likelihoods.append(torch.logsumexp(of_components, dim=1))
+    ranks = (likelihoods[1] - likelihoods[0]).argsort().argsort().numpy()
+    one = rows[:, 6] == 1
+    return float((ranks[one].mean() - (one.sum() - 1) / 2) / (~one).sum())
+
+
+def test_what_noise_says_of_one_slice_alone_is_not_taken_for_the_label_s_doing(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = make_order(components=256, steps=300, pair_groups="declared", numeric_cells="declared")
+    table = EncodedTable(make_alike(1), 4_000, None, 1)
+    domain, known = TableDomain.from_schema(ALIKE, numeric_bins=8), {}
+    for together in (0, mixture_fit.STEPS_TOGETHER):
+        monkeypatch.setattr(mixture_fit, "STEPS_TOGETHER", together)
+        trained = [
+            train(order, Plan((GaussianEvent(MARGINALS, 8.0),)), table, domain, SecureRandom.from_test_seed(seed))
+            for seed in (1, 2, 3)
+        ]
+        known[together] = np.mean([knows_the_label(one, make_alike(2)) for one in trained])
+    assert known[mixture_fit.STEPS_TOGETHER] > known[0] + 0.03
 
 
 def test_empty_slices_and_empty_tables_give_a_usable_generator() -> None:
