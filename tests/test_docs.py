@@ -26,8 +26,17 @@ def test_the_page_of_peers_says_what_the_result_files_say():
 
 
 def test_the_page_of_schemas_shows_one_that_is_accepted():
-    (example,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8"), re.DOTALL)
+    page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
+    example, exclusions = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert parse_table_schema(json.loads(example)).target == "smoker"
+    categories = {
+        "marital_status": ["single", "married", "widowed"],
+        "internet": ["none", "slow", "fast"],
+        "films": ["yes", "no"],
+    }
+    fields = [{"name": name, "type": "string", "constraints": {"enum": enum}} for name, enum in categories.items()]
+    fields.append({"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}})
+    assert len(parse_table_schema({"fields": fields, **json.loads(f"{{{exclusions}}}")}).exclusions) == 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
