@@ -32,7 +32,7 @@ PATIENCE = 1.5
 BLOCK_CELLS = 96
 """Rows of one product of all cells with each other: of fewer, products are slow; of more, more is computed twice."""
 
-STEPS_TOGETHER = 100
+STEPS_TOGETHER = 50
 """In which slices with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
 
 _BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
