@@ -45,9 +45,7 @@ TABLES_KEPT = 4  # of a mixture: of all its rows, and of the conditions that wer
 LONG = 262_144  # rows of a sample whose balanced blocks begin small
 RAREST = 10_000  # a condition that fewer than 1 in this many rows meet is refused
 PATIENCE = 200_000  # rows drawn before that is judged
-TURNS_OF_EXCLUSIONS = (
-    3  # in which a row that its schema excludes gets another value where it must; then it is drawn anew:
-)
+TURNS_OF_EXCLUSIONS = 3  # in which an excluded row gets other values; then it is drawn anew:
 DRAWN_ANEW = 256  # such rows at least,
 DRAWS_OF_A_COMPONENT = 20  # from the component they come from; then from any,
 DRAWS_OF_A_CONDITION = 200  # and if these are excluded, too, under another condition
@@ -592,7 +590,9 @@ class TableSampler:
             draws_of_each += len(asked) / len(places)
             places = np.setdiff1d(places, there, assume_unique=True)
             if drawn >= PATIENCE and found * RAREST < drawn:
-                raise SamplingError(f"the schema excludes all but 1 in {RAREST:,} of the rows that would be drawn here")
+                raise SamplingError(
+                    f"the schema excludes all but 1 in {RAREST:,} of these rows; ask for another condition"
+                )
 
     def _draw_cells(
         self, dealt: _Dealt, rows: slice, rng: np.random.Generator, *, draws: int = 1

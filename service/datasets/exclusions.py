@@ -67,4 +67,5 @@ def _number(column: pl.Expr, field: FieldSchema) -> pl.Expr:
 
 def _sentence(number: int, exclusion: Exclusion, count: int) -> str:
     rows = "1 row has" if count == 1 else f"{count} rows have"
-    return f"{rows} what exclusion {number} of the schema says no row has, in {' and '.join(map(repr, exclusion))}"
+    where = " and ".join(map(repr, exclusion))
+    return f"{rows} what exclusion {number} of the schema says no row has, in {where}: mend the file or the schema"
