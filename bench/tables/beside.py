@@ -41,6 +41,7 @@ MEASURES = (
 )
 VALUES = SHOWN = len(MEASURES) - 1
 """Place of the last, which has a table of its own (the first runs of some peers do not have it); so many stand in the tables of groups."""
+CPU = Measure("CPU seconds", 0, is_better_higher=False)
 DISTANCES = slice(2, None)
 """Places of those that compare tables."""
 
@@ -51,6 +52,10 @@ class Score:
 
     values: tuple[float, ...]
     cpu_seconds: float
+
+    @property
+    def all(self) -> tuple[float, ...]:
+        return (*self.values, self.cpu_seconds)
 
     @classmethod
     def of(cls, runs: list[dict[str, Any]]) -> Score:
@@ -170,13 +175,49 @@ def _change(epsilon: float, place: int) -> str:
         for scores in (newest(table) for tables in GROUPS.values() for table in tables)
         if (OURS, epsilon) in scores and (FOR_TABLES, epsilon) in scores
     ]
+    mean = _mean_change(pairs, MEASURES[place])
+    return "" if mean is None else mean.text
+
+
+class _Mean(NamedTuple):
+    text: str
+    """What is added in the mean of tables, or what distances are multiplied by in their geometric mean."""
+    error: str
+    """Its standard error over tables."""
+    tables: int
+
+
+def _mean_change(pairs: Sequence[tuple[float, float]], measure: Measure) -> _Mean | None:
+    """From the first of each pair to the second, over tables where both are known, and no distance is nought."""
     before, after = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    known = np.isfinite(before) & np.isfinite(after)
+    known = np.isfinite(before) & np.isfinite(after) & (measure.is_better_higher | (np.minimum(before, after) > 0.0))
     if not known.any():
-        return ""
-    if MEASURES[place].is_better_higher:
-        return f"{float(np.mean(after[known] - before[known])):+.3f}".replace("0.", ".")
-    return f"× {float(np.exp(np.mean(np.log(after[known] / before[known])))):.2f}"
+        return None
+    before, after = before[known], after[known]
+    changes = after - before if measure.is_better_higher else np.log(after / before)
+    mean, error = float(np.mean(changes)), float(np.std(changes, ddof=min(1, len(changes) - 1)) / np.sqrt(len(changes)))
+    if measure.is_better_higher:
+        return _Mean(f"{mean:+.3f}".replace("0.", "."), _number(error, 3), len(changes))
+    factor = float(np.exp(mean))
+    return _Mean(f"× {factor:.2f}", _number(factor * error, 2), len(changes))
+
+
+def means() -> str:
+    """Ours beside each peer in the mean of all tables on which both ran: says less of any table, and is moved less by luck."""
+    lines = [
+        f"| ours beside | | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
+        "|---|---|" + "---|" * len(EPSILONS),
+    ]
+    for peer in PEERS:
+        ran = [one for one in _with_peers(OURS) if peer in one.peers]
+        for place, measure in enumerate((*MEASURES, CPU)):
+            cells = []
+            for epsilon in EPSILONS:
+                scores = [(one.peers[peer], one.ours) for one in ran if one.epsilon == epsilon]
+                mean = _mean_change([(before.all[place], after.all[place]) for before, after in scores], measure)
+                cells.append("" if mean is None else f"{mean.text} ± {mean.error} ({mean.tables})")
+            lines.append(f"| {peer.removeprefix('dpmm ')} | {measure.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def values() -> str:
@@ -237,6 +278,7 @@ def render(page: str) -> str:
     """The page with what stands between its markers written anew."""
     texts = {
         "counts": counts(),
+        "means": means(),
         "tables": for_tables(),
         "values": values(),
         **{group: table_of(group) for group in GROUPS},
