@@ -619,6 +619,11 @@ BUGS: tuple[Bug, ...] = (
         (T_TABLES, T_MARGINALS),
     ),
     Bug(
+        "noise beyond 64 bits is added, and vanishes",
+        ((NOISE, "    if not max(noise_stds, default=0.0) <= LARGEST_NOISE_STD:\n", "    if False:\n"),),
+        (T_TABLES,),
+    ),
+    Bug(
         "slices of the label overlap: rows of one label are counted in all of them",
         (
             (

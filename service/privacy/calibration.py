@@ -29,6 +29,7 @@ from service.privacy.events import (
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
 from service.privacy.mixture import mixture_events, mixture_of
 from service.privacy.orders import (
+    SMALLEST_SHARE,
     AdaptiveThresholds,
     AutoOrder,
     IdpganOrder,
@@ -186,6 +187,8 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     shares = _shares_before_pairs(order)
     values = order.values_precision_share or 0.0
     shares[MARGINALS] = 1.0 - sum(shares.values()) - values
+    if shares[MARGINALS] < SMALLEST_SHARE:
+        raise InvalidOrder("the precision shares leave nothing for the tables that all of them are for")
     if values > 0.0:
         shares[SHARED_VALUES] = values
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())

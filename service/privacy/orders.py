@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.errors import InvalidOrder
 from service.privacy.schedules import ExponentialDecay, NoiseDecay
@@ -19,9 +19,20 @@ FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
 """The same of a run on a table whose networks begin at random."""
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 MAX_STEPS = 1_000_000
+SMALLEST_SHARE = 1e-6
+"""Of precision: what gets less says nothing, and its noise soon exceeds what counts can hold (`workers.mechanism.noise`)."""
+
 COMPONENTS = 2_048
 """Of the mixture of each value of a condition, and of one that networks begin near."""
 
+
+def _is_nothing_or_worth_it(share: float) -> float:
+    if 0.0 < share < SMALLEST_SHARE:
+        raise ValueError(f"give 0, or at least {SMALLEST_SHARE:g}")
+    return share
+
+
+_ShareOrNothing = Annotated[float, AfterValidator(_is_nothing_or_worth_it)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Width = Annotated[int, Field(ge=1, le=4_096)]
 Channels = Annotated[int, Field(ge=1, le=512)]
@@ -85,14 +96,14 @@ class TablesFirst(_Knobs):
     kind: Literal["tables"] = "tables"
     precision_share: Annotated[
         float,
-        Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
+        Field(ge=SMALLEST_SHARE, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
     ] = 0.8
     pairs: Annotated[
         Literal["auto", "all", "chosen", "none"],
         Field(description="Which pairs of columns are measured, as in `marginals`."),
     ] = "auto"
     values_precision_share: Annotated[
-        float | None,
+        _ShareOrNothing | None,
         Field(ge=0.0, lt=0.25, description="Part of what the tables cost, spent as in `marginals`."),
     ] = None
     generator_steps: Annotated[
@@ -118,7 +129,8 @@ class MixtureFirst(_Knobs):
 
     kind: Literal["mixture"] = "mixture"
     precision_share: Annotated[
-        float, Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture.")
+        float,
+        Field(ge=SMALLEST_SHARE, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture."),
     ] = 0.5
     cells: Annotated[
         int | None, Field(ge=1, le=32, description="As of `method: mixture`. Default: by n and by what is spent.")
@@ -311,7 +323,7 @@ class MarginalsOrder(_ChosenOrder):
     grouping_precision_share: Annotated[
         float,
         Field(
-            gt=0.0,
+            ge=SMALLEST_SHARE,
             lt=0.5,
             description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them: "
             "half of it on those of all rows, or all of it where pairs are of all rows.",
@@ -337,7 +349,7 @@ class MarginalsOrder(_ChosenOrder):
     selection_precision_share: Annotated[
         float,
         Field(
-            gt=0.0,
+            ge=SMALLEST_SHARE,
             lt=0.25,
             description="Part of the Gaussian precision spent on scores where pairs are chosen; as much again is spent on one-way tables "
             "before them, unless these are of all rows.",
@@ -345,19 +357,23 @@ class MarginalsOrder(_ChosenOrder):
     ] = 0.075
     few_precision_share: Annotated[
         float,
-        Field(gt=0.0, lt=0.5, description="Part of the Gaussian precision spent on scores with `pairs: few_or_all`."),
+        Field(
+            ge=SMALLEST_SHARE,
+            lt=0.5,
+            description="Part of the Gaussian precision spent on scores with `pairs: few_or_all`.",
+        ),
     ] = 0.01
     all_rows_precision_share: Annotated[
         float,
         Field(
-            gt=0.0,
+            ge=SMALLEST_SHARE,
             lt=0.5,
             description="Part of the Gaussian precision spent on one-way tables of all rows, beside those within each value of the "
             "condition, where no pairs are measured or pairs of all rows are chosen.",
         ),
     ] = 0.25
     values_precision_share: Annotated[
-        float | None,
+        _ShareOrNothing | None,
         Field(
             ge=0.0,
             lt=0.25,
@@ -369,7 +385,7 @@ class MarginalsOrder(_ChosenOrder):
     one_way_weight: Annotated[
         float | None,
         Field(
-            gt=0.0,
+            ge=1e-3,
             le=1e3,
             description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
             "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts and where "
@@ -397,12 +413,6 @@ class MarginalsOrder(_ChosenOrder):
     def _power_of_two(self) -> Self:
         if self.components is not None and self.components & (self.components - 1):
             raise ValueError("components must be a power of two")
-        return self
-
-    @model_validator(mode="after")
-    def _something_is_left(self) -> Self:
-        if self.grouping_precision_share + self.few_precision_share + (self.values_precision_share or 0.0) >= 1.0:
-            raise ValueError("the precision shares leave nothing for the tables")
         return self
 
     @property
@@ -488,7 +498,11 @@ class IdpganOrder(_ChosenOrder):
     ] = None
     label_precision_share: Annotated[
         float,
-        Field(gt=0.0, lt=1.0, description="Part of the release's Gaussian precision spent on label frequencies."),
+        Field(
+            ge=SMALLEST_SHARE,
+            lt=1.0,
+            description="Part of the release's Gaussian precision spent on label frequencies.",
+        ),
     ] = 0.02
     networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
     image_networks: Annotated[
@@ -587,26 +601,30 @@ class MixtureOrder(_ChosenOrder):
         Field(gt=0.0, lt=1.0, description="Clip norm within cells: this quantile of drawn images' distances to them."),
     ] = 0.95
     means_precision_share: Annotated[
-        float, Field(gt=0.0, lt=0.2, description="Part of the Gaussian precision spent on the class means.")
+        float, Field(ge=SMALLEST_SHARE, lt=0.2, description="Part of the Gaussian precision spent on the class means.")
     ] = 0.04
     leanings_precision_share: Annotated[
-        float, Field(gt=0.0, lt=0.2, description="Part spent on how images lean, where `upright` is not ordered.")
+        float,
+        Field(ge=SMALLEST_SHARE, lt=0.2, description="Part spent on how images lean, where `upright` is not ordered."),
     ] = 0.01
     tones_precision_share: Annotated[
-        float, Field(gt=0.0, lt=0.2, description="Part spent on how bright pixels are, whatever the class.")
+        float, Field(ge=SMALLEST_SHARE, lt=0.2, description="Part spent on how bright pixels are, whatever the class.")
     ] = 0.01
     directions_precision_share: Annotated[
-        float, Field(gt=0.0, lt=0.4, description="Part spent on the directions that all classes share.")
+        float, Field(ge=SMALLEST_SHARE, lt=0.4, description="Part spent on the directions that all classes share.")
     ] = 0.15
     sorting_precision_share: Annotated[
-        float, Field(gt=0.0, lt=0.2, description="Part spent on each round that moves the cells to their records.")
+        float,
+        Field(ge=SMALLEST_SHARE, lt=0.2, description="Part spent on each round that moves the cells to their records."),
     ] = 0.08
     sorting_rounds: Annotated[int, Field(ge=0, le=4, description="Such rounds; none with one cell.")] = 2
     count_share: Annotated[
-        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that counts the records.")
+        float,
+        Field(ge=SMALLEST_SHARE, lt=0.4, description="Part of each measurement's precision that counts the records."),
     ] = 0.02
     mean_share: Annotated[
-        float, Field(gt=0.0, lt=0.4, description="Part of each measurement's precision that corrects the means.")
+        float,
+        Field(ge=SMALLEST_SHARE, lt=0.4, description="Part of each measurement's precision that corrects the means."),
     ] = 0.06
 
     @property

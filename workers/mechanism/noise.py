@@ -13,6 +13,10 @@ from workers.mechanism import PrivateSum
 
 Allocation = Literal["least_noise", "equal_share", "flat"]
 
+LARGEST_NOISE_STD = 2.0**48
+"""Of counts. All noise up to ten times as much is a whole number that float64 tells from its neighbours, and that an int64 holds:
+what does not fit becomes one and the same number, so that counts would be published as they are."""
+
 
 class Normals(Protocol):
     """A secure source of standard normals in float64."""
@@ -80,7 +84,8 @@ def release_counts(
     Gaussian's; and as sums of whole numbers the results hold no low bits that could tell what was noised.
 
     Adjacency:   zero-out one unit.
-    Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier².
+    Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier², and
+                 where a noise_std is above LARGEST_NOISE_STD.
     Shapes:      one int64 tensor per value, of the value's shape.
     Source:      Mironov 2012 on low bits; docs/decisions/0008.
     Edge cases:  counts of an empty table are zeros and are noised like any others.
@@ -88,8 +93,11 @@ def release_counts(
     spent = sum((c / s) ** 2 for c, s in zip(private.sensitivities, noise_stds, strict=True))
     if not spent <= noise_multiplier**-2 * (1.0 + 1e-9):
         raise ValueError("the noise of these tables is smaller than what was charged")
+    if not max(noise_stds, default=0.0) <= LARGEST_NOISE_STD:
+        raise ValueError("the noise of these tables is larger than whole numbers can hold")
     std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
+    # A half goes up: rounded to even numbers, which many halves of large noise would be, counts would show in the last digit.
     return tuple(
-        value.long() + (std_of[index] * randomness.normals(*value.shape)).round_().long()
+        value.long() + (std_of[index] * randomness.normals(*value.shape)).add_(0.5).floor_().long()
         for index, value in enumerate(private.values)
     )

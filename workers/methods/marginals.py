@@ -300,9 +300,8 @@ class Marginals:
         if weight is None:
             beside_all = ONE_WAY_WEIGHT_BESIDE_GROUPED if self.order.pair_groups == "counted" else 1.0
             weight = ONE_WAY_WEIGHT_BESIDE_CHOSEN if self.order.pairs == "chosen" else beside_all
-        weight = weight ** (1.0 / exponent) if exponent > 0.0 else 1.0
-        sizes = [layout.size(columns) * (weight if len(columns) == 1 else 1.0) for columns in tables]
-        return count_noise_stds(sensitivities, sizes, noise_multiplier=noise_multiplier, exponent=exponent)
+        weights = [layout.size(columns) ** exponent * (weight if len(columns) == 1 else 1.0) for columns in tables]
+        return count_noise_stds(sensitivities, weights, noise_multiplier=noise_multiplier, exponent=1.0)
 
     @property
     def rows_per_unit_bound(self) -> float:

@@ -305,16 +305,29 @@ def test_the_look_at_values_is_on_the_price_list():
         named = order(pairs=pairs, condition_on="y", values_precision_share=0.02)
         events = price_order(named, units=1_000, budget=BUDGET).events
         assert [event.purpose for event in events] == [*before, "marginals", "shared_values"]
+    shares = {"grouping_precision_share": 0.49, "few_precision_share": 0.49, "values_precision_share": 0.04}
+    greedy = order(pairs="few_or_all", pair_groups="counted", **shares)
     with pytest.raises(InvalidOrder, match="nothing for the tables"):
-        parse_order(
-            {
-                "method": "marginals",
-                "epsilon": 1.0,
-                "values_precision_share": 0.2,
-                "grouping_precision_share": 0.4,
-                "few_precision_share": 0.4,
-            }
-        )
+        price_order(greedy, units=1_000, budget=BUDGET)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"values_precision_share": 1e-60},
+        {"grouping_precision_share": 1e-60},
+        {"few_precision_share": 1e-7},
+        {"one_way_weight": 1e-37},
+        {"method": "idpgan", "warm_start": {"kind": "tables", "precision_share": 1e-60}},
+        {"method": "idpgan", "warm_start": {"kind": "tables", "values_precision_share": 1e-9}},
+        {"method": "idpgan", "label_precision_share": 1e-60},
+        {"method": "mixture", "count_share": 1e-60},
+    ],
+    ids=str,
+)
+def test_shares_next_to_nothing_are_refused(knobs):
+    with pytest.raises(InvalidOrder):
+        parse_order({"method": "marginals", "epsilon": 1.0} | knobs)
 
 
 def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_share():

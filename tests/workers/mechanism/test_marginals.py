@@ -12,7 +12,7 @@ from scipy import stats
 
 from workers.mechanism import PrivateSum
 from workers.mechanism.marginals import TableLayout, count_tables, count_values, pair_scores
-from workers.mechanism.noise import count_noise_stds, release_counts
+from workers.mechanism.noise import LARGEST_NOISE_STD, count_noise_stds, release_counts
 from workers.mechanism.secure_random import SecureRandom
 
 ABSENT = 65_535
@@ -171,6 +171,24 @@ def test_less_noise_than_charged_is_refused():
     release_counts(one, noise_stds=[6.0] * 4, noise_multiplier=3.0, randomness=randomness)
     with pytest.raises(ValueError, match="smaller"):
         release_counts(one, noise_stds=[5.9] * 4, noise_multiplier=3.0, randomness=randomness)
+
+
+@pytest.mark.parametrize("noise_std", [1.01 * LARGEST_NOISE_STD, 1e20, 1e300, math.inf, math.nan])
+def test_noise_that_whole_numbers_cannot_hold_is_refused_instead_of_vanishing(noise_std):
+    """float64 beyond 2^63 becomes -2^63, whatever it is: counts would come out as they are, less a constant."""
+    counts = PrivateSum((torch.arange(6),), ((0,),), (1.0,))
+    with pytest.raises(ValueError, match=r"larger than whole numbers|smaller than what was charged"):
+        release_counts(counts, noise_stds=[noise_std], noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(1))
+
+
+def test_the_largest_noise_is_noise_to_its_last_digit():
+    zeros = PrivateSum((torch.zeros(40_000, dtype=torch.int64),), ((0,),), (1.0,))
+    (noised,) = release_counts(
+        zeros, noise_stds=[LARGEST_NOISE_STD], noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(1)
+    )
+    assert stats.kstest(noised.double().numpy() / LARGEST_NOISE_STD, "norm").pvalue > 1e-3
+    for digit in (2, 3, 10):
+        assert stats.chisquare(np.bincount(noised.numpy() % digit)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("most", [1, 3, 50])
