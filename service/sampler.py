@@ -119,21 +119,21 @@ class _SharedValues:
     """Values of a range that many rows share: increasing pairs of one and of the part of its cell's rows that have it."""
 
     def __init__(self, config: Sequence[Sequence[float]], edges: Array) -> None:
-        self._values, shares = np.array(config, dtype=np.float64).T
-        cells = np.searchsorted(edges[1:-1], self._values, side="right")
+        self.values, shares = np.array(config, dtype=np.float64).T
+        self.cells = cells = np.searchsorted(edges[1:-1], self.values, side="right")
         all_of_cell = np.bincount(cells, weights=shares, minlength=len(edges) - 1)
         before = np.concatenate([[0.0], np.cumsum(all_of_cell)])
         self._all_of_cell = np.minimum(all_of_cell, 1.0)
-        self._cells, self._up_to = cells, cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
+        self._up_to = cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
 
     def draw(self, cells: Array, uniforms: Array) -> tuple[Array, Array]:
         """A value that rows of its cell share for each row, or NaN; and for these uniform numbers again."""
-        found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self._values) - 1)
+        found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self.values) - 1)
         of_cell = self._all_of_cell[cells]
         is_shared = uniforms < of_cell
         left = np.where(is_shared, 0.0, (uniforms - of_cell) / np.maximum(1.0 - of_cell, 2.0**-53))
         left = np.minimum(left, 1.0 - 2.0**-53)  # quotients round
-        return np.where(is_shared & (self._cells[found] == cells), self._values[found], np.nan), left
+        return np.where(is_shared & (self.cells[found] == cells), self.values[found], np.nan), left
 
 
 class GridColumn:
@@ -167,7 +167,13 @@ class GridColumn:
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
         self._steps = np.maximum(last - first + 1, 1)  # a cell too narrow for a step holds its end
         self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
-        self._shared = _SharedValues(config["shared_values"], self.edges) if config.get("shared_values") else None
+        self._smallest = np.clip(first / steps_per_one, low, high)
+        self._largest = np.clip((first + self._steps - 1) / steps_per_one, low, high)
+        self._shared = None
+        if config.get("shared_values"):
+            self._shared = _SharedValues(config["shared_values"], self.edges)
+            np.minimum.at(self._smallest, self._shared.cells, self._shared.values)
+            np.maximum.at(self._largest, self._shared.cells, self._shared.values)
 
     def fill(self, codes: Array, rng: np.random.Generator) -> Array:
         """A value inside each drawn cell: one that many rows share, or a uniform one."""
@@ -236,7 +242,7 @@ class GridColumn:
         if "values" in condition:
             met[-1] = True
         else:
-            met[: len(self._low)] = (self._low >= condition["low"]) & (self._high <= condition["high"])
+            met[: len(self._low)] = (self._smallest >= condition["low"]) & (self._largest <= condition["high"])
         return met
 
 
@@ -590,9 +596,8 @@ class TableSampler:
             draws_of_each += len(asked) / len(places)
             places = np.setdiff1d(places, there, assume_unique=True)
             if drawn >= PATIENCE and found * RAREST < drawn:
-                raise SamplingError(
-                    f"the schema excludes all but 1 in {RAREST:,} of these rows; ask for another condition"
-                )
+                under_it = "" if given is None else "; ask for another condition"
+                raise SamplingError(f"the schema excludes all but 1 in {RAREST:,} of these rows{under_it}")
 
     def _draw_cells(
         self, dealt: _Dealt, rows: slice, rng: np.random.Generator, *, draws: int = 1

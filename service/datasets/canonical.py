@@ -12,10 +12,10 @@ from service.datasets.columns import cells_are
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from service.datasets.columns import Column
-    from service.datasets.table_schema import FieldSchema
+    from service.datasets.table_schema import FieldSchema, Scalar
 
 DTYPES: dict[str, pl.DataType] = {
     "integer": pl.Int64(),
@@ -26,6 +26,12 @@ DTYPES: dict[str, pl.DataType] = {
 }
 OPEN_QUOTE = "a quoted field may not be closed"
 _PROBLEMS_SHOWN = 20
+
+
+def declared_values(field: FieldSchema, values: Iterable[Scalar | None]) -> pl.Series:
+    """Some declared values as a column of the field holds them (categories as text), less a missing one."""
+    known = [value for value in values if value is not None]
+    return pl.Series(known, dtype=DTYPES.get(field.type, pl.String()), strict=False)
 
 
 class ColumnReader:

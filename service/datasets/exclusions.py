@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from service.datasets.canonical import Problem
+from service.datasets.canonical import Problem, declared_values
 from service.datasets.table_schema import ValueRange
 
 if TYPE_CHECKING:
@@ -47,13 +47,10 @@ def _meets(field: FieldSchema, condition: Condition) -> pl.Expr:
     if isinstance(condition, ValueRange):
         low, high = field.numbers_of(condition)
         # What lies outside the declared range will be moved to its end.
-        met = _number(column, field).clip(*field.bounds).is_between(low, high)
-    elif field.type == "string":
-        met = column.cast(pl.String).is_in([str(value) for value in condition if value is not None])
-    else:
-        met = column.is_in([value for value in condition if value is not None])
-    met = met.fill_null(value=False)
-    return met | column.is_null() if not isinstance(condition, ValueRange) and None in condition else met
+        return _number(column, field).clip(*field.bounds).is_between(low, high).fill_null(value=False)
+    values = declared_values(field, condition)
+    met = column.cast(values.dtype).is_in(values.implode()).fill_null(value=False)
+    return met | column.is_null() if None in condition else met
 
 
 def _number(column: pl.Expr, field: FieldSchema) -> pl.Expr:
@@ -66,6 +63,6 @@ def _number(column: pl.Expr, field: FieldSchema) -> pl.Expr:
 
 
 def _sentence(number: int, exclusion: Exclusion, count: int) -> str:
-    rows = "1 row has" if count == 1 else f"{count} rows have"
+    rows = "1 row meets" if count == 1 else f"{count} rows meet"
     where = " and ".join(map(repr, exclusion))
-    return f"{rows} what exclusion {number} of the schema says no row has, in {where}: mend the file or the schema"
+    return f"{rows} exclusion {number} of the schema, on {where}: correct the rows or the exclusion"

@@ -158,8 +158,10 @@ class FieldSchema(BaseModel):
             raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
         declared = (False, True) if self.type == "boolean" else self.constraints.enum or ()
         for value in values:
-            # True is 1 in Python.
-            if value not in declared or isinstance(value, bool) != (self.type == "boolean"):
+            # True is 1 in Python, and 1 is 1.0.
+            is_of_type = isinstance(value, bool) == (self.type == "boolean")
+            is_of_type &= not (isinstance(value, float) and self.type == "integer")
+            if value not in declared or not is_of_type:
                 raise ValueError(f"{value!r} is not a declared value of {self.name}")
         if len(set(condition)) != len(condition):
             raise ValueError(f"{self.name} repeats a value")

@@ -67,6 +67,30 @@ def test_one_call_turns_a_table_into_a_sample(stack, api_key, client, small_csv,
     assert client.release(reply.headers["x-release-id"])["state"] == "published"
 
 
+def test_exclusions_come_through_the_database_and_hold(stack, api_key, small_csv, small_schema, small_order):
+    colours = small_schema["fields"][0]["constraints"]["enum"]
+    never = {"size": {"minimum": 0}, "colour": ["black"]}
+    small_schema["fields"][0]["constraints"]["enum"] = [*colours, "black"]
+    reply = post_publish(
+        stack, api_key, small_csv, {**small_schema, "exclusions": [never]}, small_order, wait=90, rows="500"
+    )
+    assert reply.status_code == 200, reply.text
+    rows = list(csv.DictReader(io.StringIO(reply.text)))
+    assert {row["colour"] for row in rows if row["size"]} <= set(colours)
+    bundle = httpx.get(
+        f"{stack.url}/v1/releases/{reply.headers['x-release-id']}/generator",
+        headers={"Authorization": f"Bearer {api_key}"},
+    )
+    with zipfile.ZipFile(io.BytesIO(bundle.content)) as archive:
+        config = json.loads(archive.read("config.json"))
+    assert [one["column"] for one in config["exclusions"][0]] == ["colour", "size"]
+    refused = post_publish(
+        stack, api_key, small_csv, {**small_schema, "exclusions": [never | {"colour": colours}]}, small_order, wait=0
+    )
+    assert refused.status_code == 422
+    assert "meet exclusion 1 of the schema" in refused.text
+
+
 def test_without_patience_the_release_comes_back(stack, api_key, client, small_csv, small_schema, small_order):
     reply = post_publish(stack, api_key, small_csv, small_schema, small_order, wait=0)
     assert reply.status_code == 202

@@ -256,6 +256,32 @@ def test_where_a_row_is_excluded_the_last_column_gives_way():
         fits(pairs, list(itertools.compress(support, expected > 0.0)), expected[expected > 0.0])
 
 
+RANGES = [
+    {"name": "n", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "bins": 5},
+    {"name": "n", "type": "number", "constraints": {"minimum": 0, "maximum": 10}, "bins": 5, "decimals": 0},
+    {"name": "n", "type": "number", "constraints": {"minimum": 0, "maximum": 10}, "bins": 5, "decimals": 2},
+    {"name": "n", "type": "date", "constraints": {"minimum": "1970-01-01", "maximum": "1970-01-10"}, "bins": 5},
+]
+BOUNDS = [{"minimum": 2}, {"maximum": 7}, {"maximum": 7.99}, {"minimum": "1970-01-03"}]
+
+
+@pytest.mark.parametrize(("field", "bounds"), list(zip(RANGES, BOUNDS, strict=True)))
+def test_cells_of_a_range_that_are_excluded_to_their_last_value_are_known(field, bounds):
+    """So that only the range gives way, and its left cell takes all: nothing else of the row is drawn anew."""
+    fields = [{"name": "a", "type": "boolean", "constraints": {"required": True}}, field]
+    fields[1]["constraints"]["required"] = True
+    schema = {"fields": fields, "exclusions": [{"a": [True], "n": bounds}]}
+    left = 4 if "maximum" in bounds else 0
+    bias = np.where(np.arange(5) == left, -9.0, 0.0)
+    assert domain_of(schema, numeric_bins=5).widths == (2, 5)
+    sampler = TableSampler.from_files(
+        tiny_config(schema, numeric_bins=5),
+        tiny_onnx(np.zeros((NOISE_DIMENSION, 7)), np.concatenate([np.zeros(2), bias])),
+    )
+    rows = rows_of(sampler, 20_000, seed=0)
+    fits([row[0] for row in rows], [False, True], [0.5, 0.5])
+
+
 def test_what_gives_way_stays_what_its_component_says():
     """Colour says two signs of the noise and "a:b" the third, whatever the class excludes."""
     exclusions = [{"class": [0], "a:b": [True]}, {"class": [1, 2], "a:b": [False], "age": {"maximum": 30}}]

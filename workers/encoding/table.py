@@ -229,12 +229,11 @@ class TableDomain:
 
 
 def _by_place(exclusion: Exclusion, fields: tuple[FieldSchema, ...]) -> Mapping[int, Condition]:
-    places = {field.name: place for place, field in enumerate(fields)}
+    """In the order of the fields: that of an object's keys is nobody's promise (Postgres sorts them, as JSON allows)."""
     return {
-        places[name]: Interval(*fields[places[name]].numbers_of(condition))
-        if isinstance(condition, ValueRange)
-        else condition
-        for name, condition in exclusion.items()
+        place: Interval(*field.numbers_of(condition)) if isinstance(condition, ValueRange) else condition
+        for place, field in enumerate(fields)
+        if (condition := exclusion.get(field.name)) is not None
     }
 
 

@@ -234,7 +234,7 @@ def _with_what_is_within_cells(domain: TableDomain, kept: list[Any]) -> TableDom
         replace(column, decimals=decimals, shared_values=tuple((value, share) for value, share in shared))
         for column, (decimals, shared) in zip(domain.columns, kept, strict=True)
     )
-    return TableDomain(tuple(columns))
+    return replace(domain, columns=tuple(columns))
 
 
 def _told_by_steps(on_share: Callable[[float], None], part: int, *, steps: int) -> Callable[[], None]:

@@ -21,14 +21,15 @@ FIELDS = [
     {"name": "seen", "type": "date", "constraints": {"minimum": "2000-01-01", "maximum": "2024-12-31"}},
     {"name": "at", "type": "datetime", "constraints": {"minimum": "2000-01-01T00:00:00Z", "maximum": "2024-12-31"}},
     {"name": "rate", "type": "integer", "constraints": {"enum": [1, 2, 4]}},
+    {"name": "share", "type": "number", "constraints": {"enum": [0, 0.5, 1]}},
 ]
-HEADER = "net,films,age,paid,married,seen,at,rate\n"
+HEADER = "net,films,age,paid,married,seen,at,rate,share\n"
 MARKER = 77
 ROWS = [
-    f"none,no,{MARKER},1.5,true,2001-02-03,2001-02-03T04:05:06,1",
-    "slow,yes,14,0,false,2020-01-01,2020-01-01T00:00:00,2",
-    "fast,,15,99.5,,2024-12-31,,4",
-    "slow,no,130,100,true,,2019-12-31T23:59:59,",
+    f"none,no,{MARKER},1.5,true,2001-02-03,2001-02-03T04:05:06,1,0.5",
+    "slow,yes,14,0,false,2020-01-01,2020-01-01T00:00:00,2,0",
+    "fast,,15,99.5,,2024-12-31,,4,1.0",
+    "slow,no,130,100,true,,2019-12-31T23:59:59,,",
 ]
 
 CASES = {
@@ -43,6 +44,8 @@ CASES = {
     "dates": ({"seen": {"minimum": "2020-01-01"}, "net": ["slow", "fast"]}, [1, 2]),
     "moments": ({"at": {"maximum": "2019-12-31T23:59:59Z"}, "net": ["slow", "none"]}, [0, 3]),
     "whole numbers and missing": ({"rate": [4, None], "net": ["slow", "fast"]}, [2, 3]),
+    "numbers": ({"share": [0, 0.5], "net": ["slow", "none"]}, [0, 1]),
+    "a whole number and missing": ({"share": [1, None], "net": ["slow", "fast"]}, [2, 3]),
     "three columns": ({"rate": [1, 2], "net": ["slow", "none"], "age": {"maximum": 14}}, [1]),
 }
 
@@ -81,7 +84,8 @@ def test_the_reading_process_knows_them(reader, tmp_path):
     schema = _schema({"age": {"maximum": 14}, "net": ["slow"]}, {"net": ["none"], "films": ["yes"]})
     path = reader.write(HEADER + "\n".join(ROWS))
     with pytest.raises(
-        InvalidFile, match="1 row has what exclusion 1 of the schema says no row has, in 'age' and 'net'"
+        InvalidFile,
+        match="1 row meets exclusion 1 of the schema, on 'age' and 'net': correct the rows or the exclusion",
     ):
         ingest_table(
             path, schema, privacy_unit=None, limits=IngestLimits(), workdir=tmp_path, fingerprint_key=bytes(32)
@@ -99,7 +103,7 @@ def test_rows_are_counted_over_all_chunks(reader):
 
 
 def test_other_problems_come_first(reader):
-    bad = HEADER + "\n".join([*ROWS, "slow,yes,x,0,false,,,1"])
+    bad = HEADER + "\n".join([*ROWS, "slow,yes,x,0,false,,,1,"])
     with pytest.raises(InvalidFile) as caught:
         reader.read(reader.write(bad), _schema({"net": ["none"], "films": ["no"]}))
     assert [problem["column"] for problem in caught.value.values["problems"]] == ["age", "net"]

@@ -137,6 +137,7 @@ EXCLUDABLE = [
     _field("date", name="seen", constraints={"minimum": "2000-01-01", "maximum": "2024-02-29"}),
     _field("boolean", name="married", constraints={"required": True}),
     _field("number", name="rate", constraints={"enum": [1, 2.5]}),
+    _field("integer", name="class", constraints={"enum": [1, 2]}),
 ]
 GOOD_EXCLUSIONS = {
     "values": {"net": ["none"], "films": ["yes", "no"]},
@@ -154,6 +155,7 @@ BAD_EXCLUSIONS = {
     "a value twice": {"net": ["none"], "films": ["yes", "yes"]},
     "one for true": {"net": ["none"], "married": [1]},
     "true for one": {"net": ["none"], "rate": [True]},
+    "a fraction for a whole number": {"net": ["none"], "class": [1.0]},
     "missing where it is required": {"net": [None], "films": ["yes"]},
     "values of a range": {"age": [14], "married": [True]},
     "a range of values": {"net": {"minimum": "none"}, "married": [True]},

@@ -287,7 +287,7 @@ def test_priced_by_default_and_run_from_the_price_list() -> None:
     assert plan.position == sum(event.count for event in events)
 
 
-def test_networks_too_have_the_values_that_many_rows_share_after_any_crash() -> None:
+def test_networks_too_have_the_values_that_many_rows_share_and_exclusions_after_any_crash() -> None:
     schema = TableSchema.model_validate(
         {
             "target": "label",
@@ -295,6 +295,7 @@ def test_networks_too_have_the_values_that_many_rows_share_after_any_crash() -> 
                 {"name": "paid", "type": "integer", "constraints": {"minimum": 0, "maximum": 999, "required": True}},
                 {"name": "label", "type": "boolean", "constraints": {"required": True}},
             ],
+            "exclusions": [{"label": [True], "paid": {"maximum": 0}}],
         }
     )
     domain = TableDomain.from_schema(schema, numeric_bins=8)
@@ -315,4 +316,5 @@ def test_networks_too_have_the_values_that_many_rows_share_after_any_crash() -> 
         assert trained.domain is not None
         found.append(dict(trained.domain.columns[0].shared_values))
         assert trained.domain.columns[1].shared_values == ()
+        assert trained.domain.exclusions == domain.exclusions != ()
     assert [shares[499.0] for shares in found] == pytest.approx([0.78] * 3, abs=0.06)
