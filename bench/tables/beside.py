@@ -285,6 +285,8 @@ def render(page: str) -> str:
     }
     for name, text in texts.items():
         begin, end = BEGIN.format(name), END.format(name)
+        if begin not in page or end not in page:
+            raise ValueError(f"{PAGE.name} lacks the markers of {name}")
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
         page = f"{before}{begin}\n\n{text}\n\n{end}{after}"

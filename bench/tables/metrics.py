@@ -16,6 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from service.datasets.canonical import declared_values
 from service.datasets.exclusions import excluded
 
 if TYPE_CHECKING:
@@ -98,12 +99,16 @@ def breaking_share(frame: pl.DataFrame, schema: TableSchema) -> float:
         if field.constraints.required:
             bad |= column.is_null()
         if field.constraints.enum is not None:
-            bad |= ~column.cast(pl.String).is_in([str(v) for v in field.constraints.enum]) & column.is_not_null()
+            values = declared_values(field, field.constraints.enum)
+            bad |= ~column.cast(values.dtype).is_in(values.implode()) & column.is_not_null()
         elif field.type in {"integer", "number"}:
             low, high = field.bounds
             bad |= (column < low) | (column > high)
         elif field.type == "date":
             low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in field.bounds)
+            bad |= (column < low) | (column > high)
+        elif field.type == "datetime":
+            low, high = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=bound) for bound in field.bounds)  # noqa: DTZ001 - UTC, as frames hold it
             bad |= (column < low) | (column > high)
     for exclusion in schema.exclusions:
         bad |= excluded(schema, exclusion)

@@ -93,7 +93,8 @@ def decode(codes: np.ndarray, columns: tuple[ColumnDomain, ...]) -> pl.DataFrame
             ]
             if column.type in {"date", "datetime"}:
                 moments = np.array([0 if v is None else int(v) for v in values])
-                values = list(moments.astype("datetime64[D]" if column.type == "date" else "datetime64[s]").tolist())
+                there = moments.astype("datetime64[D]" if column.type == "date" else "datetime64[s]").tolist()
+                values = [None if v is None else moment for v, moment in zip(values, there, strict=True)]
             elif column.type == "integer":
                 values = [None if v is None else int(v) for v in values]
         found.append(pl.Series(column.name, values, strict=False))

@@ -81,12 +81,11 @@ def markdown(facts: dict[str, Any]) -> str:
         cells = [_cell([run["metrics"][name] for run in runs]) for name in shown]
         seconds, cpu = (np.mean([run.get(key, 0.0) for run in runs]) for key in ("seconds", "cpu_seconds"))
         cost = f"{seconds:.0f} | {cpu:.0f} | {max(run['megabytes'] for run in runs):.0f}"
-        at = "–" if epsilon is None else f"{epsilon:g}"
-        lines.append(f"| {method} | {at} | {len(runs)} | {' | '.join(cells)} | {cost} |")
+        lines.append(f"| {method} | {_epsilon(epsilon)} | {len(runs)} | {' | '.join(cells)} | {cost} |")
     recalls = [name for name in first if "recall" in name]
     failed = [run for run in facts["runs"] if not run["metrics"]]
     lines += ["", "Without a result:", ""] if failed else []
-    lines += [f"- {run['method']}, ε = {run['epsilon']:g}, seed {run['seed']}: {run['why']}" for run in failed]
+    lines += [f"- {run['method']}, ε = {_epsilon(run['epsilon'])}, seed {run['seed']}: {run['why']}" for run in failed]
     if recalls:
         lines += [
             "",
@@ -97,8 +96,13 @@ def markdown(facts: dict[str, Any]) -> str:
         ]
         for (method, epsilon), runs in grouped(facts).items():
             cells = [_cell([run["metrics"].get(name, float("nan")) for run in runs]) for name in recalls]
-            lines.append(f"| {method} | {'–' if epsilon is None else f'{epsilon:g}'} | {' | '.join(cells)} |")
+            lines.append(f"| {method} | {_epsilon(epsilon)} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _epsilon(epsilon: float | None) -> str:
+    """None: real rows, and what never reads a row under a budget."""
+    return "–" if epsilon is None else f"{epsilon:g}"
 
 
 def _cell(values: list[float]) -> str:

@@ -74,8 +74,8 @@ def _numbers(frame: pl.DataFrame, fields: tuple[FieldSchema, ...]) -> np.ndarray
     for field in fields:
         column = frame[field.name]
         if field.constraints.enum is not None:
-            places = {str(value): float(place) for place, value in enumerate(field.constraints.enum)}
-            columns.append(np.array([places.get(str(value), -1.0) for value in column.to_list()]))
+            places = {value: float(place) for place, value in enumerate(field.constraints.enum)}
+            columns.append(np.array([places.get(value, -1.0) for value in column.to_list()]))
         elif field.type == "boolean":
             columns.append(column.cast(pl.Float64).fill_null(-1.0).to_numpy())
         else:

@@ -247,9 +247,9 @@ class _Together:
 
     def step(self, gradients: Iterable[tuple[_Slice, Tensor]], number: int, rate: float) -> None:
         shared, added = torch.zeros_like(self._logits), torch.zeros_like(self._added)
-        for place, (one, gradient) in enumerate(gradients):
+        for one, gradient in gradients:
             shared.add_(gradient, alpha=one.rows_per_component)
-            added[:, place] = gradient.sum(dim=1) * one.rows_per_component
+            added[:, self._slices.index(one)] = gradient.sum(dim=1) * one.rows_per_component
         for adam, gradient in zip(self._adams, (shared, added), strict=True):
             adam.step(gradient, number, rate, tiny=self._tiny)
         self._pass_on()
