@@ -30,7 +30,7 @@ def sentence_of(error: Mapping[str, Any]) -> str:
         return "Input should be a UUID"
     if kind == "union_tag_invalid":
         return f"choose one of {error['ctx']['expected_tags']}"
-    return str(error["msg"])
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def read_json(text: str | bytes, where: str) -> Any:

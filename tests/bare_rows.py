@@ -24,7 +24,6 @@ def add_bare_dataset(session, **values):
         "delta": 1e-6,
         "renyi_order": 8,
         "renyi_capacity": 0.5,
-        "fingerprint": dataset.bytes,
         "storage_key": "k",
         "wrapped_data_key": b"w",
     }

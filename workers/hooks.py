@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from service.errors import ImprimaturError
+from service.errors import ImprimaturError, Unavailable
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.plan import Plan
 
@@ -71,13 +71,18 @@ class Hooks:
             logger.info("goes on after step %d", method.plan.steps_done)
             return
         method.measure()
-        if method.plan.position:
-            self.keep(method)
+        if method.plan.position and self.checkpoints is not None:
+            # Before anything of it is shown: what was seen may not run again. Where this raises `Unavailable`, nothing was seen.
+            self.checkpoints.put(method.checkpoint().to_bytes())
 
     def keep(self, method: Measuring) -> None:
-        """A checkpoint of it, where there is a store."""
-        if self.checkpoints is not None:
+        """A checkpoint of it, where there is a store; where that does not answer, the next one will do."""
+        if self.checkpoints is None:
+            return
+        try:
             self.checkpoints.put(method.checkpoint().to_bytes())
+        except Unavailable as error:
+            logger.warning("no checkpoint written: %s", error.code)
 
 
 UNATTENDED = Hooks()

@@ -308,16 +308,14 @@ class Checkpoints:
         self._key = key
 
     def put(self, checkpoint: bytes) -> None:
+        """Raises `Unavailable` where it was not kept."""
         lease, earlier = self._attempt.lease, self._key
-        try:
-            key = self._storage.put_content(f"checkpoints/{lease.release_id}", checkpoint)
-            with self._attempt.context.transaction() as session:
-                leases.record_checkpoint(session, lease, key=key)
-            self._key = key
-            if earlier is not None and earlier != key:
-                self._storage.delete(earlier)
-        except Unavailable as error:
-            logger.warning("no checkpoint written: %s", error.code)
+        key = self._storage.put_content(f"checkpoints/{lease.release_id}", checkpoint)
+        with self._attempt.context.transaction() as session:
+            leases.record_checkpoint(session, lease, key=key)
+        self._key = key
+        if earlier is not None and earlier != key:
+            self._storage.delete(earlier)
 
     def get(self) -> bytes | None:
         """What earlier attempts left; raises `NotFound` where that is gone.

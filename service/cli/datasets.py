@@ -9,7 +9,7 @@ import typer
 
 from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
 from service.cli.order_options import read_json
-from service.cli.output import console, note, notes, print_json, print_pairs, print_table, share
+from service.cli.output import console, notes, print_json, print_pairs, print_table, share
 from service.cli.progress import upload_bar
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ SchemaFile = Annotated[
         "--schema", "-s", metavar="FILE|JSON", help="Declared schema: Frictionless Table Schema, or of images."
     ),
 ]
+DRAFT = "DRAFT"
+"""How descriptions of `imprimatur schema draft` begin."""
+
 Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default 1/(10·units).")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")]
 UnitColumn = Annotated[
@@ -33,6 +36,10 @@ DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or 
 
 def privacy_unit(column: str | None, max_rows_per_unit: int) -> dict[str, Any] | None:
     """The privacy unit as the API wants it."""
+    if column is None and max_rows_per_unit != 1:
+        raise typer.BadParameter(
+            "rows are bounded for each --privacy-unit; name its column", param_hint="--max-rows-per-unit"
+        )
     return None if column is None else {"column": column, "max_rows_per_unit": max_rows_per_unit}
 
 
@@ -59,6 +66,7 @@ def upload(
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
     """
     declared = read_json(schema, "--schema")
+    warn_of_draft(declared)
     with connect(url, key, data) as client, upload_bar() as report:
         dataset = client.create_dataset(
             file,
@@ -81,8 +89,24 @@ def print_dataset(dataset: Dataset) -> None:
     print_pairs({n: dataset[n] for n in ("id", "name", "units", "epsilon", "delta", "state")})
     if dataset["rows_expire_at"] is not None:
         print_pairs({"rows expire": dataset["rows_expire_at"]})
+    print_notices(dataset)
+
+
+def print_notices(dataset: Dataset) -> None:
+    """What the upload did to cells, for the owner on standard error: also in a script, for it cannot be taken back."""
     for notice in dataset.get("notices", []):
-        note(f"note: {notice}")
+        typer.echo(f"note: {notice}", err=True)
+
+
+def warn_of_draft(schema: dict[str, Any]) -> None:
+    """A draft says what it was read from, and a schema is public."""
+    parts = [schema, *(field for field in schema.get("fields", ()) if isinstance(field, dict))]
+    if any(str(part.get("description", "")).startswith(DRAFT) for part in parts):
+        typer.echo(
+            "warning: this schema is a draft, made by reading the rows; it becomes public as it is. Declare what everybody may know, "
+            f"and take out the descriptions that begin with {DRAFT}.",
+            err=True,
+        )
 
 
 def list_datasets(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:

@@ -64,6 +64,10 @@ def build_order(
         place[last] = _value(text)
     if "epsilon" not in document and "share" not in document:
         raise typer.BadParameter("give --epsilon or --share", param_hint="--epsilon / --share")
+    try:
+        json.dumps(document, allow_nan=False)
+    except ValueError:
+        raise typer.BadParameter("numbers must be finite") from None
     return document
 
 

@@ -16,7 +16,9 @@ from service.cli.datasets import (
     Name,
     SchemaFile,
     UnitColumn,
+    print_notices,
     privacy_unit,
+    warn_of_draft,
 )
 from service.cli.order_options import (
     ConditionOn,
@@ -225,6 +227,7 @@ def publish(
     if whole is None:
         raise typer.BadParameter("an order by --share needs --budget-epsilon", param_hint="--budget-epsilon")
     declared = read_json(schema, "--schema")
+    warn_of_draft(declared)
     chosen = format_of(format_, output)
     with connect_or_start(url, key, data) as client:
         dataset_id = _upload_or_find(
@@ -267,8 +270,9 @@ def publish(
 
 
 def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **declaration: Any) -> str:
-    """The dataset of these rows. Rows that already have a budget keep it: that is the point of a budget."""
+    """The dataset of these rows. Rows that already have a budget keep it, and what was declared with it."""
     from service.client import ApiError
+    from service.datasets.image_schema import parse_schema
 
     try:
         with upload_bar() as report:
@@ -277,10 +281,19 @@ def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **dec
         known = error.values.get("dataset_id")
         if error.code != "duplicate_rows" or known is None:
             raise
+        found = client.dataset(str(known))
+        stored = parse_schema(found["schema"]), found["privacy_unit"]
+        if stored != (parse_schema(schema), declaration["privacy_unit"]):
+            raise Failure(
+                f"these rows have a budget as dataset {known}, which was declared with another schema or privacy unit; "
+                f"`imprimatur release {known}` orders from it as it was declared",
+                Exit.BAD_INPUT,
+                "declared_otherwise",
+                dataset_id=known,
+            ) from None
         note(f"These rows already have a budget: dataset {known}")
         return str(known)
-    for notice in dataset.get("notices", []):
-        note(f"note: {notice}")
+    print_notices(dataset)
     return dataset["id"]
 
 

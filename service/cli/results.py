@@ -25,8 +25,8 @@ Seed = Annotated[
     int | None, typer.Option("--seed", help="The same seed draws the same rows, as long as it draws as many.")
 ]
 Where = Annotated[
-    str | None,
-    typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS."),
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS. Once."),
 ]
 
 
@@ -134,19 +134,26 @@ def format_of(named: str | None, output: Path | None) -> SampleFormat | None:
     chosen = named or ("" if output is None else output.suffix.lstrip("."))
     chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow"}.get(chosen, chosen)
     if chosen not in FORMATS:
-        if named is None:
+        if not chosen:
             return None
+        if named is None:
+            raise typer.BadParameter(
+                f"an ending of {', '.join('.' + name for name in FORMATS)}, or --format, says how to write {output}",
+                param_hint="--output",
+            )
         raise typer.BadParameter(f"{named!r} is none of {', '.join(FORMATS)}", param_hint="--format")
     return cast("SampleFormat", chosen)
 
 
-def conditions(where: str | None) -> dict[str, str] | None:
+def conditions(where: list[str] | None) -> dict[str, str] | None:
     """COLUMN:VALUE; a column's name may hold a colon, so the last one parts them."""
-    if where is None:
+    if not where:
         return None
-    column, colon, value = where.rpartition(":")
+    if len(where) > 1:
+        raise typer.BadParameter("one condition at a time", param_hint="--where")
+    column, colon, value = where[0].rpartition(":")
     if not colon:
-        raise typer.BadParameter(f"{where!r} is not COLUMN:VALUE", param_hint="--where")
+        raise typer.BadParameter(f"{where[0]!r} is not COLUMN:VALUE", param_hint="--where")
     return {column: value}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.connection import AsJson
+from service.cli.datasets import MaxRows, UnitColumn, privacy_unit
 from service.cli.order_options import read_json
 from service.cli.output import note, print_json, print_table
 
@@ -38,7 +39,7 @@ def draft(
     Example:
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
-    from service.datasets.draft import draft_schema
+    from service.datasets.draft import LEFT_OUT, draft_schema
     from service.datasets.image_draft import draft_image_schema, looks_like_images
 
     drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
@@ -47,6 +48,9 @@ def draft(
         typer.echo(document)
     else:
         output.write_text(document + "\n", encoding="utf-8")
+    _, left_out, columns = drafted["description"].partition(LEFT_OUT)
+    if left_out:
+        typer.echo(left_out + columns, err=True)
     note(
         "Bounds, categories, sizes and classes were read from the data: declare them yourself before you use this schema."
     )
@@ -58,6 +62,8 @@ def check(
     file: Annotated[
         Path | None, typer.Argument(exists=True, dir_okay=False, help="Also check this file by it.")
     ] = None,
+    unit_column: UnitColumn = None,
+    max_rows_per_unit: MaxRows = 1,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
@@ -71,7 +77,9 @@ def check(
     if isinstance(declared, ImageSchema):
         _check_images(file, declared, as_json=as_json)
         return
-    facts = {"fields": len(declared.fields), **(_check_table(file, declared) if file is not None else {})}
+    facts: dict[str, Any] = {"fields": len(declared.fields)}
+    if file is not None:
+        facts |= _check_table(file, declared, privacy_unit(unit_column, max_rows_per_unit))
     if as_json:
         print_json(facts)
         return
@@ -105,17 +113,18 @@ def _check_images(file: Path | None, schema: ImageSchema, *, as_json: bool) -> N
         typer.echo(f"{file}: {facts['images']} images follow the schema")
 
 
-def _check_table(file: Path, schema: TableSchema) -> dict[str, Any]:
+def _check_table(file: Path, schema: TableSchema, unit: dict[str, Any] | None) -> dict[str, Any]:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     import tempfile
 
     from service.datasets.ingest import IngestLimits, ingest_table
+    from service.datasets.privacy_unit import parse_privacy_unit
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-check-") as folder:
         table = ingest_table(
             file,
             schema,
-            privacy_unit=None,
+            privacy_unit=None if unit is None else parse_privacy_unit(unit),
             limits=IngestLimits(),
             workdir=Path(folder),
             fingerprint_key=bytes(32),

@@ -43,6 +43,7 @@ _CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the cate
 _CHECK_RANGE = (
     "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
 )
+LEFT_OUT = "Left out"
 _CHECK_TYPE = "DRAFT: the type was guessed from the data."
 
 
@@ -57,13 +58,13 @@ def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, An
         rows += found[0].rows
         for column in found:
             columns[column.name].add(column)
-    fields, left_out = [], []
+    fields, left_out = [], {}
     for observed in columns.values():
         field = observed.field(rows)
-        if field is None:
-            left_out.append(observed.name)
-        else:
+        if isinstance(field, dict):
             fields.append(field)
+        else:
+            left_out[observed.name] = field
     if not fields:
         raise InvalidFile("No column of the file looks like categories, numbers or dates; write the schema by hand.")
     markers = sorted({marker for observed in columns.values() for marker in observed.markers} | {""})
@@ -108,11 +109,13 @@ class _Observed:
         if len(moment):
             self._moment_extent = _widen(self._moment_extent, int(moment.min()), int(moment.max()))  # type: ignore[arg-type]  # not empty
 
-    def field(self, rows: int) -> dict[str, Any] | None:
-        """The drafted field, or None where no closed domain can be guessed."""
+    def field(self, rows: int) -> dict[str, Any] | str:
+        """The drafted field, or why no closed domain can be guessed."""
+        if not self.name:
+            return "it has no name, as row numbers have where R and pandas wrote the file"
         kind, constraints, about = self._domain(rows)
         if kind is None:
-            return None
+            return about
         if self._missing == 0:
             constraints["required"] = True
         field: dict[str, Any] = {"name": self.name, "type": kind, "description": about, "constraints": constraints}
@@ -121,17 +124,30 @@ class _Observed:
         return field
 
     def _domain(self, rows: int) -> tuple[str | None, dict[str, Any], str]:
+        """Type, constraints and a description; without a type, the reason."""
         if self._cells == 0:
-            return None, {}, ""
+            return None, {}, "it is empty"
         if self._word == self._cells:
             return "boolean", {}, _CHECK_TYPE
         if self._number == self._cells and self._number_extent is not None:
             return self._numeric_domain(*self._number_extent, rows)
         if self._moment == self._cells and self._moment_extent is not None:
             return self._moment_domain(*self._moment_extent)
+        mostly = self._mostly()
         if self._texts is None or len(self._texts) > max(_FEW_TEXTS, rows // 2):
-            return None, {}, ""
-        return "string", {"enum": sorted(self._texts)}, _CHECK_ENUM
+            return None, {}, mostly or "it looks like names, identifiers or free text"
+        return (
+            "string",
+            {"enum": sorted(self._texts)},
+            f"{_CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" ."),
+        )
+
+    def _mostly(self) -> str:
+        """Where a few cells alone keep a column from being numbers or dates: they may be mistakes, or mean that nothing is known."""
+        for some, what in ((self._number, "finite numbers"), (self._moment, "dates")):
+            if self._cells <= 2 * some:
+                return f"{some} of its {self._cells} cells are {what}, so look at the others"
+        return ""
 
     def _numeric_domain(self, low: float, high: float, rows: int) -> tuple[str | None, dict[str, Any], str]:
         kind = "integer" if self._whole == self._cells else "number"
@@ -143,7 +159,7 @@ class _Observed:
                 return kind, {"enum": values}, _CHECK_ENUM
         low, high = _round_outwards(low, high)
         if max(-low, high) > _LARGEST:
-            return None, {}, ""
+            return None, {}, "its numbers are beyond 2^53"
         return kind, {"minimum": convert(low), "maximum": convert(high)}, _CHECK_RANGE
 
     def _moment_domain(self, low: int, high: int) -> tuple[str | None, dict[str, Any], str]:
@@ -156,14 +172,11 @@ class _Observed:
         return "datetime", bounds, _CHECK_RANGE
 
 
-def _about(left_out: list[str]) -> str:
+def _about(left_out: dict[str, str]) -> str:
     if not left_out:
         return _ABOUT
-    names = ", ".join(repr(name) for name in left_out)
-    return (
-        f"{_ABOUT} Left out, because they are empty or look like names, identifiers or free text: {names}. Remove these columns from the"
-        " file, declare them by hand, or name one of them as the privacy unit."
-    )
+    columns = "; ".join(f"{name!r} ({why})" for name, why in left_out.items())
+    return f"{_ABOUT} {LEFT_OUT}: {columns}. Remove these columns from the file, declare them by hand, or name one of them as the privacy unit."
 
 
 def _widen(extent: tuple[Any, Any] | None, low: Any, high: Any) -> tuple[Any, Any]:

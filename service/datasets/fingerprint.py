@@ -1,6 +1,7 @@
 """The keyed fingerprint of a table's rows: same rows, same fingerprint, whatever the file looks like.
 
-Independent of file name, row order, column order, CSV or Parquet, number and date spelling, and of the declared types.
+Independent of file name, row order, column order, CSV or Parquet, number and date spelling, and of the declared types;
+of declared missing values by a second one (`fingerprints_of`).
 Three keyed functions, each a pseudorandom function under its own key made by BLAKE2b from the secret one:
 
 1. cell -> 128 bits, keyed by the column's name. A whole number, a float (its IEEE 754 bits), a moment or a missing
@@ -33,6 +34,8 @@ import numpy as np
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
+
+from service.datasets.cells import USUALLY_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,6 +127,18 @@ class Fingerprint:
         head = json.dumps([list(self._names), self.rows]).encode()
         key = _subkey(self._key, "table")
         return bytes([VERSION]) + hmac.digest(key, head + self._sum.to_bytes(16, "little"), hashlib.sha256)
+
+
+def fingerprints_of(key: bytes, names: Sequence[str], missing_values: Sequence[str]) -> list[Fingerprint]:
+    """With the declared missing values and, if some are not what everybody calls missing, of all cells as they are written.
+
+    Rows are the same as others if either is that of either: the same file under another declaration, and the same values
+    from a file that writes them otherwise, have no second budget.
+    """
+    declared = [tuple(missing_values)]
+    if any(value.lower() not in USUALLY_MISSING for value in missing_values):
+        declared.append(())
+    return [Fingerprint(key, names, values) for values in declared]
 
 
 class _aes:  # noqa: N801 - used as a function

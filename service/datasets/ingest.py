@@ -46,7 +46,8 @@ class IngestedTable:
     rows: int
     units: int
     columns: tuple[str, ...]
-    fingerprint: bytes
+    fingerprints: tuple[bytes, ...]
+    """One, or two where the file holds declared missing values that need not mean that: the second is of all as it is written."""
     notices: tuple[str, ...]
 
 
@@ -96,7 +97,7 @@ def ingest_table(
         rows=table["rows"],
         units=table["units"],
         columns=names,
-        fingerprint=bytes.fromhex(table["fingerprint"]),
+        fingerprints=tuple(map(bytes.fromhex, table["fingerprints"])),
         notices=tuple(table["notices"]),
     )
 

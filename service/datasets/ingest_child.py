@@ -24,7 +24,7 @@ from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holdin
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
 from service.datasets.columns import Chunk, Column, cells_are
 from service.datasets.exclusions import ExclusionReader
-from service.datasets.fingerprint import Blocks, Fingerprint
+from service.datasets.fingerprint import Blocks, fingerprints_of
 from service.datasets.image_ingest_child import ImageJob, read_images
 from service.datasets.image_schema import is_image_schema
 from service.datasets.limits import IngestLimits
@@ -72,7 +72,8 @@ class _Read(NamedTuple):
     """One column of one chunk: what it is in the fingerprint, and its values if it is a field of the schema."""
 
     column: Column
-    blocks: Blocks
+    blocks: list[Blocks]
+    """One for each fingerprint."""
     values: pl.Series | None
 
 
@@ -83,26 +84,29 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
     readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
     exclusions = ExclusionReader(job.schema)
-    fingerprint = Fingerprint(job.fingerprint_key, table.names, job.schema.missing_values)
+    fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
     missing_units = run_on_units = 0
 
     def read(make: Callable[[], Column]) -> _Read:
         column = make()
         reader = readers.get(column.name)
-        return _Read(column, fingerprint.blocks(column), None if reader is None else reader.read(column))
+        return _Read(
+            column, [one.blocks(column) for one in fingerprints], None if reader is None else reader.read(column)
+        )
 
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
         writer = _writer(job, Path(scratch), table.expected_bytes)
         for chunk in _ahead(table.chunks(), threads):
             done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
-            fingerprint.add({name: found.blocks for name, found in done.items()})
-            if fingerprint.rows > job.limits.rows:
+            for place, fingerprint in enumerate(fingerprints):
+                fingerprint.add({name: found.blocks[place] for name, found in done.items()})
+            if fingerprints[0].rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
             frame = pl.DataFrame([done[name].values for name in job.schema.names])
             exclusions.read(frame)
             unit_blocks = None
             if unit is not None:
-                column, unit_blocks = done[unit.column].column, done[unit.column].blocks
+                column, unit_blocks = done[unit.column].column, done[unit.column].blocks[0]
                 missing_units += column.count(column.cells.missing(("", *job.schema.missing_values)))
                 run_on_units += column.count(holding_line_ends(column.cells.text))
             writer.add(frame, unit_blocks)
@@ -127,9 +131,9 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             f" of each, only {unit.max_rows_per_unit} are used."
         )
     return {
-        "rows": fingerprint.rows,
+        "rows": fingerprints[0].rows,
         "units": units.count,
-        "fingerprint": fingerprint.digest().hex(),
+        "fingerprints": list(dict.fromkeys(fingerprint.digest().hex() for fingerprint in fingerprints)),
         "notices": notices,
     }
 

@@ -17,6 +17,15 @@ from service.db import Base
 from service.privacy.filters import Budget
 
 
+class DatasetFingerprint(Base):
+    """Rows that have a budget (`fingerprint.py`): with the declared missing values, and as they are written where that differs."""
+
+    __tablename__ = "dataset_fingerprints"
+
+    fingerprint: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    dataset_id: Mapped[uuid.UUID]
+
+
 class Dataset(Base):
     """One uploaded table or set of images. The rows can be erased; this row and the ledger stay."""
 
@@ -32,7 +41,6 @@ class Dataset(Base):
     delta: Mapped[float]
     renyi_order: Mapped[int]
     renyi_capacity: Mapped[float]
-    fingerprint: Mapped[bytes] = mapped_column(LargeBinary)
     storage_key: Mapped[str | None] = mapped_column(Text)
     wrapped_data_key: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))

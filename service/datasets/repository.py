@@ -11,7 +11,7 @@ import psycopg
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
-from service.datasets.models import Dataset
+from service.datasets.models import Dataset, DatasetFingerprint
 from service.errors import NotFound
 from service.privacy.filters import Budget
 
@@ -59,8 +59,12 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
     return Account(*found)
 
 
-def find_by_fingerprint(session: Session, fingerprint: bytes) -> Dataset | None:
-    return session.scalars(select(Dataset).where(Dataset.fingerprint == fingerprint)).one_or_none()
+def find_by_fingerprints(session: Session, fingerprints: Sequence[bytes]) -> Dataset | None:
+    """Of several, the oldest."""
+    its = select(DatasetFingerprint.dataset_id).where(DatasetFingerprint.fingerprint.in_(fingerprints))
+    return session.scalars(
+        select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at).limit(1)
+    ).one_or_none()
 
 
 def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:

@@ -21,7 +21,7 @@ from service.crypto import encrypt, read_pieces
 from service.datasets import repository
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
-from service.datasets.models import Dataset
+from service.datasets.models import Dataset, DatasetFingerprint
 from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
 from service.datasets.schemas import (
     Accounts,
@@ -121,8 +121,14 @@ def create(
             report=report,
         )
         delta = declaration.budget.delta or 1.0 / (DEFAULT_DELTA_FACTOR * table.units)
+        if delta * table.units >= 1.0:
+            raise InvalidInput(
+                f"budget: delta must be below 1/units, which is {1.0 / table.units:.3g}: to publish one unit as it is would keep this promise; "
+                f"the default is 1/({DEFAULT_DELTA_FACTOR:g} units)",
+                where="budget",
+            )
         budget = open_budget(declaration.budget.epsilon, delta)
-        _refuse_duplicate(context, principal, table.fingerprint)
+        _refuse_duplicate(context, principal, table.fingerprints)
         report(1.0)
         return _keep(context, principal, declaration, table, budget), list(table.notices)
 
@@ -152,11 +158,14 @@ def _keep(
                     delta=budget.delta,
                     renyi_order=budget.renyi_order,
                     renyi_capacity=budget.renyi_capacity,
-                    fingerprint=table.fingerprint,
                     storage_key=storage_key,
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
                     rows_expire_at=declaration.rows_expire_at,
                 )
+            )
+            session.execute(
+                insert(DatasetFingerprint),
+                [{"fingerprint": fingerprint, "dataset_id": dataset_id} for fingerprint in table.fingerprints],
             )
             ledger_repository.open_account(session, dataset_id)
             audit.record(session, principal, "dataset", dataset_id)
@@ -164,14 +173,14 @@ def _keep(
     except BaseException as error:
         context.storage.delete(storage_key)
         if isinstance(error, IntegrityError):  # the same rows came twice at once, and the other was first
-            _refuse_duplicate(context, principal, table.fingerprint)
+            _refuse_duplicate(context, principal, table.fingerprints)
         raise
 
 
-def _refuse_duplicate(context: Context, principal: Principal, fingerprint: bytes) -> None:
-    """Same rows, same budget (PRIVACY.md §4). Only the rows' own tenant learns which dataset it is."""
+def _refuse_duplicate(context: Context, principal: Principal, fingerprints: Sequence[bytes]) -> None:
+    """Same rows, same budget, whatever is declared to be missing (PRIVACY.md §4). Only the rows' own tenant learns which dataset it is."""
     with context.transaction() as session:
-        existing = repository.find_by_fingerprint(session, fingerprint)
+        existing = repository.find_by_fingerprints(session, fingerprints)
     if existing is None:
         return
     values = {"dataset_id": str(existing.id)} if existing.tenant_id == principal.tenant_id else {}

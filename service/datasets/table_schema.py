@@ -15,7 +15,7 @@ import math
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from service.errors import InvalidSchema
 from service.text import sentence_of
@@ -50,7 +50,14 @@ class ValueRange(BaseModel):
     maximum: Scalar | None = None
 
 
-Condition = Annotated[tuple[Scalar | None, ...], Field(min_length=1)] | ValueRange
+Values = Annotated[tuple[Scalar | None, ...], Field(min_length=1)]
+
+
+def _kind_of(condition: Any) -> str:
+    return "range" if isinstance(condition, dict | ValueRange) else "values"
+
+
+Condition = Annotated[Annotated[Values, Tag("values")] | Annotated[ValueRange, Tag("range")], Discriminator(_kind_of)]
 """On one column: one of these values (None: missing), or a value in this range."""
 
 Exclusion = Annotated[dict[str, Condition], Field(min_length=2)]
@@ -112,7 +119,7 @@ class FieldSchema(BaseModel):
             raise ValueError(f"enum is not supported for {self.type}")
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
-            raise ValueError(f"every enum value of a {self.type} column must be a {self.type}")
+            raise ValueError(f"every enum value of {_a(self.type)} column must be {_a(self.type)}")
         if any(isinstance(v, float) and not math.isfinite(v) for v in enum):
             raise ValueError("enum values must be finite")
         if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in enum):
@@ -143,7 +150,7 @@ class FieldSchema(BaseModel):
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
         c = self.constraints
         if c.minimum is None or c.maximum is None:
-            raise ValueError(f"a {self.type} column needs constraints.minimum and constraints.maximum (or an enum)")
+            raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
         return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
 
     def check_condition(self, condition: Condition) -> None:
@@ -249,8 +256,10 @@ def parse_table_schema(document: Any) -> TableSchema:
         return TableSchema.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "schema"
-        raise InvalidSchema(f"schema: {where}: {sentence_of(first)}", where=where) from None
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidSchema(
+            f"schema: {f'{where}: ' if where else ''}{sentence_of(first)}", where=where or "schema"
+        ) from None
 
 
 def _as_number(kind: str, value: Scalar) -> float:
@@ -261,7 +270,7 @@ def _as_number(kind: str, value: Scalar) -> float:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
         return moment.timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"bounds of a {kind} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
+        raise ValueError(f"bounds of {_a(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
     if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
         raise ValueError("bounds must be finite and within ±2^53")
     if kind == "integer" and value != int(value):
@@ -276,6 +285,10 @@ def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
         return kind.fromisoformat(value)
     except ValueError:
         raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"
 
 
 def _is_unicode(text: str) -> bool:

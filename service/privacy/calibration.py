@@ -62,7 +62,7 @@ LARGEST_COST = 2**62
 _UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
 """What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
 
-_NO_NOISE = "no amount of noise gives this order the requested epsilon; change sampling_probability or steps"
+_NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order more of it, or of a trained generator other steps or sampling_probability"
 
 SMALLEST_NOISE = 1e-2
 LARGEST_NOISE = 1e6

@@ -155,7 +155,7 @@ def read_sample(
         ),
     ] = None,
     where: Annotated[
-        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label=CLASS; only such rows.")
+        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label:CLASS; only such rows. Once.")
     ] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
     formulas: Annotated[
@@ -164,6 +164,8 @@ def read_sample(
     ] = "escape",
 ) -> StreamingResponse:
     """Synthetic rows or images from a published release. Drawing them costs no budget, however many."""
+    if len(request.query_params.getlist("where")) > 1:
+        raise InvalidInput("where: one condition at a time", where="where")
     release = service.find_published(context, principal, release_id)
     return sample_response(
         request, context, release, rows=rows, sample_format=format, where=where, seed=seed, formulas=formulas

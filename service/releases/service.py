@@ -143,9 +143,8 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
     with context.transaction() as session:
         release = repository.find(session, principal.tenant_id, release_id)
         if release.state != "published":
-            raise NotReady(
-                f"this release is {release.state}; its artefacts are there once it is published", state=release.state
-            )
+            later = "" if release.state in {"failed", "voided"} else "; its artefacts are there once it is published"
+            raise NotReady(f"this release is {release.state}{later}", state=release.state)
         audit.record(session, principal, "release", release_id)
         return release
 

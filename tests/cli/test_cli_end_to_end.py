@@ -194,6 +194,42 @@ def test_failures_have_their_exit_codes(imprimatur, published, small_csv, tmp_pa
     assert json.loads(nobody.stderr)["code"] == "unreachable"
 
 
+def test_options_that_say_nothing_or_two_things_are_refused(imprimatur, published, small_csv, small_schema):
+    upload = ("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 1)
+    assert imprimatur("quote", "small", "--epsilon", "nan").returncode == 2
+    assert imprimatur("release", "small", "--share", "nan").returncode == 2
+    assert imprimatur(*upload, "--max-rows-per-unit", 5).returncode == 2
+    sample = ("sample", published.release_id, "-n", 5)
+    assert imprimatur(*sample, "--where", "colour:red", "--where", "colour:blue").returncode == 2
+    assert imprimatur(*sample, "-o", "rows.xlsx").returncode == 2
+    alone = imprimatur(*upload, "--delta", 0.5, "--json")
+    assert alone.returncode == 5
+    assert "delta must be below 1/units" in json.loads(alone.stderr)["detail"]
+
+
+def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenant, small_csv, small_schema):
+    """An upload that moved values, a draft; and rows that are known under another declaration are not ordered from."""
+    key = {"IMPRIMATUR_API_KEY": new_tenant()}
+    small_schema["fields"][1]["constraints"] |= {"maximum": 5}
+    small_schema["fields"][1]["description"] = "DRAFT: these bounds were read from the data."
+    publish = ("publish", small_csv, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", "--json")
+    done = imprimatur("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 2, **key)
+    assert done.returncode == 0
+    assert "warning: this schema is a draft" in done.stderr
+    assert "note: " in done.stderr
+    for changed in (
+        ("--schema", json.dumps(small_schema | {"target": "colour"})),
+        ("--schema", json.dumps(small_schema), "--privacy-unit", "name"),
+    ):
+        refused = imprimatur(*publish, *changed, **key)
+        assert refused.returncode == 5
+    known = json.loads(
+        imprimatur(*publish, "--schema", json.dumps(small_schema | {"target": "colour"}), **key).stderr.splitlines()[-1]
+    )
+    assert known["code"] == "declared_otherwise"
+    assert document(imprimatur("budget", known["dataset_id"], "--json", **key))["epsilon_spent"] == 0
+
+
 def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimatur, small_csv, small_schema, tmp_path):
     alone = {"IMPRIMATUR_URL": "", "IMPRIMATUR_API_KEY": "", "IMPRIMATUR_DATA": str(tmp_path / "own data")}
     (tmp_path / "s.json").write_text(json.dumps(small_schema))

@@ -72,3 +72,30 @@ def test_check_names_the_fault(table):
     assert done.returncode == 5
     assert json.loads(done.stderr)["code"] == "invalid_file"
     assert schema("check", "not json").returncode == 5
+
+
+def test_a_draft_says_which_columns_it_left_out_and_why(tmp_path):
+    """A column without a name could not be declared; one bad cell keeps numbers from being any."""
+    rows = [f"{row},{row % 7 + 0.5},{'x' if row == 3 else row},,{'a' if row == 3 else row % 9}" for row in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join([",pay,id,none,age", *rows]) + "\n")
+    done = schema("draft", tmp_path / "t.csv", "-o", tmp_path / "s.json")
+    assert done.returncode == 0
+    for said in ("'' (it has no name", "'none' (it is empty)", "'id' (299 of its 300 cells are finite numbers"):
+        assert said in done.stderr
+    drafted = json.loads((tmp_path / "s.json").read_text())
+    parse_table_schema(drafted)
+    about = {field["name"]: field["description"] for field in drafted["fields"]}
+    assert list(about) == ["pay", "age"]
+    assert "299 of its 300 cells are finite numbers" in about["age"]
+    assert "of its" not in about["pay"]
+
+
+def test_check_says_what_an_upload_with_a_privacy_unit_would_say(table):
+    fields = [{"name": "count", "type": "integer", "constraints": {"minimum": 0, "maximum": 200}}]
+    table.write_text("count,born\n" + "1,a\n" * 3 + "2,b\n")
+    assert schema("check", json.dumps({"fields": fields}), table).returncode == 5
+    unit = ("--privacy-unit", "born", "--max-rows-per-unit", 2)
+    done = schema("check", json.dumps({"fields": fields}), table, *unit, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["notices"]
+    assert schema("check", json.dumps({"fields": fields}), table, "--max-rows-per-unit", 2).returncode == 2

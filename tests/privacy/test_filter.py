@@ -433,7 +433,6 @@ def test_a_budget_that_is_none_is_refused_by_the_table(settings, column, value):
         "delta": 1e-6,
         "renyi_order": 8,
         "renyi_capacity": 0.5,
-        "fingerprint": b"f",
         "storage_key": "k",
         "wrapped_data_key": b"w",
     }

@@ -11,6 +11,7 @@ import torch
 
 from service.datasets.grids import shape_of
 from service.datasets.table_schema import TableSchema
+from service.errors import Unavailable
 from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
@@ -102,6 +103,14 @@ def test_steps_that_run_again_draw_fresh_noise() -> None:
 # -- killed right after something was bought ---------------------------------------------------------------------------
 
 
+class Silent(Kept):
+    """A store that does not answer."""
+
+    def put(self, checkpoint: bytes) -> None:
+        super().put(checkpoint)
+        raise Unavailable("no answer")
+
+
 class KilledOnceKept(Kept):
     """Dies with the first checkpoint that it keeps."""
 
@@ -131,7 +140,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[[Plan, Kept], TrainedGenerator | MeasuredImages]]:
+def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TrainedGenerator | MeasuredImages]]:
     """Price list of an order, and what runs it: on a table of units with up to two rows, or on images."""
     pixels, labels = make_images(60, (6, 5, 1), 3, seed=3)
     images = EncodedImages(pixels.reshape(60, -1), labels.astype(np.int64), (6, 5, 1), 3)
@@ -141,8 +150,8 @@ def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[[Plan, Kept], Tr
     units = table.units if of_table else 60
     order = resolve_order(parse_order(ordered), units=units, shape=shape, budget=BUDGET)
 
-    def go(plan: Plan, store: Kept) -> TrainedGenerator | MeasuredImages:
-        hooks = Hooks(checkpoints=store)
+    def go(plan: Plan, store: Kept, **more: Any) -> TrainedGenerator | MeasuredImages:
+        hooks = Hooks(checkpoints=store, **more)
         if isinstance(order, MixtureOrder):
             return measure_images(order, plan, images, SecureRandom(), hooks)
         if of_table:
@@ -179,6 +188,16 @@ def test_killed_right_after_a_purchase_nothing_is_bought_again(kind: str) -> Non
     # Two purchases would have two noises.
     assert told[0] == told[1]
     assert any(value is not None for value in told[0])
+
+
+@pytest.mark.parametrize("kind", BOUGHT)
+def test_what_cannot_be_kept_is_not_shown(kind: str) -> None:
+    """A run that went on would show what the next one, after a crash, measures anew, with other noise."""
+    events, go = make_run(BOUGHT[kind][0])
+    shown: list[float] = []
+    with pytest.raises(Unavailable):
+        go(RecordedPlan(events), Silent(), on_progress=shown.append, on_warm_up=shown.append)
+    assert not any(shown)
 
 
 def test_where_nothing_is_bought_nothing_is_kept_before_the_first_step() -> None:

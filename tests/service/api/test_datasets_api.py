@@ -79,6 +79,26 @@ SAME_ROWS = {
 }
 
 
+def test_the_same_file_keeps_its_budget_whatever_is_declared_to_be_missing(api):
+    """Nor have the same values a second one that are written otherwise."""
+    fields = [field | {"constraints": field.get("constraints", {}) | {"required": False}} for field in SCHEMA["fields"]]
+
+    def upload(table, *missing):
+        return api.upload(table, schema=json.dumps({"fields": fields, "missingValues": ["", *missing]}))
+
+    first = upload(TABLE.replace("Rome", "-9"), "-9")
+    assert first.status_code == 201, first.text
+    for known in (
+        upload(TABLE.replace("Rome", "-9")),
+        upload(TABLE.replace("Rome", "-9"), "-9", "Oslo"),
+        upload(TABLE.replace("Rome", "")),
+        upload(TABLE.replace("Rome", "?"), "?", "1017"),
+    ):
+        assert (known.status_code, known.json()["code"]) == (409, "duplicate_rows")
+        assert known.json()["dataset_id"] == first.json()["id"]
+    assert upload(TABLE.replace("Rome", "-8"), "-9").status_code == 201
+
+
 def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, dataset_id):
     """Each form, before and after the first upload is erased; from a stranger it learns no id. Parquet first, too."""
 

@@ -171,6 +171,24 @@ def test_ids_that_are_none_and_paths_that_are_none(api):
     _assert_problem(api.http.put("/v1/datasets", headers=api.reader), 405, "method_not_allowed")
 
 
+def test_metrics_do_not_say_whether_rows_were_refused(api):
+    """Whether a file fits a schema is a function of its rows, and nobody asks for a key here."""
+    assert api.upload().status_code == 201
+    assert api.upload().status_code == 409
+    assert api.upload("age\nx\n").status_code == 422
+    assert api.upload(key={"Authorization": "Bearer imp_none"}).status_code == 401
+    lines = [
+        line for line in api.http.get("/metrics").text.splitlines() if line.startswith("imprimatur_http_requests_total")
+    ]
+    uploads = [line for line in lines if 'method="POST",route="/v1/datasets"' in line]
+    assert sorted(line.split("status=")[1] for line in uploads) == ['"401"} 1.0', '"answered"} 3.0']
+
+
+def test_two_conditions_on_a_sample_are_refused(api):
+    reply = api.http.get(f"/v1/releases/{uuid.uuid4()}/sample?where=a:1&where=b:2", headers=api.reader)
+    _assert_problem(reply, 422, "invalid_input")
+
+
 def test_probes_metrics_and_page(api):
     assert api.http.get("/healthz").json() == {"status": "ok"}
     ready = api.http.get("/readyz")

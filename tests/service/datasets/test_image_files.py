@@ -67,7 +67,7 @@ def test_without_classes_there_are_no_labels(read):
     pixels, _ = make_images()
     contents = [npz(pixels), pictures(pixels), idx(pixels), gzip.compress(idx(pixels[..., 0]))]
     answers = [read(content, image_schema(classes=None)) for content in contents]
-    assert len({answer["fingerprint"] for answer, _, _ in answers}) == 1
+    assert len({answer["fingerprints"][0] for answer, _, _ in answers}) == 1
     assert all((labels == NO_LABEL).all() for _, _, labels in answers)
 
 
@@ -76,7 +76,7 @@ def test_the_fingerprint_knows_pictures_not_order_or_labels(read):
     order = np.random.default_rng(0).permutation(len(pixels))
 
     def fingerprint(content, schema=None, **options):
-        return read(content, schema, **options)[0]["fingerprint"]
+        return read(content, schema, **options)[0]["fingerprints"]
 
     first = fingerprint(npz(pixels, labels))
     assert fingerprint(npz(pixels[order], labels[order])) == first

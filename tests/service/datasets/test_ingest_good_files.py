@@ -153,7 +153,7 @@ def test_bom_line_ends_blank_lines_and_column_order(reader):
     plain = reader.read(reader.write('a,b\n1,x\n2,"y\r\nz"\n3,"q"""\n'), schema)
     odd = reader.read(reader.write('\ufeffb , a\r\nx,1\r\n\r\n"y\r\nz",2\r\n"q""",3\r\n\r\n'), schema)
     assert plain[1].equals(odd[1])
-    assert plain[0]["fingerprint"] == odd[0]["fingerprint"]
+    assert plain[0]["fingerprints"] == odd[0]["fingerprints"]
     assert plain[1].columns == ["a", "b"]
 
 

@@ -119,7 +119,8 @@ REFUSED = {
     # the dataset and its promise
     "a larger budget": ["UPDATE datasets SET epsilon = 1000"],
     "a larger capacity": ["UPDATE datasets SET renyi_capacity = 1000"],
-    "forget the rows": ["UPDATE datasets SET fingerprint = 'x'"],
+    "forget the rows": ["DELETE FROM dataset_fingerprints"],
+    "take the rows for others": ["UPDATE dataset_fingerprints SET fingerprint = 'x'"],
     "remove the dataset": ["DELETE FROM datasets"],
     # the release and its price
     "a cheaper release": ["UPDATE releases SET simple_cost = 0, renyi_cost = 0"],
@@ -267,7 +268,7 @@ def test_a_copied_dataset_cannot_be_read(settings, victim):
     copy = as_application(
         settings,
         f"UPDATE datasets SET wrapped_data_key = '\\x{wrapped.hex()}' WHERE id = {{dataset}}",
-        "INSERT INTO datasets SELECT (jsonb_populate_record(d, jsonb_build_object('id', {fresh}, 'fingerprint', '\\x01'))).* "
+        "INSERT INTO datasets SELECT (jsonb_populate_record(d, jsonb_build_object('id', {fresh}))).* "
         "FROM datasets d WHERE id = {dataset} RETURNING id, wrapped_data_key",
         **victim,
     )
