@@ -69,7 +69,7 @@ def _type(annotation: object) -> str:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         kind = annotation.model_fields.get("kind")
         return f"`{kind.default}`" if kind else "object"
-    return {float: "number", int: "whole number", str: "text"}.get(annotation, "")  # type: ignore[call-overload]
+    return {float: "number", int: "whole number", str: "text", bool: "true or false"}[annotation]  # type: ignore[index]
 
 
 def _default(field: object) -> str:

@@ -259,27 +259,11 @@ class _DecryptedFile(io.RawIOBase):
         self._window, self._window_start = b"".join(pieces), first * CHUNK_BYTES
 
 
-def decrypt_file(source: Path, destination: Path, key: bytes, *, context: str = "") -> None:
-    """Decrypt a file; the destination (mode 0600) appears only once the last chunk has been checked."""
-    _write_whole(destination, decrypt(read_pieces(source), key, context=context))
-
-
 def read_pieces(path: Path) -> Iterator[bytes]:
     """A local file in pieces."""
     with path.open("rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
-
-
-def _write_whole(destination: Path, pieces: Iterable[bytes]) -> None:
-    handle, draft = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name}.")  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(pieces)
-        Path(draft).replace(destination)
-    except BaseException:
-        Path(draft).unlink()
-        raise
 
 
 def _chunks(pieces: Iterable[bytes], size: int) -> Iterator[tuple[bytes, bool]]:

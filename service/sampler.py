@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -661,18 +661,6 @@ class TableSampler:
         for drawn in self.draws(rows, seed=seed, where=where):
             jsons = [c.to_jsons(d) for c, d in zip(self.columns, drawn, strict=True)]
             yield "".join(map(line.__mod__, zip(*jsons, strict=True)))
-
-
-def write_csv(
-    sampler: TableSampler,
-    file: TextIO,
-    rows: int,
-    *,
-    seed: int | None = None,
-    where: Mapping[str, Any] | None = None,
-) -> None:
-    """Write CSV to a text file opened with newline=""."""
-    file.writelines(sampler.csv(rows, seed=seed, where=where))
 
 
 def _chunks_of(block: _Block, rows: int) -> Iterator[_Chunk]:

@@ -20,7 +20,8 @@ _WHAT = {
 }
 
 _EXCLUDED = """\
-No row has what `exclusions` in config.json says: `sample.py` draws such rows anew. Who runs generator.onnx without it has to.
+`sample.py` never returns a row that meets one of the `exclusions` in config.json; who runs generator.onnx without it has to
+leave such rows out.
 """
 
 _CARD = """\

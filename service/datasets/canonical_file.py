@@ -13,12 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.datasets.table_schema import UNIT_COLUMN
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from service.datasets.fingerprint import Blocks
 
-UNIT_COLUMN = "__unit__"
 _LOW, _HIGH = "__unit_low__", "__unit_high__"
 _GROUP_ROWS = 131_072
 _GROUP_BYTES = 32 * 1024 * 1024

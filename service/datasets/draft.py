@@ -1,7 +1,7 @@
 """Draft a Table Schema from the owner's local file, and say in it that it comes from the data.
 
 This runs on the owner's machine and nothing of it is uploaded. A draft is not a declaration: categories and bounds
-that are read from private rows leak them, so the owner must replace them by what is publicly known (PRIVACY.md §5).
+that are read from private rows leak them, so the owner must replace them by what is publicly known (docs/privacy.md, What is visible).
 """
 
 from __future__ import annotations

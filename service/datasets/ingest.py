@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.limits import IngestLimits
+from service.datasets.table_schema import UNIT_COLUMN
 from service.errors import InvalidFile, InvalidInput, TooLarge
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
 
-UNIT_COLUMN = "__unit__"
 _log = logging.getLogger(__name__)
 _TOO_HARD = "The file is damaged, or reading it takes more memory than is allowed."
 

@@ -93,7 +93,7 @@ class BudgetReply(BaseModel):
     accounts: Accounts
     remaining_share: Annotated[float, Field(description="The larger of both accounts' remaining shares, 0 to 1.")]
     epsilon_spent: Annotated[float, Field(description="The smaller of what the two accounts prove to be spent.")]
-    largest_next_epsilon: Annotated[float, Field(description="An IDPGAN order with default knobs and this ε fits.")]
+    largest_next_epsilon: Annotated[float, Field(description="An order of `method: auto` with this ε fits.")]
 
 
 class LedgerEntryReply(BaseModel):

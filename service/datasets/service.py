@@ -178,7 +178,7 @@ def _keep(
 
 
 def _refuse_duplicate(context: Context, principal: Principal, fingerprints: Sequence[bytes]) -> None:
-    """Same rows, same budget, whatever is declared to be missing (PRIVACY.md §4). Only the rows' own tenant learns which dataset it is."""
+    """Same rows, same budget, whatever is declared to be missing (docs/privacy.md, The filter). Only the rows' own tenant learns which dataset it is."""
     with context.transaction() as session:
         existing = repository.find_by_fingerprints(session, fingerprints)
     if existing is None:

@@ -2,7 +2,7 @@
 
 Everything here is public knowledge, stated by the owner before any row is read: columns, types, categories, bounds.
 A schema that leaves a domain open (a string without `enum`, a number without bounds) is refused, because the only
-other source of that domain would be the private rows (PRIVACY.md §5).
+other source of that domain would be the private rows (docs/privacy.md, What is visible).
 
 Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids, `exclusions` for
 what statisticians call structural zeros.
@@ -24,6 +24,9 @@ MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
 MAX_BINS = 1_024
 MAX_EXCLUSIONS = 200
+
+UNIT_COLUMN = "__unit__"
+"""Of a canonical table: whose row it is. No field may have its name."""
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool

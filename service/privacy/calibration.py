@@ -151,7 +151,7 @@ def largest_epsilon(
 def idpgan_events(
     order: IdpganOrder, *, noise_multiplier: float, label_noise_multiplier: float, start: Events = ()
 ) -> Events:
-    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (PRIVACY.md §3).
+    """The list of an IDPGAN order whose first step has gradient noise multiplier σ_0 (docs/privacy.md, One private step).
 
     start: the releases of what it begins with, tables or a mixture, which say how frequent labels are too.
     """

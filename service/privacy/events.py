@@ -64,7 +64,7 @@ class SampledStepEvent:
 
     One step is one joint Gaussian release on one draw: the clipped gradient sum (multiplier
     `gradient_noise_multiplier`) and, where present, the histogram of gradient norms (`histogram_noise_multiplier`,
-    for the whole vector of all tensors' counts). Together 1/σ² = 1/σ_gradient² + 1/σ_histogram² (PRIVACY.md §2).
+    for the whole vector of all tensors' counts). Together 1/σ² = 1/σ_gradient² + 1/σ_histogram² (docs/privacy.md, Lemma 3).
     """
 
     kind: ClassVar[str] = "sampled_step"

@@ -1,4 +1,4 @@
-"""The two accounts of a dataset's privacy filter (PRIVACY.md §4). An order is admitted iff at least one has room.
+"""The two accounts of a dataset's privacy filter (docs/privacy.md, The filter). An order is admitted iff at least one has room.
 
 Amounts are integers: nano-shares, billionths of the budget. Costs are rounded up. No float is compared in the ledger.
 """

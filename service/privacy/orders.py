@@ -245,7 +245,7 @@ class _Order(_Knobs):
         str | None,
         Field(
             max_length=200,
-            description="A categorical field whose values are bought and conditioned on; default the schema's `target`, if it has at most 64, unless `purpose` is `tables`.",
+            description="A categorical field: rows are made for each of its values, and how frequent these are is measured as part of the release. Default: the schema's `target`, if it has at most 64, unless `purpose` is `tables`.",
         ),
     ] = None
     purpose: Annotated[
@@ -341,9 +341,9 @@ class MarginalsOrder(_ChosenOrder):
         Literal["condition", "table"] | None,
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
-            "in all rows together, where noise is smaller. Default: condition, or table for few pairs; with `pairs: auto` table where pairs "
-            "would otherwise have to be chosen, left, or counted in few groups, within more than two values, and where none "
-            "could be chosen within the values and those of all rows can."
+            "in all rows together, where noise is smaller. Default: condition, but table for few pairs. `pairs: auto` takes table, too, where "
+            "the condition has more than two values and noise within each would allow only chosen pairs, none, or coarse groups; and "
+            "where no pairs can be chosen within the values, but some of all rows."
         ),
     ] = None
     selection_precision_share: Annotated[
@@ -387,9 +387,9 @@ class MarginalsOrder(_ChosenOrder):
         Field(
             ge=1e-3,
             le=1e3,
-            description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are "
-            "chosen or can be measured within the condition in groups alone, 5 where the cells of all are grouped by counts and where "
-            "`pairs: auto` chooses pairs of all rows of more than seven columns besides the condition, else 1.",
+            description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are chosen, or noise "
+            "within the condition allows all of them in coarse groups only; 5 where cells are grouped by counts, or `pairs: auto` chooses pairs "
+            "of all rows of more than seven columns besides the condition; else 1.",
         ),
     ] = None
     precision_exponent: Annotated[

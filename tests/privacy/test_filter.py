@@ -74,7 +74,7 @@ def priced(index):
 
 @dataclass
 class Model:
-    """PRIVACY.md §4 in exact fractions of the budget. Nothing is rounded, nothing is shared with the ledger's code."""
+    """docs/privacy.md, The filter in exact fractions of the budget. Nothing is rounded, nothing is shared with the ledger's code."""
 
     held: dict = field(default_factory=dict)
 

@@ -263,20 +263,6 @@ def test_another_key_or_context_is_noticed():
         _open(b"not encrypted at all, but long enough to hold a header and more")
 
 
-def test_files(tmp_path: Path):
-    plain, sealed, opened = (tmp_path / name for name in ("plain", "sealed", "opened"))
-    plain.write_bytes(os.urandom(CHUNK_BYTES + 1))
-    sealed.write_bytes(b"".join(crypto.encrypt(crypto.read_pieces(plain), KEY)))
-    crypto.decrypt_file(sealed, opened, KEY)
-    assert opened.read_bytes() == plain.read_bytes()
-    assert stat.S_IMODE(opened.stat().st_mode) == 0o600
-    opened.unlink()
-    sealed.write_bytes(sealed.read_bytes()[:-1])
-    with pytest.raises(Tampered):
-        crypto.decrypt_file(sealed, opened, KEY)
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["plain", "sealed"]
-
-
 def test_the_format_stays_readable():
     """A file written by version 1 of the format; later versions must still read it."""
     salt, prefix = bytes(range(32)), bytes(7)

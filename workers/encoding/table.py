@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.datasets.grids import finer_edges, grid_edges
-from service.datasets.table_schema import ValueRange
+from service.datasets.table_schema import UNIT_COLUMN, ValueRange
 from service.datasets.value_grids import ValueGrid, value_grid
 from service.errors import InvalidFile
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 ABSENT = 65_535
 """The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""
 
-UNIT_COLUMN = "__unit__"
 _BATCH_ROWS = 65_536
 _SMALLEST_MAPPED_BYTES = 32 * 1024 * 1024
 """Codes of smaller tables stay in memory; larger ones are mapped from a scratch file that has no name."""

@@ -2,7 +2,7 @@
 
 This page holds only the values that pass between them. What leaves a mechanism un-noised is a `PrivateSum`: it
 carries its own sensitivity, and `noise.release` is the only way out of it.
-Adjacency everywhere: zero-out one unit (PRIVACY.md §1).
+Adjacency everywhere: zero-out one unit (docs/privacy.md, Unit and adjacency).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CriticBatch:
 
 @dataclass(frozen=True, slots=True)
 class CriticLoss:
-    """ℓ_i = [D(G(z_i))] - D(x_i) + λ(‖∇D(x̂_i)‖ - 1)²; the bracket only when paired (PRIVACY.md §3)."""
+    """ℓ_i = [D(G(z_i))] - D(x_i) + λ(‖∇D(x̂_i)‖ - 1)²; the bracket only when paired (docs/privacy.md, One private step)."""
 
     paired: bool
     gradient_penalty: float

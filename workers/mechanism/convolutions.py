@@ -256,7 +256,7 @@ def convolution_gradients(
     Sensitivity: unbounded; nothing may be released before clipping.
     Shapes:      batch of U rows of U units, at most `units_per_block`; gives M tensors in the order of the critic's
                  parameters: W_1, b_1 (without labels), W_2, b_2, …, the labels' matrix, the output.
-    Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015, Rochette et al. 2019; PRIVACY.md §3.
+    Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015, Rochette et al. 2019; docs/privacy.md, One private step.
     Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; several rows a unit -> ValueError.
     """
     if len(batch.real) != batch.units or batch.units > critic.units_per_block():

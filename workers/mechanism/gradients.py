@@ -43,7 +43,7 @@ def vmap_gradients(critic: nn.Module, batch: CriticBatch, loss: CriticLoss) -> M
     Adjacency:   zero-out one unit.
     Sensitivity: unbounded; nothing may be released before clipping.
     Shapes:      batch of R rows of U units; gives M tensors (U, *shape_m) in the order of critic.parameters().
-    Source:      Gulrajani et al. 2017, eq. 3; PRIVACY.md §3.
+    Source:      Gulrajani et al. 2017, eq. 3; docs/privacy.md, One private step.
     Edge cases:  no rows -> no units' gradients; null rows add zero; ∇‖g‖ at g = 0 is taken as 0.
     """
     parameters = {name: value.detach() for name, value in critic.named_parameters()}

@@ -37,7 +37,7 @@ class Coefficients:
     Adjacency:   zero-out one unit.
     Sensitivity: none of its own: a record's coefficients are a function of its pixels alone.
     Shapes:      pixels (n, D) uint8; basis (D, d) with entries in [-1, 1]; blocks (records, d).
-    Source:      fixed-point arithmetic; PRIVACY.md on floating point.
+    Source:      fixed-point arithmetic; docs/privacy.md, Limits.
     Edge cases:  no records -> no blocks.
     """
 

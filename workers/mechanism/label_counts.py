@@ -20,7 +20,7 @@ def label_counts(
     Adjacency:   zero-out one unit.
     Sensitivity: L2 max_rows_per_unit (1 where a unit is a row): all rows of a unit may share a label.
     Shapes:      labels (rows,) codes; returns one tensor (categories,).
-    Source:      PRIVACY.md §3, conditional generation.
+    Source:      docs/privacy.md, The rest of a release.
     Edge cases:  codes outside the declared labels (null records) count nowhere; rows beyond max_rows_per_unit of
                  their unit are left out here, whatever the encoder promised.
     """

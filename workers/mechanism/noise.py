@@ -27,7 +27,7 @@ class Normals(Protocol):
 def allocate(
     sensitivities: Sequence[float], sizes: Sequence[int], *, noise_multiplier: float, allocation: Allocation
 ) -> tuple[float, ...]:
-    """noise_std s_k of every group. All three satisfy Σ(c_k/s_k)² = 1/σ² (PRIVACY.md §3), so K costs nothing.
+    """noise_std s_k of every group. All three satisfy Σ(c_k/s_k)² = 1/σ² (docs/privacy.md, One private step), so K costs nothing.
 
     least_noise minimises Σ d_k s_k²: s_k = σ·√c_k·d_k^(-1/4)·√(Σ_j c_j √d_j).
     """
@@ -47,7 +47,7 @@ def release(
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; Σ(sensitivity_k / noise_std_k)² = 1/noise_multiplier².
     Shapes:      one float64 tensor per value, of the value's shape.
-    Source:      Dwork and Roth 2014, Theorem A.1; several groups as one Gaussian: PRIVACY.md §3.
+    Source:      Dwork and Roth 2014, Theorem A.1; several groups as one Gaussian: docs/privacy.md, One private step.
     Edge cases:  the sum of an empty draw is zeros and is noised like any other.
     """
     sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]

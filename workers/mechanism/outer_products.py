@@ -212,7 +212,7 @@ def outer_product_gradients(
     Adjacency:   zero-out one unit.
     Sensitivity: unbounded; nothing may be released before clipping.
     Shapes:      batch of R rows, those of a unit side by side; gives M tensors in the order W_1, b_1, …, W_L.
-    Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015; PRIVACY.md §3.
+    Source:      Gulrajani et al. 2017, eq. 3; Gram norms: Goodfellow 2015; docs/privacy.md, One private step.
     Edge cases:  no rows -> no units' gradients; r = 0 where g = 0; null rows add nothing to their unit.
     """
     space = workspace or Workspace()

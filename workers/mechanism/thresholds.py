@@ -12,7 +12,7 @@ from workers.mechanism import PrivateSum
 
 
 def geometric_grid(*, smallest: float, largest: float, bins: int) -> Tensor:
-    """(bins + 1,) edges in geometric progression; public, never from the batch (PRIVACY.md §2, first row)."""
+    """(bins + 1,) edges in geometric progression; public, never from the batch (docs/privacy.md, Lemma 2)."""
     return torch.logspace(math.log10(smallest), math.log10(largest), bins + 1, dtype=torch.float64)
 
 
@@ -22,7 +22,7 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
     Adjacency:   zero-out one unit.
     Sensitivity: joint L2 √M: every unit adds one count to each of the M tensors' histograms.
     Shapes:      tensor_norms (U, M); returns one tensor (M, bins + 2), under- and overflow at the ends.
-    Source:      PRIVACY.md §2-3; the paper's √2 with bins up to the batch maximum has no finite ε.
+    Source:      docs/privacy.md, One private step; the paper's √2 with bins up to the batch maximum has no finite ε.
     Edge cases:  no units -> zeros; a norm on an edge belongs to the cell below it.
     """
     tensors = tensor_norms.shape[1]

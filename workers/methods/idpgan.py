@@ -1,6 +1,6 @@
 """IDPGAN: a conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping.
 
-Reads like the paper's Algorithm 4, with its privacy analysis replaced by PRIVACY.md §2-3. Every line that touches
+Reads like the paper's Algorithm 4, with its privacy analysis replaced by docs/privacy.md, One private step. Every line that touches
 private rows is preceded by taking its event from the plan:
   tables              GaussianEvent("marginals"), …              once, where a table's networks begin near them
   label frequencies   GaussianEvent("label_counts")              once, where the order conditions and no tables say them

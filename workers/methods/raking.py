@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.methods.mixture_fit import NoisedTables, TwinFits, expected_counts
+from workers.methods.mixture_fit import LARGEST_LOGIT, NoisedTables, TwinFits, expected_counts
 from workers.methods.stopping import EstimatedRisk
 
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -50,4 +50,4 @@ def raked(logits: Tensor, tables: NoisedTables, strength: float) -> Tensor:
             shares = (own + raised[:, None]).softmax(dim=2).mean(dim=1)
         there = own + raised[:, None]
         moved.append(there - there.amax(dim=2, keepdim=True))
-    return torch.cat(moved, dim=2).clamp_(-60.0, 60.0)
+    return torch.cat(moved, dim=2).clamp_(min=-LARGEST_LOGIT)

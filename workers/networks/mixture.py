@@ -20,7 +20,6 @@ class MixtureGenerator(nn.Module):
         if components != 1 << self.noise_dimension:
             raise ValueError("the number of components must be a power of two, and at least two")
         self.components = components
-        self.conditional = conditions > 1
         self.logits = nn.Parameter(logits.reshape(conditions * components, width).contiguous(), requires_grad=False)
         self.register_buffer("places", 2 ** torch.arange(self.noise_dimension), persistent=False)
 
