@@ -34,6 +34,9 @@ _EM_STEPS = 40
 KEPT_OF_A_COLUMN = 0.5
 """0: how slices differ keeps its size in every column. 1: columns whose slices differ by noise alone lose it (docs/decisions/0028)."""
 
+FEW_SLICES = 10
+"""How more slices differ is told by the model, the more so the more there are: each says little, and all of them say how little."""
+
 
 @dataclass(frozen=True)
 class NoisedColumn:
@@ -54,7 +57,7 @@ def smooth_columns(columns: Sequence[NoisedColumn], totals: Floats) -> list[Floa
 
     totals: (slices,) rows, positive. What slices share is shrunk as the model says. What a slice says beyond it loses roughness, and
     as a whole half (KEPT_OF_A_COLUMN) of what the model takes from a column beside the one that keeps most, and no more: classifiers
-    live on differences that are small beside the noise.
+    live on differences that are small beside the noise. Of more than FEW_SLICES all columns lose what the model says, too.
     """
     parts = [_Part.of(column, totals) for column in columns]
     common: dict[int, Floats] = {}
@@ -65,10 +68,11 @@ def smooth_columns(columns: Sequence[NoisedColumn], totals: Floats) -> list[Floa
         common |= zip(places, _common(alike), strict=True)
         weights |= zip(places, _weights_beyond(alike), strict=True)
     most = np.max([_largest(kept) for kept in weights.values()], axis=0)
+    believed = max(0.0, 1.0 - FEW_SLICES / len(totals))
     found = []
     for place, (column, part) in enumerate(zip(columns, parts, strict=True)):
         own = _largest(weights[place])
-        kept = weights[place] / own * (own / most) ** KEPT_OF_A_COLUMN
+        kept = weights[place] / own * (own / most) ** KEPT_OF_A_COLUMN * most**believed
         shares = (common[place] + part.beyond * kept) / np.sqrt(part.cells)
         found.append(_counts(totals[:, None] * shares, totals, has_missing=column.has_missing))
     return found

@@ -135,3 +135,24 @@ def test_columns_of_a_cell_or_two_and_slices_without_rows_are_no_trouble(is_orde
     assert [one.shape for one in found] == [(2, 1), (2, 2), (2, 2)]
     assert all(np.isfinite(one).all() for one in found)
     assert all(one.sum(axis=1) == pytest.approx(totals, abs=1e-6) for one in found)
+
+
+def test_of_many_slices_what_is_noise_alone_goes_and_what_is_not_stays() -> None:
+    """Forty slices of a hundred rows: ten columns that are the same in all of them, and two values that are not."""
+    totals = np.full(40, 100.0)
+    alike = [np.outer(totals, hump(10, centre, 0.15)) for centre in np.linspace(0.3, 0.6, 10)]
+    share = np.linspace(0.1, 0.9, 40)
+    differing = totals[:, None] * np.column_stack([share, 1.0 - share])
+
+    def found(exact: list[Floats]) -> list[Floats]:
+        columns = [
+            NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=one.shape[1] > 2, has_missing=False)
+            for seed, one in enumerate(exact)
+        ]
+        return smooth_columns(columns, totals)
+
+    for same in found(alike):
+        assert same.std(axis=0).max() < 0.2 * NOISE_STD
+    *_, told = found([*alike, differing])
+    assert np.corrcoef(told[:, 0], differing[:, 0])[0, 1] > 0.9
+    assert np.polyfit(differing[:, 0], told[:, 0], 1)[0] > 0.7
