@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from typing import Annotated, Any, cast
@@ -38,6 +39,9 @@ from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, r
 
 router = APIRouter(prefix="/v1", tags=["publish"])
 
+MOST_NOTICES = 20
+"""In a header, which proxies bound."""
+
 PROPERTIES: dict[str, Any] = {
     **TABLE_PROPERTIES,
     "order": {"type": "string", "description": 'JSON: {"epsilon": 4}.'},
@@ -67,13 +71,18 @@ async def publish(
 ) -> Response:
     """Upload a table, give it a budget and order a release at once.
 
-    With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release.
+    With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
+    to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
         rows, sample_format = _wanted_sample(upload)
-        dataset, release = await in_turn(request, _upload_and_order, context, principal, upload, idempotency_key)
+        dataset, notices, release = await in_turn(
+            request, _upload_and_order, context, principal, upload, idempotency_key
+        )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
+    if notices:
+        headers["X-Notices"] = json.dumps(notices[:MOST_NOTICES])
     release = await _wait(context, principal, release, wait_seconds)
     if release.state == "published":
         return await run_in_threadpool(
@@ -86,7 +95,7 @@ async def publish(
 
 def _upload_and_order(
     context: Context, principal: Principal, upload: Upload, idempotency_key: str | None
-) -> tuple[Dataset, Release]:
+) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = datasets.parse_declaration(
         schema=upload.required("schema"),
@@ -97,9 +106,9 @@ def _upload_and_order(
     )
     document = read_json(upload.required("order"), "order")
     service.check_against_schema(parse_order(document), declaration.schema)
-    dataset, _ = datasets.create(context, principal, upload.path, declaration)
+    dataset, notices = datasets.create(context, principal, upload.path, declaration)
     try:
-        return dataset, service.order_release(context, principal, dataset.id, document, idempotency_key)
+        return dataset, notices, service.order_release(context, principal, dataset.id, document, idempotency_key)
     except ImprimaturError as error:
         # The upload stands; its owner must learn where it is.
         error.values["dataset_id"] = str(dataset.id)
