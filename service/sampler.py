@@ -139,7 +139,7 @@ class _SharedValues:
 class GridColumn:
     """A range cut into cells. A drawn column is a masked array of numbers; masked is missing.
 
-    Values are whole multiples of a step: 1 for integers, days and seconds; for numbers the declared decimals, or
+    Values are whole multiples of a step: 1 for integers, days and seconds, or the declared resolution's seconds; for numbers the declared decimals, or
     the power of ten that cuts the cell into at least a thousand, so that they are written shortly. Cells are [low, high), and the last cell of a
     number column includes its end. A cell next to nothing beside the range holds one value: zero, which many rows may share.
     """
@@ -161,14 +161,16 @@ class GridColumn:
             if "decimals" in config:  # declared, as for money
                 decimals = np.full_like(decimals, config["decimals"])
             steps_per_one = 10.0 ** np.minimum(decimals, most_decimals)
-        first, last = np.ceil(low * steps_per_one), np.floor(high * steps_per_one)
-        first += first / steps_per_one < low  # products round
-        last -= last / steps_per_one > high
+        self._step: int = config.get("step", 1)
+        first, last = np.ceil(low * steps_per_one / self._step), np.floor(high * steps_per_one / self._step)
+        first += first / steps_per_one * self._step < low  # products round
+        last -= last / steps_per_one * self._step > high
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
         self._steps = np.maximum(last - first + 1, 1)  # a cell too narrow for a step holds its end
         self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
-        self._smallest = np.clip(first / steps_per_one, low, high)
-        self._largest = np.clip((first + self._steps - 1) / steps_per_one, low, high)
+        self._smallest, self._largest = (
+            np.clip(ends / steps_per_one * self._step, low, high) for ends in (first, first + self._steps - 1)
+        )
         self._shared = None
         if config.get("shared_values"):
             self._shared = _SharedValues(config["shared_values"], self.edges)
@@ -185,6 +187,8 @@ class GridColumn:
         numbers = self._first[cells] + np.floor(uniforms * self._steps[cells])
         if self.type == "number":
             numbers = np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
+        else:
+            numbers *= self._step
         if shared is not None:
             numbers = np.where(np.isnan(shared), numbers, shared)
         if self.type != "number":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from service.datasets.cells import DAY_MICROSECONDS
 from service.datasets.limits import IngestLimits
 from service.datasets.reading import check_unique, open_table
-from service.datasets.table_schema import MAX_CATEGORIES
+from service.datasets.table_schema import MAX_CATEGORIES, SECONDS_OF
 from service.errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _ABOUT = (
     " publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
 )
 _ALSO_DECIMALS = " So were the decimals."
+_ALSO_RESOLUTION = " So was the resolution."
 _CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the categories that are publicly known instead."
 _CHECK_RANGE = (
     "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
@@ -83,6 +84,7 @@ class _Observed:
         self._number_extent: tuple[float, float] | None = None
         self._decimals = 0
         self._moment_extent: tuple[int, int] | None = None
+        self._resolution = "hour"
 
     def add(self, column: Column) -> None:
         cells = column.cells
@@ -108,6 +110,9 @@ class _Observed:
             self._decimals = max(self._decimals, _decimals(cells.text.filter(is_number)))
         if len(moment):
             self._moment_extent = _widen(self._moment_extent, int(moment.min()), int(moment.max()))  # type: ignore[arg-type]  # not empty
+            for resolution in ("hour", "minute"):
+                if self._resolution == resolution and (moment % (SECONDS_OF[resolution] * 1_000_000) != 0).any():
+                    self._resolution = "minute" if resolution == "hour" else "second"
 
     def field(self, rows: int) -> dict[str, Any] | str:
         """The drafted field, or why no closed domain can be guessed."""
@@ -121,6 +126,8 @@ class _Observed:
         field: dict[str, Any] = {"name": self.name, "type": kind, "description": about, "constraints": constraints}
         if kind == "number" and "enum" not in constraints and self._decimals <= _MOST_DECIMALS:
             field |= {"description": about + _ALSO_DECIMALS, "decimals": self._decimals}
+        if kind == "datetime" and self._resolution != "second":
+            field |= {"description": about + _ALSO_RESOLUTION, "resolution": self._resolution}
         return field
 
     def _domain(self, rows: int) -> tuple[str | None, dict[str, Any], str]:

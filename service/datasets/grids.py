@@ -56,12 +56,13 @@ def _cells(field: FieldSchema, numeric_bins: int) -> int:
 def grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:
     """Edges of a range's cells: those declared, or equal cells; one cell per value where there are few values."""
     low, high = field.bounds
-    whole = field.type in _WHOLE
+    whole, step = field.type in _WHOLE, field.step
     if whole:
-        # Cells of whole numbers, half open: [low, high] is [low, high + 1).
-        low, high = math.ceil(low), math.floor(high) + 1
+        # Cells of whole steps, half open: [low, high] is [low, high + 1).
+        low, high = math.ceil(low / step), math.floor(high / step) + 1
         if low >= high:
-            raise InvalidSchema(f"{field.name}: give minimum and maximum in whole seconds.", where=field.name)
+            what = field.resolution or "second"
+            raise InvalidSchema(f"{field.name}: no whole {what} is from minimum to maximum.", where=field.name)
     if field.edges is not None:
         edges = np.asarray([*field.edges[:-1], high], dtype=np.float64)
     else:
@@ -71,7 +72,7 @@ def grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:
             cells = int(values)
         edges = np.linspace(low, high, cells + 1)
     # A cell without a whole number, or narrower than a float can tell, does not exist.
-    return tuple(np.unique(np.ceil(edges) if whole else edges).tolist())
+    return tuple((step * np.unique(np.ceil(edges) if whole else edges)).tolist())
 
 
 def finer_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...] | None:
@@ -82,7 +83,7 @@ def finer_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...] | No
     if field.is_categorical or field.edges is not None or field.bins is not None:
         return None
     edges, whole = np.asarray(grid_edges(field, numeric_bins)), field.type in _WHOLE
-    if whole and (np.diff(edges) == 1.0).all():
+    if whole and (np.diff(edges) == field.step).all():
         return None
     largest = float(np.abs(edges).max())
     step = 1.0 if whole else 0.0 if field.decimals is None else 10.0**-field.decimals
@@ -91,7 +92,7 @@ def finer_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...] | No
     found = np.concatenate([cut(low, high, smallest) for low, high in pairwise(edges.tolist())])
     if field.type == "number" and edges[0] <= 0.0 < edges[-1]:
         found = np.append(found, min(edges[-1], max(step, largest * NEXT_TO_NOTHING)))
-    return tuple(np.unique(np.ceil(found) if whole else found).tolist())
+    return tuple(np.unique(field.step * np.ceil(found / field.step) if whole else found).tolist())
 
 
 def _cut_equally(low: float, high: float, _smallest: float) -> NDArray[np.float64]:

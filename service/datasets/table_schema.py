@@ -25,6 +25,8 @@ MAX_CATEGORIES = 10_000
 MAX_BINS = 1_024
 MAX_EXCLUSIONS = 200
 
+SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
 UNIT_COLUMN = "__unit__"
 """Of a canonical table: whose row it is. No field may have its name."""
 
@@ -84,6 +86,8 @@ class FieldSchema(BaseModel):
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
     decimals: Annotated[int, Field(ge=0, le=9)] | None = None
     """Digits after the point that values of a number column have, for example 2 for money; our extension."""
+    resolution: Literal["second", "minute", "hour", "day"] | None = None
+    """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
     edges: tuple[float, ...] | None = None
     """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
 
@@ -113,6 +117,8 @@ class FieldSchema(BaseModel):
             self._check_edges(self.edges)
         if self.decimals is not None and (self.type != "number" or c.enum is not None):
             raise ValueError("decimals are for number columns with a range")
+        if self.resolution is not None and self.type != "datetime":
+            raise ValueError("resolution is for datetime columns")
         return self
 
     def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
@@ -155,6 +161,11 @@ class FieldSchema(BaseModel):
         if c.minimum is None or c.maximum is None:
             raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
         return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
+
+    @property
+    def step(self) -> int:
+        """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
+        return 1 if self.resolution is None else SECONDS_OF[self.resolution]
 
     def check_condition(self, condition: Condition) -> None:
         """Raise a ValueError if this can be no condition on the column."""

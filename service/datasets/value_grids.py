@@ -76,7 +76,7 @@ def value_grid(field: FieldSchema, cells: int) -> ValueGrid | None:
     if field.is_categorical or field.edges is not None or field.bins is not None:
         return None
     low, high = field.bounds
-    steps = _STEPS.get(field.type, _POWERS_OF_TEN)
+    steps = tuple(step for step in _STEPS.get(field.type, _POWERS_OF_TEN) if step >= field.step)
     for step, decimals in (*((1, d) for d in range(_decimals(field), 0, -1)), *((step, 0) for step in steps)):
         if max(abs(low), abs(high)) * 10.0**decimals > _EXACT:
             continue

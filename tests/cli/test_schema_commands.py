@@ -52,6 +52,7 @@ def test_draft_recognises_types_and_says_what_it_is(table):
         "born": "date",
         "seen": "datetime",
     }
+    assert draft["fields"][-1]["resolution"] == "minute"
 
 
 def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):

@@ -192,6 +192,23 @@ def test_a_row_for_itself_is_an_independent_draw(place):
     fits(rows, COMBINATIONS, CHANCES)
 
 
+@pytest.mark.parametrize(("resolution", "step"), [("minute", 60), ("hour", 3_600), ("day", 86_400)])
+def test_moments_are_whole_steps_of_the_declared_resolution_and_all_of_them_alike(resolution, step):
+    constraints = {"minimum": "2024-01-01T00:30:00", "maximum": "2024-01-09T23:59:59", "required": True}
+    field = {"name": "at", "type": "datetime", "constraints": constraints, "resolution": resolution}
+    sampler = tiny_sampler({"fields": [field]}, bias=np.zeros(8), noise_scale=0.0)
+    seconds = np.array(column(sampler, "at", 40_000, seed=0), dtype="datetime64[s]").astype(np.int64)
+    assert (seconds % step == 0).all()
+    first, last = (
+        np.datetime64(text).astype("datetime64[s]").astype(np.int64)
+        for text in ("2024-01-01T00:30:00", "2024-01-09T23:59:59")
+    )
+    possible = np.arange(-(-first // step) * step, last + 1, step)
+    assert set(seconds.tolist()) <= set(possible.tolist())
+    if len(possible) < 1_000:
+        assert set(seconds.tolist()) == set(possible.tolist())
+
+
 def test_no_threshold_reaches_a_cell_without_weight():
     logits = np.repeat(np.array([[-1e4], [0.3], [0.1], [-1e4]], dtype=np.float32), 5_000, axis=1)
     logits[1:3] += np.linspace(-3, 3, 5_000, dtype=np.float32)

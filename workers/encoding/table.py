@@ -74,6 +74,8 @@ class ColumnDomain:
     edges: tuple[float, ...] | None
     missing: bool
     decimals: int | None = None
+    step: int = 1
+    """Whole values are multiples of it: seconds of a datetime's resolution."""
     equal_edges: tuple[float, ...] | None = None
     """Where the grid is finer than that of the schema, the edges of the schema's."""
     value_grid: ValueGrid | None = None
@@ -93,7 +95,9 @@ class ColumnDomain:
         fine = finer_edges(field, numeric_bins) if finer else None
         equal, edges = (None, edges) if fine is None else (edges, fine)
         size = len(edges) - 1 + missing
-        return cls(field.name, field.type, "grid", size, None, edges, missing, field.decimals, equal, counted)
+        return cls(
+            field.name, field.type, "grid", size, None, edges, missing, field.decimals, field.step, equal, counted
+        )
 
     def merged(self, cells: NDArray[np.int64]) -> ColumnDomain:
         """With neighbouring cells of a grid as one: cells (size,), the new cell of each, in order. A missing one stays alone."""
@@ -112,9 +116,10 @@ class ColumnDomain:
         head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
         if self.values is not None:
             return {**head, "values": list(self.values)}
-        decimals = {} if self.decimals is None else {"decimals": self.decimals}
+        digits = {} if self.decimals is None else {"decimals": self.decimals}
+        digits |= {} if self.step == 1 else {"step": self.step}
         shared = {"shared_values": [list(one) for one in self.shared_values]} if self.shared_values else {}
-        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **decimals, **shared}
+        return {**head, "edges": list(self.edges or ()), "missing": self.missing, **digits, **shared}
 
     def encode(self, series: pl.Series) -> Codes:
         """Codes of one column of the canonical table; what has no cell of its own becomes missing.

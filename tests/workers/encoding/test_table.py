@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tiny_generators import MIXED, domain_of
 
 from service.crypto import encrypt, open_decrypted
+from service.datasets.grids import finer_edges
 from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
 from service.datasets.value_grids import ValueGrid
 from service.errors import InvalidFile, InvalidSchema, Tampered
@@ -186,6 +187,37 @@ def test_a_datetime_range_without_a_whole_second_is_refused():
     constraints = {"minimum": "2024-01-01T00:00:00.2", "maximum": "2024-01-01T00:00:00.8"}
     field = FieldSchema.model_validate({"name": "x", "type": "datetime", "constraints": constraints})
     with pytest.raises(InvalidSchema):
+        ColumnDomain.from_field(field, numeric_bins=8)
+
+
+@pytest.mark.parametrize(("resolution", "step", "edges"), [("minute", 60, 65), ("hour", 3_600, 49), ("day", 86_400, 4)])
+def test_cells_of_a_datetime_begin_at_whole_steps_of_its_resolution(resolution, step, edges):
+    constraints = {"minimum": "2024-01-01T00:00:00", "maximum": "2024-01-02T23:59:59", "required": True}
+    if resolution == "day":
+        constraints["maximum"] = "2024-01-03T11:00:00"
+    document = {"name": "x", "type": "datetime", "constraints": constraints, "resolution": resolution}
+    field = FieldSchema.model_validate(document)
+    column = ColumnDomain.from_field(field, numeric_bins=64)
+    assert len(column.edges) == edges
+    assert all(edge % step == 0 for edge in column.edges)
+    assert (column.edges[0], column.edges[-1]) == (field.bounds[0], field.bounds[1] // step * step + step)
+    assert column.to_config()["step"] == step
+    finer = finer_edges(field, 64)
+    assert (finer is None) == (edges < 65)
+    assert all(edge % step == 0 for edge in finer or ())
+    assert field.model_dump()["resolution"] == resolution
+
+
+def test_a_resolution_is_of_moments_and_leaves_one_in_the_range():
+    with pytest.raises(ValueError, match="resolution is for datetime"):
+        FieldSchema.model_validate(
+            {"name": "x", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "resolution": "hour"}
+        )
+    constraints = {"minimum": "2024-01-01T00:00:01", "maximum": "2024-01-01T00:59:59"}
+    field = FieldSchema.model_validate(
+        {"name": "x", "type": "datetime", "constraints": constraints, "resolution": "hour"}
+    )
+    with pytest.raises(InvalidSchema, match="no whole hour"):
         ColumnDomain.from_field(field, numeric_bins=8)
 
 
