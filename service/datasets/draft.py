@@ -85,6 +85,7 @@ class _Observed:
         self._decimals = 0
         self._moment_extent: tuple[int, int] | None = None
         self._resolution = "hour"
+        self._has_leading_zeros = False
 
     def add(self, column: Column) -> None:
         cells = column.cells
@@ -107,7 +108,9 @@ class _Observed:
         number, moment = cells.number.filter(is_number), cells.moment.filter(is_moment)
         if len(number):
             self._number_extent = _widen(self._number_extent, float(number.min()), float(number.max()))  # type: ignore[arg-type]  # not empty
-            self._decimals = max(self._decimals, _decimals(cells.text.filter(is_number)))
+            texts = cells.text.filter(is_number)
+            self._decimals = max(self._decimals, _decimals(texts))
+            self._has_leading_zeros |= bool(texts.str.contains("^-?0[0-9]").any())
         if len(moment):
             self._moment_extent = _widen(self._moment_extent, int(moment.min()), int(moment.max()))  # type: ignore[arg-type]  # not empty
             for resolution in ("hour", "minute"):
@@ -137,7 +140,8 @@ class _Observed:
         if self._word == self._cells:
             return "boolean", {}, _CHECK_TYPE
         if self._number == self._cells and self._number_extent is not None:
-            return self._numeric_domain(*self._number_extent, rows)
+            looks_like = self._identifier(*self._number_extent, rows)
+            return (None, {}, looks_like) if looks_like else self._numeric_domain(*self._number_extent, rows)
         if self._moment == self._cells and self._moment_extent is not None:
             return self._moment_domain(*self._moment_extent)
         mostly = self._mostly()
@@ -148,6 +152,15 @@ class _Observed:
             {"enum": sorted(self._texts)},
             f"{_CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" ."),
         )
+
+    def _identifier(self, low: float, high: float, rows: int) -> str:
+        """What says that these numbers are names of rows or people."""
+        if self._has_leading_zeros:
+            return "its numbers have leading zeros, as identifiers have"
+        is_numbered = rows > _FEW_TEXTS and self._whole == rows == high - low + 1
+        if is_numbered and (self._texts is None or len(self._texts) == rows):
+            return "it numbers the rows"
+        return ""
 
     def _mostly(self) -> str:
         """Where a few cells alone keep a column from being numbers or dates: they may be mistakes, or mean that nothing is known."""

@@ -77,11 +77,20 @@ def test_check_names_the_fault(table):
 
 def test_a_draft_says_which_columns_it_left_out_and_why(tmp_path):
     """A column without a name could not be declared; one bad cell keeps numbers from being any."""
-    rows = [f"{row},{row % 7 + 0.5},{'x' if row == 3 else row},,{'a' if row == 3 else row % 9}" for row in range(300)]
-    (tmp_path / "t.csv").write_text("\n".join([",pay,id,none,age", *rows]) + "\n")
+    rows = [
+        f"{row},{row % 7 + 0.5},{'x' if row == 3 else row},,{'a' if row == 3 else row % 9},{row + 5},{row % 40:05}"
+        for row in range(300)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join([",pay,id,none,age,number,customer", *rows]) + "\n")
     done = schema("draft", tmp_path / "t.csv", "-o", tmp_path / "s.json")
     assert done.returncode == 0
-    for said in ("'' (it has no name", "'none' (it is empty)", "'id' (299 of its 300 cells are finite numbers"):
+    for said in (
+        "'' (it has no name",
+        "'none' (it is empty)",
+        "'id' (299 of its 300 cells are finite numbers",
+        "'number' (it numbers",
+        "'customer' (its numbers have leading",
+    ):
         assert said in done.stderr
     drafted = json.loads((tmp_path / "s.json").read_text())
     parse_table_schema(drafted)

@@ -35,7 +35,7 @@ BLOCK_CELLS = 96
 STEPS_TOGETHER = 50
 """In which slices with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
 
-_BETA1, _BETA2, _TINY = 0.9, 0.999, 1e-10
+_BETA1, _BETA2, _ADAM_EPS = 0.9, 0.999, 1e-10
 _CPU = torch.device("cpu")
 
 Risk = Callable[[int, Tensor, Tensor], float]
@@ -118,7 +118,7 @@ class MixtureFit:
         for step in range(self._done + 1, last + 1):
             self._fit.step(step, self.learning_rate * (1.0 - (step - 1) / self.steps))
             self._done = step
-            if not self._fit.going:
+            if self._fit.is_over:
                 break
             if step < last:
                 on_step(step)
@@ -143,10 +143,14 @@ class _Watched:
 
     def __init__(self, fit: _Mixtures, twin: _Mixtures, risk: Risk) -> None:
         self._fit, self._twin, self._risk = fit, twin, risk
-        self.going = fit.going
-        self._least, self._best_step = [math.inf for _ in fit.going], [0 for _ in fit.going]
+        self._active: Sequence[int] = fit.tables
+        self._least, self._best_step = [math.inf for _ in fit.tables], [0 for _ in fit.tables]
         self.logits = [logits.clone() for logits in fit.logits]
         self.twin_logits = [logits.clone() for logits in twin.logits]
+
+    @property
+    def is_over(self) -> bool:
+        return not self._active
 
     @property
     def least(self) -> float:
@@ -155,24 +159,26 @@ class _Watched:
 
     def step(self, number: int, rate: float) -> None:
         for both in (self._fit, self._twin):
-            both.going = self.going
-            both.step(number, rate)
+            both.step(number, rate, self._active)
         if number % LOOK_EVERY:
             return
-        errors = {at: self._risk(at, self._fit.expected(at), self._twin.expected(at)) for at in self.going}
-        better = [at for at, error in errors.items() if error < self._least[at]]
+        errors = {at: self._risk(at, self._fit.expected(at), self._twin.expected(at)) for at in self._active}
+        better: Sequence[int] = [at for at, error in errors.items() if error < self._least[at]]
         if self._fit.are_together(number):
-            better = self.going if sum(errors.values()) < self.least else []
+            better = self._active if sum(errors.values()) < self.least else []
         for at in better:
             self._least[at], self._best_step[at] = errors[at], number
             for place in self._fit.places_of(at):
                 self.logits[place].copy_(self._fit.logits[place])
                 self.twin_logits[place].copy_(self._twin.logits[place])
-        self.going = [at for at in self.going if number <= PATIENCE * self._best_step[at] + 5 * LOOK_EVERY]
+        self._active = [at for at in self._active if number <= PATIENCE * self._best_step[at] + 5 * LOOK_EVERY]
 
 
 class _Mixtures:
     """The mixtures of all slices, and the two-way tables that each of them makes, or all together."""
+
+    is_over = False
+    """Nothing but a look at a twin ends a fit before its last step."""
 
     def __init__(self, tables: NoisedTables, spreads: Tensor, device: torch.device) -> None:
         self._two_way = tables.two_way.to(device)
@@ -180,8 +186,8 @@ class _Mixtures:
         self._slices = [_Slice(tables, own, spread=spread, device=device) for own, spread in enumerate(spreads)]
         have_their_own = 1 < len(self._two_way) == len(self._slices)
         self._together = _Together(self._slices, tables, spreads[0], device) if have_their_own else None
-        self.going = list(range(len(self._two_way)))
-        """Places of the tables that are fitted still."""
+        self.tables: Sequence[int] = range(len(self._two_way))
+        """Places of all of them."""
 
     @property
     def logits(self) -> list[Tensor]:
@@ -200,18 +206,19 @@ class _Mixtures:
         slices = [self._slices[place] for place in self.places_of(at)]
         return _products(torch.zeros_like(self._precision), slices, [one.cells() for one in slices], beta=1.0)
 
-    def step(self, number: int, rate: float) -> None:
-        """One step of Adam on the squared error, in units of the noise."""
+    def step(self, number: int, rate: float, active: Sequence[int] | None = None) -> None:
+        """One step of Adam on the squared error, in units of the noise; of the tables that are still fitted, or of all."""
+        gradients = self._gradients(self.tables if active is None else active)
         if self._together is not None and self.are_together(number):
-            self._together.step(self._gradients(), number, rate)
+            self._together.step(gradients, number, rate)
             return
         alone_since = 0 if self._together is None else STEPS_TOGETHER
-        for one, gradient in self._gradients():
+        for one, gradient in gradients:
             one.step(gradient, number - alone_since, rate)
 
-    def _gradients(self) -> Iterator[tuple[_Slice, Tensor]]:
+    def _gradients(self, active: Sequence[int]) -> Iterator[tuple[_Slice, Tensor]]:
         """Of the squared error, of each slice in turn, which may move before the next is asked for."""
-        for at in self.going:
+        for at in active:
             slices = [self._slices[place] for place in self.places_of(at)]
             cells = [one.cells() for one in slices]
             residual = _products(self._two_way[at], slices, cells, beta=-1.0).mul_(self._precision)
@@ -240,23 +247,23 @@ class _Together:
         self._logits = (spread + shared).T.contiguous().to(device)
         every = zip(tables.one_way, tables.totals.tolist(), strict=True)
         of_slices = [_start(one_way, rows, tables.widths) - shared for one_way, rows in every]
-        self._added = torch.stack(of_slices, dim=1).to(device)  # (W, slices)
-        self._tiny = sum(one.tiny * one.rows_per_component for one in slices)
-        self._adams = _Adam(self._logits), _Adam(self._added)
+        self._offsets = torch.stack(of_slices, dim=1).to(device)  # (W, slices)
+        self._adam_eps = sum(one.adam_eps * one.rows_per_component for one in slices)
+        self._adams = _Adam(self._logits), _Adam(self._offsets)
         self._pass_on()
 
     def step(self, gradients: Iterable[tuple[_Slice, Tensor]], number: int, rate: float) -> None:
-        shared, added = torch.zeros_like(self._logits), torch.zeros_like(self._added)
+        shared, added = torch.zeros_like(self._logits), torch.zeros_like(self._offsets)
         for one, gradient in gradients:
             shared.add_(gradient, alpha=one.rows_per_component)
             added[:, self._slices.index(one)] = gradient.sum(dim=1) * one.rows_per_component
         for adam, gradient in zip(self._adams, (shared, added), strict=True):
-            adam.step(gradient, number, rate, tiny=self._tiny)
+            adam.step(gradient, number, rate, eps=self._adam_eps)
         self._pass_on()
 
     def _pass_on(self) -> None:
         for place, one in enumerate(self._slices):
-            one.take(self._logits + self._added[:, place, None])
+            one.set_logits(self._logits + self._offsets[:, place, None])
 
 
 @dataclass(frozen=True)
@@ -280,7 +287,7 @@ class _Slice:
         self.rows_per_component = float(tables.totals[place]) / components
         cells = float((tables.two_way_precision > 0).sum()) / 2.0 + float((self._one_way_precision > 0).sum())
         # Adam's steps have no scale: instead of the mean over cells, their sum, and what keeps from dividing by nothing times as much.
-        self.tiny = _TINY * max(1.0, cells) / (2.0 * self.rows_per_component)
+        self.adam_eps = _ADAM_EPS * max(1.0, cells) / (2.0 * self.rows_per_component)
         start = _start(tables.one_way[place], float(tables.totals[place]), tables.widths)
         self._logits = (spread + start).T.contiguous().to(device)
         self._adam = _Adam(self._logits)
@@ -290,7 +297,7 @@ class _Slice:
         """(components, W)."""
         return self._logits.T
 
-    def take(self, logits: Tensor) -> None:
+    def set_logits(self, logits: Tensor) -> None:
         """(W, components) from elsewhere."""
         self._logits.copy_(logits).clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
 
@@ -317,7 +324,7 @@ class _Slice:
         return gradient.addcmul_(shares, self._over_columns(gradient), value=-1.0)
 
     def step(self, gradient: Tensor, number: int, rate: float) -> None:
-        self._adam.step(gradient, number, rate, tiny=self.tiny)
+        self._adam.step(gradient, number, rate, eps=self.adam_eps)
 
 
 class _Adam:
@@ -326,10 +333,10 @@ class _Adam:
     def __init__(self, logits: Tensor) -> None:
         self._logits, self._mean, self._square = logits, torch.zeros_like(logits), torch.zeros_like(logits)
 
-    def step(self, gradient: Tensor, number: int, rate: float, *, tiny: float) -> None:
+    def step(self, gradient: Tensor, number: int, rate: float, *, eps: float) -> None:
         self._mean.lerp_(gradient, 1.0 - _BETA1)
         self._square.mul_(_BETA2).addcmul_(gradient, gradient, value=1.0 - _BETA2)
-        root = self._square.sqrt().add_(tiny)
+        root = self._square.sqrt().add_(eps)
         self._logits.addcdiv_(self._mean, root, value=-rate * math.sqrt(1.0 - _BETA2**number) / (1.0 - _BETA1**number))
         self._logits.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
 

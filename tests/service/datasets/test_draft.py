@@ -96,7 +96,7 @@ def test_every_kind_of_column(reader):
         assert (fields["many"]["constraints"]["minimum"], fields["many"]["constraints"]["maximum"]) == (0, 4000)
         assert (fields["real"]["constraints"]["minimum"], fields["real"]["constraints"]["maximum"]) == (0.0, 20.0)
         assert fields["day"]["constraints"]["maximum"] == "2029-12-31"
-        assert "'name', 'empty'" in draft["description"]
+        assert "'name' (it looks like names, identifiers or free text); 'empty' (it is empty)" in draft["description"]
         kept = frame.select(schema.names)
         assert reader.read(reader.write(kept, parquet=parquet), schema)[0]["notices"] == []
 
