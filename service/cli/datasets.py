@@ -100,7 +100,8 @@ def print_notices(dataset: Dataset) -> None:
 
 def warn_of_draft(schema: dict[str, Any]) -> None:
     """A draft says what it was read from, and a schema is public."""
-    parts = [schema, *(field for field in schema.get("fields", ()) if isinstance(field, dict))]
+    fields = schema.get("fields")
+    parts = [schema, *(field for field in (fields if isinstance(fields, list) else []) if isinstance(field, dict))]
     if any(str(part.get("description", "")).startswith(DRAFT) for part in parts):
         typer.echo(
             "warning: this schema is a draft, made by reading the rows; it becomes public as it is. Declare what everybody may know, "

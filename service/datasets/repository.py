@@ -62,9 +62,7 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
 def find_by_fingerprints(session: Session, fingerprints: Sequence[bytes]) -> Dataset | None:
     """Of several, the oldest."""
     its = select(DatasetFingerprint.dataset_id).where(DatasetFingerprint.fingerprint.in_(fingerprints))
-    return session.scalars(
-        select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at).limit(1)
-    ).one_or_none()
+    return session.scalars(select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at)).first()
 
 
 def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:

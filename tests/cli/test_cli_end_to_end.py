@@ -189,6 +189,8 @@ def test_failures_have_their_exit_codes(imprimatur, published, small_csv, tmp_pa
     assert imprimatur("release", "small", "--epsilon", -1).returncode == 5
     assert imprimatur("upload", small_csv, "--schema", "{}", "--budget-epsilon", 1).returncode == 5
     assert imprimatur("upload", small_csv, "--schema", "missing.json", "--budget-epsilon", 1).returncode == 5
+    no_fields = imprimatur("upload", small_csv, "--schema", '{"fields": null}', "--budget-epsilon", 1, "--json")
+    assert (no_fields.returncode, json.loads(no_fields.stderr)["code"]) == (5, "invalid_schema")
     nobody = imprimatur("datasets", "--json", IMPRIMATUR_URL="", IMPRIMATUR_DATA=str(tmp_path / "nothing"))
     assert nobody.returncode == 6
     assert json.loads(nobody.stderr)["code"] == "unreachable"
