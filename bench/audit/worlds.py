@@ -8,7 +8,7 @@ others. Drawing, clipping, summing, noising and histograms are those of a releas
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,8 +53,8 @@ class Wiretap:
 
 @contextlib.contextmanager
 def listening() -> Iterator[Wiretap]:
-    """Hear what `idpgan` hands to `release` and what it gets back."""
-    real = idpgan.release
+    """Hear what `idpgan` hands to `release` and `release_counts`, and what it gets back; with the noise that was charged (whole numbers have a little more)."""
+    real, real_counts = idpgan.release, idpgan.release_counts
     heard = Wiretap()
 
     def release(private: PrivateSum, *, noise_multiplier: float, **knobs: Any) -> tuple[Tensor, ...]:
@@ -62,16 +62,23 @@ def listening() -> Iterator[Wiretap]:
         sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
         allocation = knobs.get("allocation", "least_noise")
         stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
+        return note(private, noised, stds)
+
+    def release_counts(private: PrivateSum, *, noise_stds: Sequence[float], **knobs: Any) -> tuple[Tensor, ...]:
+        noised = real_counts(private, noise_stds=noise_stds, **knobs)
+        return note(private, noised, tuple(noise_stds))
+
+    def note(private: PrivateSum, noised: tuple[Tensor, ...], stds: tuple[float, ...]) -> tuple[Tensor, ...]:
         heard.sums.append(private)
         heard.noised.append(noised)
         heard.noise_stds.append(stds)
         return noised
 
-    idpgan.release = release
+    idpgan.release, idpgan.release_counts = release, release_counts
     try:
         yield heard
     finally:
-        idpgan.release = real
+        idpgan.release, idpgan.release_counts = real, real_counts
 
 
 def null_table(units: int, present: np.ndarray | None = None, *, rows_per_unit: int = 1) -> EncodedTable:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bench.planted.harness import Bug
 
 NOISE = "workers/mechanism/noise.py"
+WHOLE = "workers/numerics/discrete_gaussian.py"
+WHOLE_LOOPS = "workers/numerics/discrete_gaussian.c"
 CLIPPING = "workers/mechanism/clipping.py"
 SAMPLING = "workers/mechanism/sampling.py"
 RANDOM = "workers/mechanism/secure_random.py"
@@ -39,6 +41,8 @@ T_MIXTURE_PRICE = "tests/service/privacy/test_mixture_price.py"
 T_PREVIEWS = "tests/service/api/test_previews.py"
 
 T_NOISE = "tests/workers/mechanism/test_noise.py"
+T_WHOLE = "tests/workers/numerics/test_discrete_gaussian.py"
+T_DISCRETE = "tests/privacy/test_discrete_noise.py"
 T_CLIPPING = "tests/workers/mechanism/test_clipping.py"
 T_GRADIENTS = "tests/workers/mechanism/test_gradients.py"
 T_CONVOLUTIONS = "tests/privacy/test_contracts_convolutions.py"
@@ -65,7 +69,7 @@ BUGS: tuple[Bug, ...] = (
     # -- noise
     Bug(
         "noise divided by the number of groups",
-        ((NOISE, "noise_std_of = {tensor: std for", "noise_std_of = {tensor: std / len(private.groups) for"),),
+        ((NOISE, "std_of = {tensor: std for", "std_of = {tensor: std / len(private.groups) for"),),
         (T_NOISE,),
     ),
     Bug(
@@ -620,8 +624,45 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "noise beyond 64 bits is added, and vanishes",
-        ((NOISE, "    if not max(noise_stds, default=0.0) <= LARGEST_NOISE_STD:\n", "    if False:\n"),),
+        ((NOISE, "    if not noise_std <= LARGEST_NOISE_STD:\n", "    if False:\n"),),
         (T_TABLES,),
+    ),
+    Bug(
+        "noise has an end: what falls beyond the table is drawn again",
+        (
+            (WHOLE, "    verdicts[~inside] = UNDECIDED\n", "    verdicts[~inside] = DRAW_AGAIN\n"),
+            (WHOLE_LOOPS, "? UNDECIDED : DRAW_AGAIN;\n    *value", "? DRAW_AGAIN : DRAW_AGAIN;\n    *value"),
+        ),
+        (T_WHOLE,),
+    ),
+    Bug(
+        "large noise on counts is a float, whose lattice tells odd from even",
+        (
+            (
+                NOISE,
+                "value + randomness.discrete_gaussian(*value.shape, variance=variance).to(value.device)",
+                "value + (noise_std * randomness.normals(*value.shape)).long()  # type: ignore[attr-defined]",
+            ),
+        ),
+        (T_TABLES,),
+    ),
+    Bug(
+        "whole noise has the variance of the Gaussian that pays for it",
+        ((NOISE, "math.sqrt(noise_std**2 + LEAST_ROUNDING_VARIANCE + ", "math.sqrt(noise_std**2 + 0.0 * "),),
+        (T_DISCRETE,),
+    ),
+    Bug(
+        "sums are rounded to the grid before their noise is drawn",
+        ((NOISE, "fractions=places.sub_(below)", "fractions=places.sub_(places)"),),
+        (T_NOISE,),
+    ),
+    Bug(
+        "what float64 cannot decide is kept",
+        (
+            (WHOLE, "torch.full_like(bucket, UNDECIDED)", "torch.full_like(bucket, KEEP)"),
+            (WHOLE_LOOPS, "? DRAW_AGAIN : UNDECIDED;", "? DRAW_AGAIN : KEEP;"),
+        ),
+        (T_WHOLE,),
     ),
     Bug(
         "slices of the label overlap: rows of one label are counted in all of them",
@@ -671,7 +712,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "values that many rows share are found by counts without noise",
-        ((MARGINALS, "standing_out(noised.numpy(), grid", "standing_out(private.values[0].numpy(), grid"),),
+        ((MARGINALS, "                noised.numpy(), grid", "                private.values[0].numpy(), grid"),),
         (T_MARGINALS,),
     ),
     Bug(
@@ -705,8 +746,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 MARGINALS,
-                "        return noised.numpy().astype(np.float64), noise_std",
-                "        return private.values[0].numpy().astype(np.float64), noise_std",
+                "        return noised.numpy().astype(np.float64), drawn_std(",
+                "        return private.values[0].numpy().astype(np.float64), drawn_std(",
             ),
         ),
         (T_MARGINALS,),

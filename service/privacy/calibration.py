@@ -55,12 +55,15 @@ _AIM = 0.997
 _SLOPE_OVER = 0.1
 """Over how much of log σ the search's first slope is taken."""
 
-SMALLEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e-100
-"""Below these the search for a noise level meets the ends of floating point."""
+SMALLEST_EPSILON, SMALLEST_DELTA = 1e-5, 1e-100
+"""Below the first NOISE_RESERVE would be more than a thousandth; below the second the search for a noise level meets the ends of floating point."""
 LARGEST_COST = 2**62
 """Nano-shares; the ledger counts in 64 bits."""
 _UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
 """What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
+
+NOISE_RESERVE = 1e-8
+"""Of ε, and of δ relatively: what discrete noise may cost beyond the Gaussian that the price is of (docs/privacy.md, Discrete noise)."""
 
 _NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order more of it, or of a trained generator other steps or sampling_probability"
 
@@ -112,8 +115,9 @@ def _price(order: Order, budget: Budget) -> Price:
     if epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
         raise Unpriceable("so little of the budget cannot be priced; ask for more")
     # One double below: the nearest double to the exact share of the budget may lie above it.
-    below = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
-    events, pld_epsilon = _calibrate(order.model_copy(update=_UNPRICED), *below)
+    below = math.nextafter(epsilon - NOISE_RESERVE, 0.0), math.nextafter(delta / (1.0 + NOISE_RESERVE), 0.0)
+    events, of_gaussians = _calibrate(order.model_copy(update=_UNPRICED), *below)
+    pld_epsilon = of_gaussians + NOISE_RESERVE
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
     if max(shares.simple, shares.renyi) > LARGEST_COST:
@@ -129,10 +133,12 @@ def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: fl
     """
     share = Fraction(shares.simple, NANO)
     epsilon, delta = float(share * exact(budget.epsilon)), float(share * exact(budget.delta) / 2)
-    if not 0.0 < epsilon_scale < math.inf or delta < SMALLEST_DELTA:
+    if not NOISE_RESERVE < epsilon_scale < math.inf or delta < SMALLEST_DELTA:
         return False
+    scale = math.nextafter(epsilon_scale - NOISE_RESERVE, 0.0)
+    of_gaussians = epsilon_of(events, delta=delta / (1.0 + NOISE_RESERVE), epsilon_scale=scale)
     return (
-        epsilon_of(events, delta=delta, epsilon_scale=math.nextafter(epsilon_scale, 0.0)) <= epsilon
+        of_gaussians + NOISE_RESERVE <= epsilon
         and renyi_cost(renyi_divergence(events, budget.renyi_order), budget) <= shares.renyi
     )
 

@@ -28,7 +28,7 @@ from workers.checkpoints import Checkpoint
 from workers.hooks import Hooks, TrainingStopped
 from workers.lease import Lease
 from workers.mechanism.clusters import ClipGroups
-from workers.mechanism.noise import allocate
+from workers.mechanism.noise import MOST_STEPS, allocate, drawn_std
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import idpgan
@@ -114,10 +114,12 @@ def test_histogram_and_label_noise() -> None:
             method.critic_step()
         labels.append(heard.noised[0][0].numpy())
         histograms.append(heard.noised[2][0].numpy().flatten())
-    noise = np.concatenate(histograms)
-    assert noise.std() == pytest.approx(3.0 * np.sqrt(5.0), rel=0.01)
-    assert stats.kstest(noise / (3.0 * np.sqrt(5.0)), "norm").pvalue > 0.001
-    assert stats.kstest(np.concatenate(labels) / 7.0, "norm").pvalue > 0.001
+    of_steps = drawn_std(3.0 * np.sqrt(5.0), moved=5 * MOST_STEPS)
+    for noise, noise_std in ((np.concatenate(histograms), of_steps), (np.concatenate(labels), drawn_std(7.0))):
+        assert noise.dtype == np.int64
+        assert noise.std() == pytest.approx(noise_std, rel=0.01 + 4.0 / np.sqrt(2 * len(noise)))
+        spread = noise + np.random.default_rng(1).uniform(-0.5, 0.5, size=len(noise))
+        assert stats.kstest(spread / np.hypot(noise_std, 12**-0.5), "norm").pvalue > 0.001
 
 
 def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
@@ -242,6 +244,9 @@ class ByShape(SecureRandom):
 
     def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64, **_device: torch.device) -> Tensor:
         return self._stream("uniforms", shape, dtype).uniforms(*shape, dtype=dtype)
+
+    def discrete_gaussian(self, *shape: int, variance: float, **more: Any) -> Tensor:
+        return self._stream("whole", shape, variance).discrete_gaussian(*shape, variance=variance, **more)
 
     def normals(self, *shape: int, dtype: torch.dtype = torch.float64, **_device: torch.device) -> Tensor:
         return self._stream("normals", shape, dtype).normals(*shape, dtype=dtype)
@@ -376,7 +381,8 @@ def test_two_releases_of_the_same_order_share_nothing() -> None:
         assert trained.is_private
         noised.append(torch.cat([value.flatten() for value in heard.noised[0]]))
         weights.append(trained.generator.output.weight)
-    assert not bool((noised[0] == noised[1]).any())
+    # Two draws on one grid meet by chance, once in 454.
+    assert float((noised[0] == noised[1]).double().mean()) < 0.02
     assert not torch.equal(weights[0], weights[1])
 
 

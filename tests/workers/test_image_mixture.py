@@ -247,7 +247,7 @@ def test_images_that_lean_variously_are_measured_upright_and_moved_unless_ordere
 def test_too_little_is_known_of_a_few_images_to_stand_them_up():
     pixels, _ = leaning(60)
     images = EncodedImages(pixels, np.arange(60) % 3, (12, 14, 1), 3)
-    assert not measured(images, noise=30.0, upright=None).upright
+    assert not measured(images, noise=30.0, upright=None, seed=2).upright
 
 
 def test_noised_counts_decide_who_is_stood_upright_not_exact_ones():

@@ -111,8 +111,8 @@ def sum_rounding(bounds: DrawBounds) -> float:
         in_a_block = FLOAT32_CANCELLATION * (scaled + summed)
     unit_roundoff = torch.finfo(torch.float64).eps / 2.0
     additions = (
-        bounds.terms_per_row * bounds.rows_per_unit * units + math.ceil(bounds.most_units / bounds.units_per_block) + 8
-    )
+        bounds.terms_per_row * bounds.rows_per_unit * units + math.ceil(bounds.most_units / bounds.units_per_block) + 9
+    )  # the last one is the division that brings a sum to the grid of its noise (`noise.release`)
     gamma = additions * unit_roundoff / (1.0 - additions * unit_roundoff)
     in_float64 = 2.0 * gamma * bounds.most_units
     return in_a_block + LARGEST_CANCELLATION * in_float64

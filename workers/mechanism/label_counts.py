@@ -19,7 +19,7 @@ def label_counts(
 
     Adjacency:   zero-out one unit.
     Sensitivity: L2 max_rows_per_unit (1 where a unit is a row): all rows of a unit may share a label.
-    Shapes:      labels (rows,) codes; returns one tensor (categories,).
+    Shapes:      labels (rows,) codes; returns one int64 tensor (categories,).
     Source:      docs/privacy.md, The rest of a release.
     Edge cases:  codes outside the declared labels (null records) count nowhere; rows beyond max_rows_per_unit of
                  their unit are left out here, whatever the encoder promised.
@@ -28,14 +28,14 @@ def label_counts(
     if unit_starts is not None:
         place_in_unit = np.arange(len(labels)) - np.repeat(unit_starts[:-1], np.diff(unit_starts))
         counted &= place_in_unit < max_rows_per_unit
-    counts = np.bincount(labels[counted], minlength=categories).astype(np.float64)
+    counts = np.bincount(labels[counted], minlength=categories).astype(np.int64)
     sensitivity = 1.0 if unit_starts is None else float(max_rows_per_unit)
     return PrivateSum((torch.from_numpy(counts),), ((0,),), (sensitivity,))
 
 
-def frequencies_from(noised_counts: Tensor) -> tuple[float, ...]:
-    """Noised counts as frequencies that are positive and sum to 1: post-processing."""
-    positive = noised_counts.clamp(min=0.0)
+def frequencies_from(noisy_counts: Tensor) -> tuple[float, ...]:
+    """Noisy counts as frequencies that are positive and sum to 1: post-processing."""
+    positive = noisy_counts.double().clamp(min=0.0)
     total = positive.sum()
     shares = positive / total if total > 0 else torch.full_like(positive, 1.0 / len(positive))
     kept = shares.clamp(min=SMALLEST_FREQUENCY)

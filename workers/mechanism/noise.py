@@ -1,4 +1,12 @@
-"""Gaussian noise, once, on a private sum: the only way out of a `PrivateSum`."""
+"""Discrete Gaussian noise, once, on a private sum: the only way out of a `PrivateSum`.
+
+Whole numbers stay whole: their noise is drawn on the integers. Sums in float64 go to a public grid, 1/128 of the noise wide, and
+their noise is drawn on it around where they lie between two of its points. Either way every output is possible on every dataset, and its
+probability is exactly the one written here: no float is between a private number and what is released.
+
+Why the price of a Gaussian with standard deviation s stands (docs/privacy.md, Discrete noise): a discrete Gaussian of variance s² + ρ²
+is what randomised rounding of variance ρ² makes of it, up to a factor of e^(±4η) a number, η = 2·exp(-2π²ρ²).
+"""
 
 from __future__ import annotations
 
@@ -13,15 +21,32 @@ from workers.mechanism import PrivateSum
 
 Allocation = Literal["least_noise", "equal_share", "flat"]
 
+LEAST_ROUNDING_VARIANCE = 1.2
+"""ρ² of whole numbers of which a unit moves one: η = 1.0e-10. Of more, ρ² grows so that η times their number stays what it is; a
+release then costs 4.2e-10 at most beyond its price, which `service.privacy.calibration.NOISE_RESERVE` pays for."""
+
+MOST_STEPS = 10**6
+"""Whole numbers that a step releases are released so often, at most."""
+
+GRID_STD = 128.0
+"""Of noise on sums in float64, in points of the grid."""
+
+GRID_ROUNDING_VARIANCE = 4.0
+"""ρ² of these, in squared points: η = 1.1e-34, and noise 1.00012 times s."""
+
 LARGEST_NOISE_STD = 2.0**48
-"""Of counts. All noise up to ten times as much is a whole number that float64 tells from its neighbours, and that an int64 holds:
-what does not fit becomes one and the same number, so that counts would be published as they are."""
+"""Of whole numbers: far from where counts with noise would not fit in 64 bits."""
+
+_ROUND_UP = 1.0 + 1e-12
+"""Noise computed in float64 is never smaller than meant."""
 
 
-class Normals(Protocol):
-    """A secure source of standard normals in float64."""
+class DiscreteGaussians(Protocol):
+    """A secure source of whole numbers k with P(k) ∝ exp(-(k - f)²/2v)."""
 
-    def normals(self, *shape: int, device: torch.device = ...) -> Tensor: ...
+    def discrete_gaussian(
+        self, *shape: int, variance: float, fractions: Tensor | None = ..., device: torch.device = ...
+    ) -> Tensor: ...
 
 
 def allocate(
@@ -40,26 +65,23 @@ def allocate(
 
 
 def release(
-    private: PrivateSum, *, noise_multiplier: float, randomness: Normals, allocation: Allocation = "least_noise"
+    private: PrivateSum,
+    *,
+    noise_multiplier: float,
+    randomness: DiscreteGaussians,
+    allocation: Allocation = "least_noise",
 ) -> tuple[Tensor, ...]:
-    """The values of a private sum with Gaussian noise added; what comes back is public.
+    """The values of a private sum with noise added; what comes back is public.
 
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; Σ(sensitivity_k / noise_std_k)² = 1/noise_multiplier².
-    Shapes:      one float64 tensor per value, of the value's shape.
-    Source:      Dwork and Roth 2014, Theorem A.1; several groups as one Gaussian: docs/privacy.md, One private step.
-    Edge cases:  the sum of an empty draw is zeros and is noised like any other.
+    Shapes:      one tensor per value, of the value's shape: int64 where it is int64, else float64.
+    Source:      Canonne, Kamath, Steinke 2020; several groups as one Gaussian, and discrete noise at its price: docs/privacy.md.
+    Edge cases:  the sum of an empty draw is zeros and gets noise like any other.
     """
     sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
     noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
-    noise_std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
-    values = [value.double() for value in private.values]
-    counts = [value.numel() for value in values]
-    normals = torch.split(randomness.normals(sum(counts), device=values[0].device), counts)
-    noised = [noise.view(value.shape) for noise, value in zip(normals, values, strict=True)]
-    for index, (noise, value) in enumerate(zip(noised, values, strict=True)):
-        torch.add(value, noise, alpha=noise_std_of[index], out=noise)  # one pass over memory instead of two
-    return tuple(noised)
+    return _with_noise(private, noise_stds, randomness, times=MOST_STEPS)
 
 
 def count_noise_stds(
@@ -75,29 +97,75 @@ def count_noise_stds(
     return tuple(noise_multiplier * math.sqrt(total / weight) for weight in weights)
 
 
-def release_counts(
-    private: PrivateSum, *, noise_stds: Sequence[float], noise_multiplier: float, randomness: Normals
-) -> tuple[Tensor, ...]:
-    """Whole counts with Gaussian noise rounded to whole numbers; what comes back is public.
+def drawn_std(noise_std: float, *, moved: float = 1.0) -> float:
+    """Standard deviation of the noise on whole numbers that a noise_std pays for, where a unit moves at most so many of them."""
+    return math.sqrt(noise_std**2 + LEAST_ROUNDING_VARIANCE + math.log(max(1.0, moved)) / (2.0 * math.pi**2))
 
-    A rounded Gaussian added to a whole count is the rounding of the Gaussian mechanism's output, so the price is the
-    Gaussian's; and as sums of whole numbers the results hold no low bits that could tell what was noised.
+
+def most_moved(private: PrivateSum) -> float:
+    """How many whole numbers of a sum a unit can move: each by one at least, so no more than the squared sensitivities."""
+    sizes = [
+        sum(private.values[tensor].numel() for tensor in group if not private.values[tensor].is_floating_point())
+        for group in private.groups
+    ]
+    return sum(min(float(size), c * c) for size, c in zip(sizes, private.sensitivities, strict=True))
+
+
+def release_counts(
+    private: PrivateSum, *, noise_stds: Sequence[float], noise_multiplier: float, randomness: DiscreteGaussians
+) -> tuple[Tensor, ...]:
+    """Whole numbers with noise of these standard deviations, and a little more; what comes back is public.
 
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier², and
                  where a noise_std is above LARGEST_NOISE_STD.
-    Shapes:      one int64 tensor per value, of the value's shape.
-    Source:      Mironov 2012 on low bits; docs/decisions/0008.
-    Edge cases:  counts of an empty table are zeros and are noised like any others.
+    Shapes:      one int64 tensor per value, of the value's shape. Its noise has standard deviation `drawn_std(noise_std, moved=most_moved(private))`.
+    Source:      Canonne, Kamath, Steinke 2020; at the price of a Gaussian: docs/privacy.md, Discrete noise.
+    Edge cases:  counts of an empty table are zeros and get noise like any others.
     """
     spent = sum((c / s) ** 2 for c, s in zip(private.sensitivities, noise_stds, strict=True))
     if not spent <= noise_multiplier**-2 * (1.0 + 1e-9):
         raise ValueError("the noise of these tables is smaller than what was charged")
-    if not max(noise_stds, default=0.0) <= LARGEST_NOISE_STD:
-        raise ValueError("the noise of these tables is larger than whole numbers can hold")
+    whole = PrivateSum(tuple(value.long() for value in private.values), private.groups, private.sensitivities)
+    return _with_noise(whole, noise_stds, randomness, times=1)
+
+
+def _with_noise(
+    private: PrivateSum, noise_stds: Sequence[float], randomness: DiscreteGaussians, *, times: int
+) -> tuple[Tensor, ...]:
     std_of = {tensor: std for group, std in zip(private.groups, noise_stds, strict=True) for tensor in group}
-    # A half goes up: rounded to even numbers, which many halves of large noise would be, counts would show in the last digit.
-    return tuple(
-        value.long() + (std_of[index] * randomness.normals(*value.shape)).add_(0.5).floor_().long()
-        for index, value in enumerate(private.values)
+    noisy: dict[int, Tensor] = {}
+    on_grid = [index for index, value in enumerate(private.values) if value.is_floating_point()]
+    moved = times * most_moved(private)
+    for index in std_of.keys() - set(on_grid):
+        noisy[index] = _on_integers(private.values[index], std_of[index], randomness, moved=moved)
+    if on_grid:
+        sums = _on_grid([private.values[index] for index in on_grid], [std_of[index] for index in on_grid], randomness)
+        noisy |= dict(zip(on_grid, sums, strict=True))
+    return tuple(noisy[index] for index in range(len(private.values)))
+
+
+def _on_integers(value: Tensor, noise_std: float, randomness: DiscreteGaussians, *, moved: float) -> Tensor:
+    if not noise_std <= LARGEST_NOISE_STD:
+        raise ValueError("the noise of these tables is larger than whole numbers can hold")
+    variance = drawn_std(noise_std, moved=moved) ** 2 * _ROUND_UP
+    return value + randomness.discrete_gaussian(*value.shape, variance=variance).to(value.device)
+
+
+def _on_grid(values: Sequence[Tensor], noise_stds: Sequence[float], randomness: DiscreteGaussians) -> list[Tensor]:
+    """Each value divided by its spacing, a whole number drawn around it, times the spacing.
+
+    The quotient is rounded, which is one more rounding of the sum: `clipping.sum_rounding` counts it.
+    """
+    wider = _ROUND_UP / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
+    spacings = [noise_std * wider for noise_std in noise_stds]
+    places = torch.cat([(value.double() / spacing).flatten() for value, spacing in zip(values, spacings, strict=True)])
+    below = places.floor()
+    drawn = randomness.discrete_gaussian(
+        len(places), variance=GRID_STD**2, fractions=places.sub_(below), device=places.device
     )
+    released = torch.split(below.add_(drawn), [value.numel() for value in values])
+    return [
+        points.mul_(spacing).view(value.shape)
+        for points, spacing, value in zip(released, spacings, values, strict=True)
+    ]

@@ -1,6 +1,6 @@
-"""Secure randomness: a ChaCha20 keystream seeded by the operating system, as uniforms and normals.
+"""Secure randomness: a ChaCha20 keystream seeded by the operating system, as discrete Gaussians, uniforms and normals.
 
-Noise, the Poisson draw and the coins z, e inside the private loss all come from here. The coins must be as secret as
+Noise (discrete Gaussians), the Poisson draw (uniforms) and the coins z, e inside the private loss all come from here. The coins must be as secret as
 the draw: a row's coins are dealt by its place in the batch, and amplification by sampling needs that place to tell
 nothing.
 """
@@ -16,6 +16,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from torch import Tensor
 
+from workers.numerics.discrete_gaussian import DRAW_AGAIN, UNDECIDED, Table, attempt, settle, table_for
 from workers.numerics.kernels import kernels
 from workers.numerics.workspace import Staging, Workspace
 
@@ -29,6 +30,12 @@ PAIRS_AT_ONCE = 65_536
 BLOCKS_AT_ONCE_ELSEWHERE = 64
 """Of so many pairs: to another device words go in one piece, which are drawn while it still computes what came before."""
 
+VALUES_AT_ONCE = 131_072
+"""Of a discrete Gaussian, likewise."""
+
+SPARE_PART = 32
+"""Spare words for values that the first one refuses: about one in 200 where a standard deviation has 128 integers."""
+
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
 
@@ -37,7 +44,7 @@ class SecureRandom:
     """One stream per training run; never saved, never copied into another process.
 
     Shapes:      any. The keystream is the processor's; what becomes of it is computed on the device that asks.
-    Source:      RFC 8439 (ChaCha20); Box and Muller 1958, in float64 for noise.
+    Source:      RFC 8439 (ChaCha20); `workers.numerics.discrete_gaussian`; Box and Muller 1958 for normals, which are no noise.
     Edge cases:  a forked process starts a fresh stream; a test seed sets `is_private` to False for good.
     """
 
@@ -58,6 +65,59 @@ class SecureRandom:
     def uniforms(self, *shape: int, dtype: torch.dtype = torch.float64, device: torch.device = _CPU) -> Tensor:
         """Uniform on the open interval (0, 1): 53 bits in float64, 23 bits in float32. A tensor of its own."""
         return self._uniforms(math.prod(shape), dtype, device).clone().reshape(shape)
+
+    def discrete_gaussian(
+        self, *shape: int, variance: float, fractions: Tensor | None = None, device: torch.device = _CPU
+    ) -> Tensor:
+        """Whole numbers k with P(k) ∝ exp(-(k - f)²/2v), exactly; f in [0, 1) from `fractions`, of this shape, or 0. In int64."""
+        table = table_for(variance, is_centred=fractions is None).to(device)
+        values = torch.empty(math.prod(shape), dtype=torch.int64, device=device)
+        at_once = VALUES_AT_ONCE * (1 if device.type == "cpu" else BLOCKS_AT_ONCE_ELSEWHERE)
+        own = None if fractions is None else fractions.reshape(-1)
+        for start in range(0, len(values), at_once):
+            some = slice(start, start + at_once)
+            self._fill_whole(table, values[some], None if own is None else own[some])
+        return values.reshape(shape)
+
+    def _fill_whole(self, table: Table, values: Tensor, fractions: Tensor | None) -> None:
+        """All of them; those that a word refuses are drawn again, and those that float64 cannot decide are decided exactly."""
+        compiled = kernels(values.device)
+        spare = 0 if compiled is None else len(values) // SPARE_PART + 32
+        words, offsets = self._words_for(table, len(values) + spare, values.device)
+        undecided: list[tuple[int, int]]  # places and words
+        if compiled is not None:
+            left = compiled.discrete_gaussian(table, words, offsets, fractions, values)
+            refused = [place for place in left if values[place] < 0]
+            undecided = [(place, int(values[place])) for place in left if values[place] >= 0]
+        else:
+            drawn, verdicts = attempt(table, words, offsets, fractions)
+            values.copy_(drawn)
+            refused, asked = ((verdicts == it).nonzero().flatten().tolist() for it in (DRAW_AGAIN, UNDECIDED))
+            undecided = [(place, place) for place in asked]
+        for place, word in undecided:  # about one in 10^12
+            offset = 0 if offsets is None else int(offsets[word])
+            fraction = 0.0 if fractions is None else float(fractions[place])
+            settled = settle(table, int(words[word]), offset, fraction, self._bits)
+            if settled is None:
+                refused.append(place)
+            else:
+                values[place] = settled
+        if refused:
+            places = torch.tensor(refused, device=values.device)
+            again = torch.empty_like(values[: len(refused)])
+            self._fill_whole(table, again, None if fractions is None else fractions[places])
+            values[places] = again
+
+    def _words_for(self, table: Table, count: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
+        """A word for each value, and one for its place in a block where blocks hold several. Overwritten by the next call."""
+        if table.block_bits == 0:
+            return self._words(count, torch.int64, device), None
+        words = self._words(2 * count, torch.int64, device)
+        return words[:count], words[count:]
+
+    def _bits(self, count: int) -> int:
+        """A uniform integer below 2^count; count a multiple of 64. Leaves the buffer of words alone."""
+        return int.from_bytes(self._stream_bytes(count // 8), "little")
 
     def normals(self, *shape: int, dtype: torch.dtype = torch.float64, device: torch.device = _CPU) -> Tensor:
         """Standard normals: r = √(-2 ln u), angle 2πv; both r·cos and r·sin are used."""
@@ -91,12 +151,8 @@ class SecureRandom:
 
     def _words(self, count: int, dtype: torch.dtype, device: torch.device = _CPU) -> Tensor:
         """The next words of the keystream, in a buffer that the next call overwrites."""
-        if self.is_private and os.getpid() != self._process:
-            self._start(os.urandom(KEY_BYTES))
-        if self._used >= REKEY_AFTER_BYTES:
-            self._start(self._keystream.update(bytes(KEY_BYTES)))
         size = count * dtype.itemsize
-        self._used += size
+        self._account_for(size)
         if size > len(self._zeros):
             self._zeros = bytes(size)
         staging = self._staging if device.type == "cuda" else None
@@ -106,6 +162,18 @@ class SecureRandom:
             words = staging.take(count, dtype)
         self._keystream.update_into(memoryview(self._zeros)[:size], words.numpy().view(np.uint8).data)
         return words.to(device) if staging is None else staging.send(words, device)
+
+    def _stream_bytes(self, size: int) -> bytes:
+        self._account_for(size)
+        return self._keystream.update(bytes(size))
+
+    def _account_for(self, size: int) -> None:
+        """Before so many bytes are drawn: a fork starts a stream of its own, and a key is changed in time."""
+        if self.is_private and os.getpid() != self._process:
+            self._start(os.urandom(KEY_BYTES))
+        if self._used >= REKEY_AFTER_BYTES:
+            self._start(self._keystream.update(bytes(KEY_BYTES)))
+        self._used += size
 
     def _start(self, key: bytes) -> None:
         self._process = os.getpid()

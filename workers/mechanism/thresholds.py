@@ -21,7 +21,7 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
 
     Adjacency:   zero-out one unit.
     Sensitivity: joint L2 √M: every unit adds one count to each of the M tensors' histograms.
-    Shapes:      tensor_norms (U, M); returns one tensor (M, bins + 2), under- and overflow at the ends.
+    Shapes:      tensor_norms (U, M); returns one int64 tensor (M, bins + 2), under- and overflow at the ends.
     Source:      docs/privacy.md, One private step; the paper's √2 with bins up to the batch maximum has no finite ε.
     Edge cases:  no units -> zeros; a norm on an edge belongs to the cell below it.
     """
@@ -29,7 +29,7 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
     cells = len(edges) + 1
     cell = torch.bucketize(tensor_norms, edges.to(tensor_norms.device))  # (U, M) in [0, cells)
     flat = cell + cells * torch.arange(tensors, device=cell.device)
-    counts = torch.bincount(flat.flatten(), minlength=tensors * cells).double().reshape(tensors, cells)
+    counts = torch.bincount(flat.flatten(), minlength=tensors * cells).reshape(tensors, cells)
     # The next float up: a rounded root may fall short.
     return PrivateSum((counts,), ((0,),), (math.nextafter(math.sqrt(tensors), math.inf),))
 

@@ -28,7 +28,7 @@ from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, Private
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.clusters import ClipGroups, dbscan_groups, one_group
 from workers.mechanism.label_counts import frequencies_from
-from workers.mechanism.noise import release
+from workers.mechanism.noise import release, release_counts
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.thresholds import geometric_grid, norm_histogram, thresholds_from
 from workers.methods.engines import choose_engine
@@ -120,7 +120,13 @@ class Idpgan(ABC):
         if self.order.condition_on is None:
             return
         noise_multiplier = self.plan.take_gaussian(LABEL_COUNTS)
-        (noised,) = release(self._label_counts(), noise_multiplier=noise_multiplier, randomness=self.randomness)
+        counts = self._label_counts()
+        (noised,) = release_counts(
+            counts,
+            noise_stds=[noise_multiplier * counts.sensitivities[0]],
+            noise_multiplier=noise_multiplier,
+            randomness=self.randomness,
+        )
         self.condition_frequencies = frequencies_from(noised)
 
     def critic_step(self) -> None:
@@ -166,7 +172,7 @@ class Idpgan(ABC):
             (noised_histogram,) = release(
                 histogram, noise_multiplier=noise.histogram_noise_multiplier, randomness=self.randomness
             )
-            self._adapt(rule, noised_histogram.cpu())
+            self._adapt(rule, noised_histogram.cpu().double())
 
     def generator_step(self) -> None:
         """Follow the critic with public noise and bought frequencies; reads no row, so it is post-processing."""

@@ -45,7 +45,7 @@ from workers.mechanism.image_moments import (
     shared_moments,
     tone_counts,
 )
-from workers.mechanism.noise import release_counts
+from workers.mechanism.noise import drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
@@ -180,7 +180,7 @@ class ImageMixture:
         noised = release_counts(
             private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
         )
-        self._last_noise = noise_stds
+        self._last_noise = [drawn_std(noise_std, moved=most_moved(private)) for noise_std in noise_stds]
         return tuple(value.double().numpy() for value in noised)
 
     # -- post-processing

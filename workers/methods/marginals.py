@@ -21,7 +21,7 @@ from service.privacy.pair_rules import pair_widths
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, count_values, pair_scores
-from workers.mechanism.noise import count_noise_stds, release_counts
+from workers.mechanism.noise import count_noise_stds, drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.denoising import (
     Floats,
@@ -56,8 +56,6 @@ ONE_WAY_WEIGHT_BESIDE_CHOSEN, ONE_WAY_WEIGHT_BESIDE_GROUPED = 20.0, 5.0
 
 SMALLEST_SHARE = 1e-4
 """Of a cell whose noised count is next to nothing, where nothing is fitted."""
-
-ROUNDING_VARIANCE = 1.0 / 12.0
 
 DENOISERS: tuple[Denoiser, ...] = (slice_by_slice(by_singular_values), slice_by_slice(by_ratios))
 """A mixture is fitted after each; the one of least estimated error after its first steps goes on."""
@@ -149,7 +147,9 @@ class Marginals:
             (noised,) = release_counts(
                 private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
             )
-            found[column] = standing_out(noised.numpy(), grid, noise_std=noise_std)
+            found[column] = standing_out(
+                noised.numpy(), grid, noise_std=drawn_std(noise_std, moved=most_moved(private))
+            )
         return found
 
     def _noised(self, tables: list[Columns], layout: TableLayout, noise_multiplier: float) -> tuple[Measured, ...]:
@@ -166,7 +166,7 @@ class Marginals:
             private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
         )
         return tuple(
-            Measured(columns, counts.numpy(), std**2 + ROUNDING_VARIANCE)
+            Measured(columns, counts.numpy(), drawn_std(std, moved=most_moved(private)) ** 2)
             for columns, counts, std in zip(tables, noised, noise_stds, strict=True)
         )
 
@@ -207,7 +207,7 @@ class Marginals:
         (noised,) = release_counts(
             private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
         )
-        return noised.numpy().astype(np.float64), noise_std
+        return noised.numpy().astype(np.float64), drawn_std(noise_std, moved=most_moved(private))
 
     # -- post-processing
 

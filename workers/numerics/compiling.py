@@ -1,4 +1,4 @@
-"""Compiles perceptron.c, sums.c and normals.c where a C compiler is at hand, for the very processor it runs on.
+"""Compiles the C sources beside it where a C compiler is at hand, for the very processor it runs on.
 
 It takes a second or two. A worker does it once and hands the library to the trainings that it starts; whoever is handed
 none compiles at the first use, once a process. Without torch: `kernels.py` calls what is compiled here.
@@ -15,7 +15,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "sums.c", "normals.c"))
+SOURCES = tuple(
+    Path(__file__).with_name(name) for name in ("perceptron.c", "sums.c", "normals.c", "discrete_gaussian.c")
+)
 COMPILE_SECONDS = 60.0
 FLAGS = (
     ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512", "-fopenmp"),
@@ -53,7 +55,7 @@ def compile_library(folder: Path, *macros: str) -> Path | None:
     for flags in FLAGS:
         # -fno-math-errno and -fno-trapping-math change no number; they let square roots run side by side.
         command = [compiler, *flags, *SIZES, *macros, "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC"]
-        command += ["-o", str(library), *map(str, SOURCES)]
+        command += ["-o", str(library), *map(str, SOURCES), "-lm"]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_SECONDS)  # noqa: S603
         except (OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""The loops of perceptron.c, sums.c and normals.c as functions on tensors; where they cannot be compiled the callers use torch.
+"""The loops of the C sources as functions on tensors; where they cannot be compiled the callers use torch.
 
 What is computed is the same either way up to rounding, and every bound on rounding covers both.
 """
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from workers.numerics.compiling import DEEPEST, HANDED_OVER, ROWS_AT_ONCE, compile_library
+from workers.numerics.discrete_gaussian import GUARD, GUIDE_BITS, WORD_BITS, Table
 from workers.numerics.workspace import Workspace
 
 _switched_off = False
@@ -69,6 +70,7 @@ class Kernels:
         ]
         self._gradients.restype = None
         self._box_muller = _declared(library.box_muller, "pplppi")
+        self._discrete_gaussian = _declared(library.discrete_gaussian, "tpppllpp", ctypes.c_long)
         self._squared_lengths = _declared(library.squared_lengths, "pllpi")
         self._gram_space = _declared(library.gram_space, "li", ctypes.c_long)
         self._gram_norms = _declared(library.gram_norms, "plplllpppi")
@@ -180,6 +182,34 @@ class Kernels:
         threads = torch.get_num_threads()
         self._box_muller(_at(words), _at(words[pairs:]), pairs, _at(cosines), _at(sines), threads)
 
+    def discrete_gaussian(
+        self, table: Table, words: Tensor, offsets: Tensor | None, fractions: Tensor | None, values: Tensor
+    ) -> list[int]:
+        """Writes the values (n,) int64 that words decide; returns the places of the others, which hold a word's number.
+
+        words (m,) int64, m at least n; offsets likewise, or None where blocks hold one integer; fractions (n,) float64, or
+        None for 0. A place that is left holds the number of its undecided word, or -1 where it is to be drawn again.
+        """
+        whole = [words, *([] if offsets is None else [offsets])]
+        if {part.dtype for part in (*whole, values)} != {torch.int64} or len({len(part) for part in whole}) != 1:
+            raise ValueError("as many offsets as words, in int64")
+        if (offsets is None) != (table.block_bits == 0) or (fractions is None) != table.is_centred:
+            raise ValueError("offsets where blocks hold several integers, fractions where the centre is no integer")
+        if len(words) < len(values) or (
+            fractions is not None and (fractions.shape, fractions.dtype) != (values.shape, torch.float64)
+        ):
+            raise ValueError("a word for every value, and a fraction in float64 where there are any")
+        pending = (ctypes.c_int64 * len(values))()
+        left = self._discrete_gaussian(
+            _Table(
+                *(_at(table.cumulative), _at(table.sure), _at(table.guide), WORD_BITS - GUIDE_BITS),
+                *(table.buckets, table.first, table.block_bits, table.scale, -0.5 / table.variance, GUARD),
+            ),
+            *(_at(words), None if offsets is None else _at(offsets), None if fractions is None else _at(fractions)),
+            *(len(values), len(words), _at(values), pending),
+        )
+        return pending[:left]
+
 
 def kernels(device: torch.device, dtype: torch.dtype = torch.float32) -> Kernels | None:
     """The compiled functions, where they know this kind of tensor and this machine can compile them."""
@@ -245,6 +275,21 @@ class _Weighting(ctypes.Structure):
     )
 
 
+class _Table(ctypes.Structure):
+    _fields_ = (
+        ("cumulative", ctypes.c_void_p),
+        ("sure", ctypes.c_void_p),
+        ("guide", ctypes.c_void_p),
+        ("guide_shift", ctypes.c_long),
+        ("buckets", ctypes.c_long),
+        ("first", ctypes.c_long),
+        ("block_bits", ctypes.c_long),
+        ("scale", ctypes.c_double),
+        ("minus_half_over_variance", ctypes.c_double),
+        ("guard", ctypes.c_double),
+    )
+
+
 class _Limits(ctypes.Structure):
     _fields_ = tuple((field.name, ctypes.c_double) for field in fields(Limits))
 
@@ -269,8 +314,8 @@ def _of_units(left: Tensor, right: Tensor) -> torch.Size:
 
 
 def _declared(function: Any, arguments: str, result: Any = None) -> Any:
-    """A function of the library whose arguments are pointers (p), longs (l) and ints (i)."""
-    kinds = {"p": ctypes.c_void_p, "l": ctypes.c_long, "i": ctypes.c_int}
+    """A function of the library whose arguments are pointers (p), longs (l), ints (i) and tables (t)."""
+    kinds = {"p": ctypes.c_void_p, "l": ctypes.c_long, "i": ctypes.c_int, "t": ctypes.POINTER(_Table)}
     function.argtypes, function.restype = [kinds[argument] for argument in arguments], result
     return function
 

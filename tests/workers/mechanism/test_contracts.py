@@ -13,6 +13,8 @@ import workers.mechanism
 
 HEADINGS = ("Adjacency:", "Sensitivity:", "Shapes:", "Source:", "Edge cases:")
 READS_NO_PRIVATE_VALUE = {
+    "drawn_std": "a public noise_std",
+    "most_moved": "public sizes and sensitivities",
     "allocate": "public clip norms and sizes",
     "count_noise_stds": "public sizes",
     "geometric_grid": "public edges",

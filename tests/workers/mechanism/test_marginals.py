@@ -12,7 +12,7 @@ from scipy import stats
 
 from workers.mechanism import PrivateSum
 from workers.mechanism.marginals import TableLayout, count_tables, count_values, pair_scores
-from workers.mechanism.noise import LARGEST_NOISE_STD, count_noise_stds, release_counts
+from workers.mechanism.noise import LARGEST_NOISE_STD, count_noise_stds, drawn_std, release_counts
 from workers.mechanism.secure_random import SecureRandom
 
 ABSENT = 65_535
@@ -159,10 +159,10 @@ def test_released_counts_are_whole_and_carry_the_noise_of_their_table():
     for counts, std in zip(noised, stds, strict=True):
         assert counts.dtype == torch.int64
         sample = counts.double().flatten().numpy()
-        assert sample.std() == pytest.approx(math.sqrt(std**2 + 1 / 12), rel=0.015)
+        assert sample.std() == pytest.approx(drawn_std(std, moved=2), rel=0.015)
         assert abs(sample.mean()) < 4 * std / math.sqrt(sample.size)
         jittered = sample + np.random.default_rng(0).uniform(-0.5, 0.5, size=sample.size)
-        assert stats.kstest(jittered / math.sqrt(std**2 + 1 / 6), "norm").pvalue > 1e-4
+        assert stats.kstest(jittered / math.sqrt(drawn_std(std, moved=2) ** 2 + 1 / 12), "norm").pvalue > 1e-4
 
 
 def test_less_noise_than_charged_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from workers.mechanism import PrivateSum
-from workers.mechanism.noise import Allocation, allocate, release
+from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, Allocation, allocate, release
 from workers.mechanism.secure_random import SecureRandom
 
 ALLOCATIONS: list[Allocation] = ["least_noise", "equal_share", "flat"]
@@ -55,6 +55,33 @@ def test_noise_has_the_declared_std_in_every_group_and_is_normal(allocation: All
         assert noise.std() == pytest.approx(1.0, rel=0.01)
         assert abs(noise.mean()) < 4 / math.sqrt(len(noise))
         assert stats.kstest(noise, "norm").pvalue > 0.001
+
+
+def test_sums_in_float64_are_released_on_a_public_grid() -> None:
+    values = (torch.tensor([0.0, 1.0, math.pi, -1e5, 1e-12]), torch.tensor([3.0]))
+    private = PrivateSum(values, ((0,), (1,)), (0.7, 2.0))
+    noised = release(private, noise_multiplier=1.7, randomness=SecureRandom.from_test_seed(1), allocation="flat")
+    spacing = 1.7 * math.hypot(0.7, 2.0) / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
+    for value in noised:
+        points = value / spacing
+        assert float((points - points.round()).abs().max()) < 1e-4
+
+
+def test_noise_on_the_grid_is_a_gaussian_around_the_sum_and_never_narrower_than_what_was_charged() -> None:
+    """The grid does not pull: the mean is the sum itself, wherever between two points that is."""
+    spacing = 1.0 / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
+    for place in (0.0, 0.25, 0.5, 0.9):
+        private = PrivateSum((torch.full((400_000,), (1000 + place) * spacing, dtype=torch.float64),), ((0,),), (1.0,))
+        (noised,) = release(private, noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(5))
+        mean = float(noised.mean()) / spacing - 1000
+        assert mean == pytest.approx(place, abs=4.5 * GRID_STD / math.sqrt(400_000))
+        assert float(noised.std()) == pytest.approx(1.0, rel=5e-3)
+
+
+def test_whole_numbers_stay_whole_beside_sums_that_are_not() -> None:
+    private = PrivateSum((torch.arange(4), torch.zeros(3)), ((1,), (0,)), (1.0, 1.0))
+    counts, sums = release(private, noise_multiplier=2.0, randomness=SecureRandom.from_test_seed(1))
+    assert (counts.dtype, sums.dtype) == (torch.int64, torch.float64)
 
 
 def test_an_empty_draw_is_noised_like_any_other() -> None:

@@ -266,9 +266,12 @@ def test_bought_frequencies_are_those_of_the_labels() -> None:
     table = make_table(400)
     method = make_method(table, condition_on="colour")
     wanted = np.bincount(table.codes[:, 0], minlength=3) / 400
-    np.testing.assert_allclose(method.condition_frequencies, wanted, atol=1e-6)
+    # Next to no noise is charged here; whole counts have a standard deviation of about one all the same.
+    np.testing.assert_allclose(method.condition_frequencies, wanted, atol=0.02)
     drawn = method._drawn_conditions(60_000)
-    np.testing.assert_allclose(np.bincount(drawn.numpy(), minlength=3) / 60_000, wanted, atol=0.01)
+    np.testing.assert_allclose(
+        np.bincount(drawn.numpy(), minlength=3) / 60_000, method.condition_frequencies, atol=0.01
+    )
 
 
 def test_an_unresolved_order_is_refused() -> None:

@@ -26,6 +26,7 @@ from service.sampler import TableSampler
 from workers.bundle import build_bundle, export_onnx
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
+from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import marginals, mixture_fit, table_estimates
 from workers.methods.marginals import Marginals
@@ -172,9 +173,10 @@ def test_single_columns_are_more_precise_beside_chosen_pairs(pairs: str, weight:
         torch.device("cpu"),
     )
     method.measure()
-    rounding = marginals.ROUNDING_VARIANCE
-    tables = {m.columns: m.counts.size * (m.variance - rounding) for m in method.measured}  # the later of two
-    assert tables[0, 1] == pytest.approx(weight * tables[0,], rel=1e-3)
+    # What whole numbers have beyond what they pay for is the same for all tables that are released together.
+    beyond = drawn_std(0.0, moved=len({m.columns for m in method.measured})) ** 2
+    tables = {m.columns: m.counts.size * (m.variance - beyond) for m in method.measured}  # the later of two
+    assert tables[0, 1] == pytest.approx(weight * tables[0,], rel=1e-2)
 
 
 def test_without_a_condition_the_label_is_a_column_like_others() -> None:
@@ -782,7 +784,7 @@ def grouped(table: EncodedTable, order: MarginalsOrder, events: Events, seed: in
 
 def test_cells_that_are_rare_are_counted_together() -> None:
     table, order = spenders(), make_order(condition_on=None, pair_groups="counted", components=64, steps=100)
-    made = grouped(table, order, (GaussianEvent(ONE_WAY_TABLES, 15.0), GaussianEvent(MARGINALS, 5.0)))
+    made = grouped(table, order, (GaussianEvent(ONE_WAY_TABLES, 15.0), GaussianEvent(MARGINALS, 5.0)), seed=2)
     spent, earned, country = made.layout.pair_widths
     assert spent < 30
     assert earned < 30
