@@ -652,6 +652,14 @@ BUGS: tuple[Bug, ...] = (
         (T_DISCRETE,),
     ),
     Bug(
+        "what discrete noise costs beyond the Gaussian is not paid",
+        (
+            (CALIBRATION, "math.nextafter(epsilon - NOISE_RESERVE, 0.0)", "math.nextafter(epsilon, 0.0)"),
+            (CALIBRATION, "pld_epsilon = of_gaussians + NOISE_RESERVE", "pld_epsilon = of_gaussians"),
+        ),
+        (T_DISCRETE,),
+    ),
+    Bug(
         "sums are rounded to the grid before their noise is drawn",
         ((NOISE, "fractions=places.sub_(below)", "fractions=places.sub_(places)"),),
         (T_NOISE,),

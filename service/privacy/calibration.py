@@ -65,6 +65,9 @@ _UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
 NOISE_RESERVE = 1e-8
 """Of ε, and of δ relatively: what discrete noise may cost beyond the Gaussian that the price is of (docs/privacy.md, Discrete noise)."""
 
+MOST_RELEASES = 20
+"""Of whole numbers, which cost 4.2e-10 of that at most each (`workers.mechanism.noise.LEAST_ROUNDING_VARIANCE`)."""
+
 _NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order more of it, or of a trained generator other steps or sampling_probability"
 
 SMALLEST_NOISE = 1e-2
@@ -112,11 +115,20 @@ def _price(order: Order, budget: Budget) -> Price:
     share = _requested_share(order, budget)
     epsilon = float(share * exact(budget.epsilon))
     delta = float(share * exact(budget.delta) / 2)
-    if epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
+    if epsilon < SMALLEST_EPSILON:
+        raise Unpriceable(
+            f"an epsilon below {SMALLEST_EPSILON:g} cannot be kept: what discrete noise costs beyond a Gaussian ({NOISE_RESERVE:g}) would be"
+            " more than a thousandth of it; ask for more"
+        )
+    if delta < SMALLEST_DELTA:
         raise Unpriceable("so little of the budget cannot be priced; ask for more")
     # One double below: the nearest double to the exact share of the budget may lie above it.
     below = math.nextafter(epsilon - NOISE_RESERVE, 0.0), math.nextafter(delta / (1.0 + NOISE_RESERVE), 0.0)
     events, of_gaussians = _calibrate(order.model_copy(update=_UNPRICED), *below)
+    if _releases_of_whole_numbers(events) > MOST_RELEASES:
+        raise Unpriceable(
+            f"an order may release whole numbers {MOST_RELEASES} times at most; what is reserved for their noise covers no more"
+        )
     pld_epsilon = of_gaussians + NOISE_RESERVE
     divergence = renyi_divergence(events, budget.renyi_order)
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
@@ -133,7 +145,9 @@ def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: fl
     """
     share = Fraction(shares.simple, NANO)
     epsilon, delta = float(share * exact(budget.epsilon)), float(share * exact(budget.delta) / 2)
-    if not NOISE_RESERVE < epsilon_scale < math.inf or delta < SMALLEST_DELTA:
+    if not NOISE_RESERVE < epsilon_scale < math.inf or epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
+        return False
+    if _releases_of_whole_numbers(events) > MOST_RELEASES:
         return False
     scale = math.nextafter(epsilon_scale - NOISE_RESERVE, 0.0)
     of_gaussians = epsilon_of(events, delta=delta / (1.0 + NOISE_RESERVE), epsilon_scale=scale)
@@ -141,6 +155,11 @@ def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: fl
         of_gaussians + NOISE_RESERVE <= epsilon
         and renyi_cost(renyi_divergence(events, budget.renyi_order), budget) <= shares.renyi
     )
+
+
+def _releases_of_whole_numbers(events: Events) -> int:
+    """Gaussian events; the histograms of all steps together are noisy enough to count as one."""
+    return sum(event.count if isinstance(event, GaussianEvent) else 0 for event in events) + 1
 
 
 def largest_epsilon(

@@ -9,7 +9,12 @@ import mpmath as mp
 import pytest
 import torch
 
-from service.privacy.calibration import NOISE_RESERVE
+from service.errors import Unpriceable
+from service.privacy.accounting import epsilon_of
+from service.privacy.calibration import MOST_RELEASES, NOISE_RESERVE, SMALLEST_EPSILON, is_paid, price_order
+from service.privacy.events import GaussianEvent
+from service.privacy.filters import Shares, open_budget
+from service.privacy.orders import MarginalsOrder
 from tests.privacy.test_oracles import gaussian_delta
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import (
@@ -87,7 +92,7 @@ def test_a_sum_on_the_grid(fraction: float) -> None:
 
 
 def test_what_is_reserved_covers_every_list() -> None:
-    """4η a number: eight releases of whole numbers, a million steps of histograms, and all coordinates of all steps."""
+    """4η a number: as many releases of whole numbers as an order may have, a million steps of histograms, and all coordinates of all steps."""
 
     def excess(rounding_variance: float, numbers: float) -> float:
         return 4.0 * numbers * 2.0 * math.exp(-2.0 * math.pi**2 * rounding_variance) * 1.001
@@ -98,7 +103,7 @@ def test_what_is_reserved_covers_every_list() -> None:
         assert rounding >= LEAST_ROUNDING_VARIANCE * (1 - 1e-12)
         whole = max(whole, excess(rounding, moved))
     steps = excess(drawn_std(0.0, moved=MOST_STEPS * 20.0) ** 2, MOST_STEPS * 20.0)
-    assert 8 * whole + steps + excess(GRID_ROUNDING_VARIANCE, 1e9 * MOST_STEPS) <= NOISE_RESERVE
+    assert (MOST_RELEASES - 1) * whole + steps + excess(GRID_ROUNDING_VARIANCE, 1e9 * MOST_STEPS) <= NOISE_RESERVE
 
 
 def test_how_many_numbers_a_unit_moves() -> None:
@@ -111,3 +116,24 @@ def test_how_many_numbers_a_unit_moves() -> None:
 
 def test_the_grid_is_fine() -> None:
     assert math.sqrt(GRID_STD**2 / (GRID_STD**2 - GRID_ROUNDING_VARIANCE)) < 1.0002
+
+
+def test_an_order_for_which_the_bound_does_not_hold_is_refused_and_not_paid() -> None:
+    """Too small an ε, too many releases: by the price, and by the worker that looks at what it is about to run."""
+    budget = open_budget(1.0, 1e-6)
+    order = MarginalsOrder(method="marginals", epsilon=SMALLEST_EPSILON / 2, pairs="all")
+    with pytest.raises(Unpriceable, match="discrete noise"):
+        price_order(order, units=1_000, budget=budget)
+    quiet = (GaussianEvent("marginals", 1e7),)
+    assert is_paid(quiet, Shares(simple=10**6, renyi=10**9), budget, epsilon_scale=1e-3)
+    assert not is_paid(quiet, Shares(simple=9_000, renyi=10**9), budget, epsilon_scale=9e-6)
+    assert not is_paid(quiet * MOST_RELEASES, Shares(simple=10**6, renyi=10**9), budget, epsilon_scale=1e-3)
+
+
+def test_what_is_reserved_is_paid() -> None:
+    """The noise is calibrated to what is left of ε; a list that costs the whole of it is not paid."""
+    budget = open_budget(1.0, 1e-6)
+    price = price_order(MarginalsOrder(method="marginals", epsilon=0.5, pairs="all"), units=1_000, budget=budget)
+    assert price.pld_epsilon <= 0.5
+    of_gaussians = epsilon_of(price.events, delta=price.delta / (1 + NOISE_RESERVE), epsilon_scale=0.5)
+    assert price.pld_epsilon - of_gaussians >= NOISE_RESERVE * 0.99
