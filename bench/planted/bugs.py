@@ -885,6 +885,6 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a draft does not say that it read from rows which fields are required",
         ((DRAFT, 'and so were `required` and"\n    " `missingValues`: publishing', "so publishing"),),
-        (T_DRAFT,),
+        (f"{T_DRAFT}::test_it_says_that_required_and_the_missing_values_were_read_from_rows_too",),
     ),
 )
