@@ -38,6 +38,7 @@ from service.privacy.calibration import price_order
 from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
 from service.privacy.orders import IdpganOrder
+from service.privacy.statements import default_delta
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
@@ -115,14 +116,14 @@ def encode(rows: pl.DataFrame, domain: TableDomain) -> EncodedTable:
 
 
 def run(split: Split, method: str, epsilon: float, seed: int) -> Score:
-    """Train one generator at (epsilon, 1/(10 n)), draw as many rows as it was trained on, score them."""
+    """Train one generator at (epsilon, the service's default δ), draw as many rows as it was trained on, score them."""
     torch.set_num_threads(1)
     started = time.process_time()
     units = split.train.units
     order = IdpganOrder.model_validate(
         {"method": "idpgan", "epsilon": epsilon, "condition_on": LABEL, **METHODS[method]}
     )
-    price = price_order(order, units=units, budget=open_budget(epsilon, 1.0 / (10 * units)))
+    price = price_order(order, units=units, budget=open_budget(epsilon, default_delta(units)))
     trained = train(
         resolve_order(order, units=units),
         Plan(price.events),
@@ -176,7 +177,7 @@ def write(split: Split, scores: list[Score], *, test: Path | None) -> None:
         "train_rows": split.train.units,
         "test_rows": len(split.test),
         "test": tested,
-        "delta": 1.0 / (10 * split.train.units),  # of the dataset; one release is calibrated at half of it
+        "delta": default_delta(split.train.units),  # of the dataset; one release is calibrated at half of it
         "machine": f"{platform.machine()}, torch {torch.__version__}",
         "scores": [asdict(entry) for entry in scores],
     }

@@ -50,6 +50,7 @@ class Dataset(TypedDict):
     state: str
     created_at: str
     rows_expire_at: str | None
+    warnings: NotRequired[list[str]]  # an older service sends none
     notices: NotRequired[list[str]]
 
 
@@ -125,6 +126,7 @@ class Quote(TypedDict):
     last_noise_multiplier: float
     fits: bool
     remaining: dict[str, int]
+    warnings: NotRequired[list[str]]
 
 
 class Release(TypedDict):

@@ -24,6 +24,7 @@ class Settings(BaseSettings):
     unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
     ingest_memory_bytes: int = Field(4 << 30, description="Memory of the process that parses an upload.")
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
+    max_epsilon: float = Field(20.0, gt=0, le=1_000, description="Largest ε of a dataset's budget.")
     sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
     ingest_processes: int = Field(2, gt=0, description="Uploads parsed at once; further ones wait their turn.")
     request_head_seconds: float = Field(

@@ -168,7 +168,10 @@ TABLE_PROPERTIES: dict[str, Any] = {
         "type": "string",
         "description": "Declared schema as JSON. Table Schema: columns, types, enums, bounds. Images: type, height, width, channels, classes.",
     },
-    "budget": {"type": "string", "description": 'JSON: {"epsilon": 5, "delta": 1e-6}; delta defaults to 1/(10 n).'},
+    "budget": {
+        "type": "string",
+        "description": 'JSON: {"epsilon": 5, "delta": 1e-6}; delta defaults to min(1e-6, 1/n²).',
+    },
     "name": {"type": "string", "description": "A name for people."},
     "rows_expire_at": {
         "type": "string",

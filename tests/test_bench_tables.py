@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,14 @@ import polars as pl
 import pytest
 
 from bench.tables import beside, metrics, records
+from bench.tables.__main__ import release_delta
 from bench.tables.methods import METHODS, Ask
 from bench.tables.peers import decode
 from bench.tables.report import markdown, picture
 from bench.tables.runs import Settings, in_a_process
 from bench.tables.sources import source
 from bench.tables.tables import codes_of, read_table
+from service.privacy.statements import default_delta
 
 SCHEMA = {
     "fields": [
@@ -87,6 +90,15 @@ def test_a_shipped_table_runs_in_a_process_of_its_own_and_a_limit_ends_it(tmp_pa
     assert (ended.metrics, ended.why) == ({}, "ended at the limit of 0 s")
 
 
+def test_the_bench_takes_the_delta_that_the_service_would_give(tmp_path: Path) -> None:
+    files = source("wine", tmp_path, tmp_path)
+    assert files is not None
+    for rows, delta in ((None, 1e-6), (50, 1e-6)):
+        asked = argparse.Namespace(target=None, rows=rows)
+        table = read_table(files.data, files.schema, None, files.test, rows)
+        assert release_delta(asked, files) == default_delta(len(table.train)) / 2 == delta / 2
+
+
 def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> None:
     tables = {}
     for name in ("chain", "survey"):
@@ -103,7 +115,7 @@ def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> 
 
 
 def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_shown(tmp_path, monkeypatch) -> None:
-    def take(stem: str, times: int, **gb: float) -> None:
+    def take(stem: str, times: int, delta: float = 1e-5, **gb: float) -> None:
         runs = [
             {"method": method, "epsilon": 1.0, "seed": seed, "cpu_seconds": 2.0, "metrics": scores(value)}
             for method, value in gb.items()
@@ -111,7 +123,8 @@ def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_sho
         ]
         failed = {"method": "dpmm MST", "epsilon": 1.0, "seed": 1, "metrics": {}, "why": "took too long"}
         file = tmp_path / f"tables-{stem}.json"
-        file.write_text(json.dumps({"times": times, "date": stem[-10:], "runs": [*runs, failed]}))
+        facts = {"times": times, "delta": delta, "date": stem[-10:], "runs": [*runs, failed]}
+        file.write_text(json.dumps(facts))
         records.take(file)
 
     def scores(gb: float) -> dict[str, float]:
@@ -123,6 +136,8 @@ def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_sho
     take("adult-2026-01-03", 1, marginals=0.7997)
     with pytest.raises(ValueError, match="not compared"):
         take("adult-many-rows-2026-01-04", 4, marginals=0.9)
+    with pytest.raises(ValueError, match="δ = 1e-06 are not compared"):
+        take("adult-default-2026-01-04", 1, 1e-6, marginals=0.9)
     with pytest.raises(ValueError, match="not one of the tables"):
         take("nobodys-2026-01-04", 1, marginals=0.9)
     assert {run["date"] for run in records.runs_of("adult")} == {"2026-01-02", "2026-01-03"}

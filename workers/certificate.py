@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from service.privacy.events import events_to_json
 from service.privacy.filters import renyi_epsilon
 from service.privacy.orders import IdpganOrder
+from service.privacy.statements import statement_warnings
 from service.version import VERSION
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def certify(
             "delta": price["delta"],
         },
         "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "warnings": statement_warnings(
+            epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]
+        ),
         "ledger_entry": {
             "seq": posted.seq,
             "kind": posted.kind,

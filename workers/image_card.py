@@ -31,7 +31,7 @@ Any number of images may be drawn, shared and analysed: drawing costs no privacy
 - Unit of protection: {unit}
 - Adjacency: {adjacency}
 - Guarantee: ({epsilon}, {delta})-differential privacy
-
+{warnings}
 Whoever sees this ZIP, every image drawn from it, and knows everything about all other units, can hardly tell whether one
 unit was in the data: any conclusion about it is at most e^ε times as likely, up to a probability δ, as it would have been
 without that unit.
@@ -78,6 +78,7 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
         unit=certificate.get("unit", _SEE),
         adjacency=certificate.get("adjacency", _SEE),
         epsilon=f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {_SEE}",
+        warnings="".join(f"- Warning: {warning}\n" for warning in certificate.get("warnings", [])),
         delta=f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {_SEE}",
         code_version=certificate.get("code_version", _SEE),
         order=json.dumps(order, ensure_ascii=False, sort_keys=True),

@@ -46,7 +46,7 @@ Any number of rows may be drawn, shared and analysed: drawing costs no privacy.
 - Rows of a unit, on average: {rows_per_unit}
 - Adjacency: {adjacency}
 - Guarantee: ({epsilon}, {delta})-differential privacy
-
+{warnings}
 Whoever sees this ZIP, every row drawn from it, and knows everything about all other units, can hardly tell whether one
 unit was in the table: any conclusion about it is at most e^ε times as likely, up to a probability δ, as it would
 have been without that unit.
@@ -105,6 +105,7 @@ def model_card(
         unit=certificate.get("unit", _SEE),
         adjacency=certificate.get("adjacency", _SEE),
         epsilon=f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {_SEE}",
+        warnings="".join(f"- Warning: {warning}\n" for warning in certificate.get("warnings", [])),
         delta=f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {_SEE}",
         schema_source=certificate.get("schema_source", "declared by the owner before any row was read"),
         code_version=certificate.get("code_version", _SEE),

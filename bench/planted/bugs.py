@@ -31,6 +31,10 @@ EVENTS = "service/privacy/events.py"
 CALIBRATION = "service/privacy/calibration.py"
 ACCOUNTING = "service/privacy/accounting.py"
 FILTERS = "service/privacy/filters.py"
+STATEMENTS = "service/privacy/statements.py"
+DATASETS = "service/datasets/service.py"
+CERTIFICATE = "workers/certificate.py"
+DRAFT = "service/datasets/draft.py"
 
 IMAGES = "workers/mechanism/image_moments.py"
 IMAGE_MIXTURE = "workers/methods/image_mixture.py"
@@ -39,6 +43,11 @@ T_IMAGES = "tests/privacy/test_contracts_images.py"
 T_IMAGE_MIXTURE = "tests/workers/test_image_mixture.py"
 T_MIXTURE_PRICE = "tests/service/privacy/test_mixture_price.py"
 T_PREVIEWS = "tests/service/api/test_previews.py"
+
+T_STATEMENTS = "tests/service/privacy/test_statements.py"
+T_DATASETS = "tests/service/api/test_datasets_api.py"
+T_CERTIFICATE_WARNINGS = "tests/workers/test_certificate_warnings.py"
+T_DRAFT = "tests/service/datasets/test_draft.py"
 
 T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_WHOLE = "tests/workers/numerics/test_discrete_gaussian.py"
@@ -878,5 +887,53 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_PREVIEWS,),
+    ),
+    # -- what is said of a promise
+    Bug(
+        "δ is a tenth of 1/n by default",
+        (
+            (
+                STATEMENTS,
+                "return min(largest_delta(units), max(SMALLEST_DEFAULT_DELTA, min(LARGEST_DEFAULT_DELTA, 1.0 / units**2)))",
+                "return largest_delta(units)",
+            ),
+        ),
+        (T_STATEMENTS,),
+    ),
+    Bug(
+        "a δ above 1/(10n) is taken",
+        ((DATASETS, "choose_delta(declaration.budget.delta, table.units)", "declaration.budget.delta or 1e-9"),),
+        (f"{T_DATASETS}::test_a_bad_field_is_refused_clearly_and_nothing_is_kept",),
+    ),
+    Bug(
+        "a δ above the default goes without a warning",
+        ((STATEMENTS, "if delta > default_delta(units):", "if delta > largest_delta(units):"),),
+        (T_STATEMENTS,),
+    ),
+    Bug(
+        "a budget of any ε is taken",
+        ((DATASETS, "    check_epsilon(declaration.budget.epsilon, settings.max_epsilon)\n", ""),),
+        (f"{T_DATASETS}::test_the_operator_says_how_large_an_epsilon_may_be",),
+    ),
+    Bug(
+        "an ε above ten goes without a warning",
+        ((STATEMENTS, "LARGE_EPSILON = 10.0", "LARGE_EPSILON = 1_000.0"),),
+        (T_STATEMENTS,),
+    ),
+    Bug(
+        "a certificate warns of the release's own ε and δ alone",
+        (
+            (
+                CERTIFICATE,
+                'epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]',
+                'epsilon=price["epsilon"], delta=price["delta"], units=dataset.units',
+            ),
+        ),
+        (T_CERTIFICATE_WARNINGS,),
+    ),
+    Bug(
+        "a draft does not say that it read from rows which fields are required",
+        ((DRAFT, 'and so were `required` and"\n    " `missingValues`: publishing', "so publishing"),),
+        (f"{T_DRAFT}::test_it_says_that_required_and_the_missing_values_were_read_from_rows_too",),
     ),
 )

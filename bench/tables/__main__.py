@@ -4,11 +4,11 @@
         [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--peer-seeds 1] [--limit SECONDS] [--resume] [--quick]
     python -m bench.tables --data FILE.csv --schema FILE.json [--target COL] [--test FILE.csv]
 
-Every method gets the same training rows, the same public cells and δ = 1e-5 of one release, and is asked for as many rows as
-it was given, times --times. Each run is a process of its own, so that its memory is its own; a run that fails or takes longer than --limit
+Every method gets the same training rows, the same public cells and the same δ of one release (--delta; default: half of what the service
+gives a dataset of so many rows), and is asked for as many rows as it was given, times --times. Each run is a process of its own, so that its memory is its own; a run that fails or takes longer than --limit
 stays in the result, with the reason. Other people's methods get an environment of their own at their first run.
 Writes bench/results/tables-NAME-DATE.{json,md,svg} after every run; --resume leaves out what today's file has already.
-Runs of the tables that methods are compared on go on record with bench.tables.records, which bench.tables.beside reads.
+Runs of the tables that methods are compared on, at --delta 1e-5, go on record with bench.tables.records, which bench.tables.beside reads.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from pathlib import Path
 
 from bench.tables.methods import METHODS, NEEDS_NO_EPSILON
 from bench.tables.peers import PEERS
+from bench.tables.records import RECORDED_DELTA
 from bench.tables.report import FOLDER, ROOT, write
 from bench.tables.runs import Run, Settings, in_a_process
 from bench.tables.sources import MAKERS, Source, source
+from bench.tables.tables import read_table
+from service.privacy.statements import default_delta
 
 
 def main() -> None:
@@ -45,10 +48,16 @@ def main() -> None:
 
 
 def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:
-    settings = Settings(files.data, files.schema, files.test, asked.target, asked.rows, asked.times, asked.delta)
+    delta = asked.delta or release_delta(asked, files)
+    settings = Settings(files.data, files.schema, files.test, asked.target, asked.rows, asked.times, delta)
     date = dt.datetime.now(dt.UTC).date().isoformat()
     earlier = FOLDER / f"tables-{name}-{date}.json"
-    runs = [Run(**run) for run in json.loads(earlier.read_text())["runs"]] if asked.resume and earlier.exists() else []
+    before = json.loads(earlier.read_text()) if asked.resume and earlier.exists() else {"runs": [], "delta": delta}
+    if before["delta"] != delta:
+        raise SystemExit(
+            f"{earlier.name} holds runs at δ = {before['delta']:g}; resume it with --delta {before['delta']}"
+        )
+    runs = [Run(**run) for run in before["runs"]]
     done = {(run.method, run.epsilon, run.seed) for run in runs}
     for method, epsilon, seed in _wanted(asked):
         if (method, epsilon, seed) in done:
@@ -58,9 +67,15 @@ def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:
         print(f"{name}: {method}, ε {epsilon}, seed {seed}: {shown} in {runs[-1].seconds:.0f} s", flush=True)
         if asked.quick:
             continue
-        facts = {"name": name, "date": date, "delta": asked.delta, "times": asked.times, "limit": asked.limit}
+        facts = {"name": name, "date": date, "delta": delta, "times": asked.times, "limit": asked.limit}
         test = "a held-out fifth" if files.test is None else files.test.name
         write({**facts, "test": test, "runs": [asdict(run) for run in runs]})
+
+
+def release_delta(asked: argparse.Namespace, files: Source) -> float:
+    """What a release of the whole budget has where the owner names no δ: half of the dataset's."""
+    table = read_table(files.data, files.schema, asked.target, files.test, asked.rows)
+    return default_delta(len(table.train)) / 2.0
 
 
 def _wanted(asked: argparse.Namespace) -> list[tuple[str, float | None, int]]:
@@ -88,7 +103,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peer-seeds", type=int, default=1, help="for other people's methods, which take long")
     parser.add_argument("--rows", type=int, help="train on the first N rows only")
     parser.add_argument("--times", type=int, default=4, help="synthetic rows for each real one; drawing costs nothing")
-    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("--delta", type=float, help=f"of one release; on record are runs at {RECORDED_DELTA:g}")
     parser.add_argument("--limit", type=float, default=1_200.0, help="seconds for one run, scoring included")
     parser.add_argument("--knobs", default="{}", help="JSON: knobs for marginals, idpgan and dpgan")
     parser.add_argument("--resume", action="store_true", help="keep what today's file has; give the same --times")

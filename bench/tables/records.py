@@ -2,7 +2,7 @@
 
     python -m bench.tables.records bench/results/tables-NAME-DATE.json...
 
-takes in what `python -m bench.tables` wrote with one synthetic row for each real one, and removes those files.
+takes in what `python -m bench.tables --delta 1e-5` wrote with one synthetic row for each real one, and removes those files.
 A record is bench/results/peers/TABLE.json: a run a line, as bench.tables has them, each with its date.
 """
 
@@ -17,6 +17,8 @@ from bench.tables.compared import GROUPS
 from bench.tables.report import FOLDER
 
 RECORDS = FOLDER / "peers"
+RECORDED_DELTA = 1e-5
+"""Of one release, in every run on record: methods are compared at one δ, whatever the service's default is."""
 
 Run = dict[str, Any]
 
@@ -32,6 +34,10 @@ def take(file: Path) -> None:
     facts = json.loads(file.read_text(encoding="utf-8"))
     if facts["times"] != 1:
         raise ValueError(f"{file.name}: {facts['times']} synthetic rows for each real one are not compared with one")
+    if facts["delta"] != RECORDED_DELTA:
+        raise ValueError(
+            f"{file.name}: runs at δ = {facts['delta']:g} are not compared with those at {RECORDED_DELTA:g}"
+        )
     table = _table_of(file)
     new = [{**run, "date": facts["date"]} for run in facts["runs"] if run["metrics"]]
     renewed = {(run["method"], run["epsilon"]) for run in new}

@@ -13,7 +13,7 @@ from service.cli.output import console, notes, print_json, print_pairs, print_ta
 from service.cli.progress import upload_bar
 
 if TYPE_CHECKING:
-    from service.client import Budget, Dataset
+    from service.client import Budget, Dataset, Quote
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")]
 SchemaFile = Annotated[
@@ -25,7 +25,7 @@ SchemaFile = Annotated[
 DRAFT = "DRAFT"
 """How descriptions of `imprimatur schema draft` begin."""
 
-Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default 1/(10·units).")]
+Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default min(1e-6, 1/units²).")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")]
 UnitColumn = Annotated[
     str | None, typer.Option("--privacy-unit", metavar="COLUMN", help="All rows of one value are one person.")
@@ -89,6 +89,7 @@ def print_dataset(dataset: Dataset) -> None:
     print_pairs({n: dataset[n] for n in ("id", "name", "units", "epsilon", "delta", "state")})
     if dataset["rows_expire_at"] is not None:
         print_pairs({"rows expire": dataset["rows_expire_at"]})
+    print_warnings(dataset)
     print_notices(dataset)
 
 
@@ -96,6 +97,12 @@ def print_notices(dataset: Dataset) -> None:
     """What the upload did to cells, for the owner on standard error: also in a script, for it cannot be taken back."""
     for notice in dataset.get("notices", []):
         typer.echo(f"note: {notice}", err=True)
+
+
+def print_warnings(said: Dataset | Quote) -> None:
+    """What must be said beside a promise, on standard error."""
+    for warning in said.get("warnings", []):
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def warn_of_draft(schema: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from service.cli.datasets import (
     SchemaFile,
     UnitColumn,
     print_notices,
+    print_warnings,
     privacy_unit,
     warn_of_draft,
 )
@@ -86,6 +87,7 @@ def quote(
         print_table(title, ("account", "costs", "left"), rows)
         chosen = found["order"].get("chosen_because")
         print_pairs({"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"})
+        print_warnings(found)
     if not found["fits"]:
         raise typer.Exit(Exit.OVER_BUDGET)
 
@@ -292,7 +294,9 @@ def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **dec
                 dataset_id=known,
             ) from None
         note(f"These rows already have a budget: dataset {known}")
+        print_warnings(found)
         return str(known)
+    print_warnings(dataset)
     print_notices(dataset)
     return dataset["id"]
 

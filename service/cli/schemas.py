@@ -11,7 +11,7 @@ import typer
 from service.cli.connection import AsJson
 from service.cli.datasets import MaxRows, UnitColumn, privacy_unit
 from service.cli.order_options import read_json
-from service.cli.output import note, print_json, print_table
+from service.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from service.datasets.image_schema import ImageSchema
@@ -31,10 +31,10 @@ def draft(
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
 
-    The draft says in itself what it is: its categories and bounds were
-    [bold]read from the private rows[/bold]. A schema is public and not
-    protected by any budget. Replace what only the data could have told by what
-    everybody may know.
+    The draft says in itself what it is: its categories, bounds, required and
+    missingValues were [bold]read from the private rows[/bold]. A schema is
+    public and not protected by any budget. Replace what only the data could
+    have told by what everybody may know.
 
     Example:
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
@@ -51,8 +51,10 @@ def draft(
     _, left_out, columns = drafted["description"].partition(LEFT_OUT)
     if left_out:
         typer.echo(left_out + columns, err=True)
-    note(
-        "Bounds, categories, sizes and classes were read from the data: declare them yourself before you use this schema."
+    typer.echo(
+        "warning: everything in this schema was read from the rows: categories, bounds, types, `required` and `missingValues`, of images sizes and "
+        "classes. That an upload is accepted says that every row meets it: declare it yourself before you use it.",
+        err=True,
     )
 
 

@@ -34,12 +34,14 @@ _LARGEST = 2**53
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _ABOUT = (
-    "DRAFT, made by reading the private data. Categories and bounds below were read from the rows: publishing under"
-    " them as they are would leak them, and no privacy budget pays for that. Check every field, replace what was read by what is"
-    " publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
+    "DRAFT, made by reading the private data. Categories, bounds and types below were read from the rows, and so were `required` and"
+    " `missingValues`: publishing under them as they are would leak them, and no privacy budget pays for that. That an upload is accepted"
+    " says that every row meets its schema, so keep `required` only where the form allows no missing value. Check every field, replace"
+    " what was read by what is publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
 )
 _ALSO_DECIMALS = " So were the decimals."
 _ALSO_RESOLUTION = " So was the resolution."
+_ALSO_REQUIRED = " That no cell is missing (`required`) was read from the rows."
 _CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the categories that are publicly known instead."
 _CHECK_RANGE = (
     "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
@@ -131,6 +133,8 @@ class _Observed:
             field |= {"description": about + _ALSO_DECIMALS, "decimals": self._decimals}
         if kind == "datetime" and self._resolution != "second":
             field |= {"description": about + _ALSO_RESOLUTION, "resolution": self._resolution}
+        if "required" in constraints:
+            field["description"] += _ALSO_REQUIRED
         return field
 
     def _domain(self, rows: int) -> tuple[str | None, dict[str, Any], str]:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ABOUT = (
-    "DRAFT, made by reading the private data. The classes below were read from the labels, and the size from the images: publishing"
-    " under them as they are would leak them, and no privacy budget pays for that. Replace them by what is publicly known, and then"
-    " remove this notice."
+    "DRAFT, made by reading the private data. The classes below were read from the labels, and the size and the channels from the"
+    " images: publishing under them as they are would leak them, and no privacy budget pays for that. That an upload is accepted says that"
+    " every image meets its schema. Replace what was read by what is publicly known, and then remove this notice."
 )
 _ZIP = b"PK\x03\x04"
 

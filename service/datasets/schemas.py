@@ -10,10 +10,11 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.datasets.models import Dataset
 from service.privacy.orders import MAX_EPSILON
+from service.privacy.statements import statement_warnings
 
 
 class BudgetRequest(BaseModel):
-    """The promise for everything ever released from a dataset. δ defaults to 1/(10·n)."""
+    """The promise for everything ever released from a dataset. δ defaults to min(1e-6, 1/n²)."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -42,6 +43,7 @@ class DatasetReply(BaseModel):
     state: Literal["ready", "erased"]
     created_at: dt.datetime
     rows_expire_at: Annotated[dt.datetime | None, Field(description="When the rows and their key are destroyed.")]
+    warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetReply:
@@ -144,4 +146,5 @@ def _fields(dataset: Dataset) -> dict[str, Any]:
         "state": dataset.state,
         "created_at": dataset.created_at,
         "rows_expire_at": dataset.rows_expire_at,
+        "warnings": statement_warnings(epsilon=dataset.epsilon, delta=dataset.delta, units=dataset.units),
     }

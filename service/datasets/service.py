@@ -40,9 +40,9 @@ from service.ledger.chain import Amounts, verify_ledger
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import AutoOrder
+from service.privacy.statements import check_epsilon, choose_delta
 from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
-DEFAULT_DELTA_FACTOR = 10
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 
 
@@ -106,6 +106,7 @@ def create(
     `report` hears the share of the file that has been read; if it raises, nothing is kept.
     """
     settings = context.settings
+    check_epsilon(declaration.budget.epsilon, settings.max_epsilon)
     with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=settings.scratch_dir) as workdir:
         table = ingest_table(
             upload,
@@ -120,14 +121,7 @@ def create(
             fingerprint_key=context.secrets.fingerprint_key,
             report=report,
         )
-        delta = declaration.budget.delta or 1.0 / (DEFAULT_DELTA_FACTOR * table.units)
-        if delta * table.units >= 1.0:
-            raise InvalidInput(
-                f"budget: delta must be below 1/units, which is {1.0 / table.units:.3g}: to publish one unit as it is would keep this promise; "
-                f"the default is 1/({DEFAULT_DELTA_FACTOR:g} units)",
-                where="budget",
-            )
-        budget = open_budget(declaration.budget.epsilon, delta)
+        budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
         _refuse_duplicate(context, principal, table.fingerprints)
         report(1.0)
         return _keep(context, principal, declaration, table, budget), list(table.notices)

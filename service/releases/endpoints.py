@@ -80,6 +80,7 @@ def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: Js
         last_noise_multiplier=multipliers[-1],
         fits=quoted.remaining.fits(quoted.price.shares),
         remaining=SharesReply.model_validate(quoted.remaining),
+        warnings=quoted.warnings,
     )
 
 

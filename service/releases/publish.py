@@ -16,6 +16,7 @@ from service.auth.principal import Principal
 from service.context import Context
 from service.datasets import service as datasets
 from service.datasets.models import Dataset
+from service.datasets.schemas import DatasetReply
 from service.dependencies import ContextOf, Owner
 from service.errors import (
     BudgetExhausted,
@@ -72,7 +73,8 @@ async def publish(
     """Upload a table, give it a budget and order a release at once.
 
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
-    to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`.
+    to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
+    said beside the promise (a large ε or δ), in `X-Warnings`.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
@@ -83,6 +85,8 @@ async def publish(
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
         headers["X-Notices"] = json.dumps(notices[:MOST_NOTICES])
+    if warnings := DatasetReply.of(dataset).warnings:
+        headers["X-Warnings"] = json.dumps(warnings)
     release = await _wait(context, principal, release, wait_seconds)
     if release.state == "published":
         return await run_in_threadpool(

@@ -45,6 +45,7 @@ class QuoteReply(BaseModel):
     last_noise_multiplier: float
     fits: bool
     remaining: SharesReply
+    warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]
 
 
 class Progress(BaseModel):

@@ -29,6 +29,7 @@ from service.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
 from service.privacy.choices import choose_method, resolve_order
 from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
+from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import ENDED, Release
 from service.releases.sampling import expect_samples
@@ -38,11 +39,12 @@ MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A resolved order, its price, and what is left of the budget it would be paid from."""
+    """A resolved order, its price, what is left of the budget it would be paid from, and what must be said of both."""
 
     order: Order
     price: Price
     remaining: ledger.Remaining
+    warnings: list[str]
 
 
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
@@ -201,7 +203,11 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
     order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
-    return Quote(order, price_order(order, units=account.units, budget=account.budget), left)
+    price = price_order(order, units=account.units, budget=account.budget)
+    warnings = statement_warnings(
+        epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
+    )
+    return Quote(order, price, left, warnings)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

@@ -206,7 +206,25 @@ def test_options_that_say_nothing_or_two_things_are_refused(imprimatur, publishe
     assert imprimatur(*sample, "-o", "rows.xlsx").returncode == 2
     alone = imprimatur(*upload, "--delta", 0.5, "--json")
     assert alone.returncode == 5
-    assert "delta must be below 1/units" in json.loads(alone.stderr)["detail"]
+    assert "delta must be at most 1/(10 units)" in json.loads(alone.stderr)["detail"]
+
+
+def test_a_large_promise_is_warned_of_by_every_command_that_makes_it(imprimatur, new_tenant, small_csv, small_schema):
+    key = {"IMPRIMATUR_API_KEY": new_tenant()}
+    budget = ("--budget-epsilon", 15, "--delta", 0.0004)
+    done = imprimatur("upload", small_csv, "--schema", json.dumps(small_schema), *budget, **key)
+    quoted = imprimatur("quote", small_csv.stem, "--epsilon", 11, "--method", "marginals", **key)
+    publish = ("publish", small_csv, "--schema", json.dumps(small_schema), "--epsilon", 16, *budget)
+    found_again = imprimatur(*publish, **key)  # and then refused, for the budget
+    assert (done.returncode, quoted.returncode, found_again.returncode) == (0, 0, 3), found_again.stderr
+    for said in (done.stderr, quoted.stderr, found_again.stderr):
+        assert "warning: ε = 15 for everything that is released from this dataset is above 10." in said
+        assert "22,026 : 1" in said
+        assert "warning: δ = 0.0004 is above the default for 200 units" in said
+    assert "warning: ε = 11 for this release alone" in quoted.stderr
+    too_much = imprimatur(*publish[:-4], "--budget-epsilon", 21, "--json", **key)
+    assert too_much.returncode == 5
+    assert "IMPRIMATUR_MAX_EPSILON" in json.loads(too_much.stderr.splitlines()[-1])["detail"]
 
 
 def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenant, small_csv, small_schema):

@@ -53,6 +53,10 @@ def test_draft_recognises_types_and_says_what_it_is(table):
         "seen": "datetime",
     }
     assert draft["fields"][-1]["resolution"] == "minute"
+    for said in (draft["description"], " ".join(done.stderr.split())):
+        assert "`required` and" in said
+        assert "`missingValues`" in said
+        assert "accepted says that every row meet" in said
 
 
 def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):

@@ -92,7 +92,7 @@ def wire(stack, api_key) -> Iterator[Callable[..., tuple[Wire, Client]]]:
 
 def test_the_whole_way(client, small_csv, small_schema, small_order, tmp_path):
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0, name="mine")
-    assert (dataset["units"], dataset["delta"]) == (200, 1 / 2000)
+    assert (dataset["units"], dataset["delta"]) == (200, 1e-6)
     assert [d["id"] for d in client.datasets()] == [client.dataset(dataset["id"])["id"]] == [dataset["id"]]
     assert client.quote(dataset["id"], small_order)["fits"]
 

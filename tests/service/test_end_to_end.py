@@ -301,8 +301,8 @@ def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_s
     lines = [f"{person}-{row // 4},red,{row % 9},1.5" for row in range(400)]
     table.write_text("person,colour,size,weight\n" + "\n".join(lines) + "\n")
     unit = {"column": "person", "max_rows_per_unit": 3}
-    dataset = client.create_dataset(table, small_schema, epsilon=50.0, privacy_unit=unit)
-    order = {**MARGINALS, "epsilon": 49.0}
+    dataset = client.create_dataset(table, small_schema, epsilon=20.0, privacy_unit=unit)
+    order = {**MARGINALS, "epsilon": 19.0}
     release = client.wait(client.create_release(dataset["id"], order)["id"], timeout=90)
     assert release["state"] == "published", release
     certificate = release["certificate"]
@@ -310,3 +310,9 @@ def test_a_release_per_unit_says_so_and_how_many_rows_a_unit_has(client, small_s
     assert "at most 3" in certificate["unit"]
     assert certificate["rows_per_unit"]["most"] == 3
     assert 2.5 < certificate["rows_per_unit"]["mean"] <= 3.0
+    of_all, of_this = certificate["warnings"]
+    assert of_all.startswith("ε = 20 for everything")
+    assert of_this.startswith("ε = 19 for this release alone")
+    assert all("22,026 : 1" in warning and "99.995 %" in warning for warning in certificate["warnings"])
+    assert dataset["warnings"] == [of_all]
+    assert client.quote(dataset["id"], order)["warnings"] == certificate["warnings"]

@@ -38,6 +38,12 @@ function releaseTable(releases) {
   return element("table", "", element("thead", "", head), element("tbody", "", ...rows));
 }
 
+function warning(text) {
+  const said = element("p", `Warning: ${text}`);
+  said.className = "warning";
+  return said;
+}
+
 async function card(dataset, key) {
   const [budget, releases] = await Promise.all([
     ask(`/v1/datasets/${dataset.id}/budget`, key),
@@ -46,6 +52,7 @@ async function card(dataset, key) {
   const facts = `${dataset.units.toLocaleString()} units · (ε, δ) = (${budget.epsilon}, ${budget.delta.toPrecision(2)}) · ` +
     `one more release may have ε up to ${budget.largest_next_epsilon.toPrecision(3)}`;
   return element("article", "", element("h2", dataset.name), element("p", facts),
+    ...dataset.warnings.map(warning),
     meter("simple", budget.accounts.simple), meter("Rényi", budget.accounts.renyi),
     ...(releases.items.length ? [releaseTable(releases.items)] : [element("p", "No release yet.")]));
 }

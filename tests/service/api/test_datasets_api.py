@@ -22,7 +22,7 @@ def test_an_upload_gets_a_dataset_and_a_fresh_budget(api):
     assert reply.status_code == 201
     body = reply.json()
     assert body["units"] == 200
-    assert body["delta"] == pytest.approx(1 / (10 * 200))
+    assert (body["delta"], body["warnings"]) == (1e-6, [])
     assert body["state"] == "ready"
     assert body["schema"]["fields"][0]["name"] == "age"
     assert reply.headers["location"] == f"/v1/datasets/{body['id']}"
@@ -32,6 +32,62 @@ def test_an_upload_gets_a_dataset_and_a_fresh_budget(api):
     assert budget["accounts"]["renyi"]["remaining"] == 10**9
     assert budget["accounts"]["renyi"]["order"] >= 2
     assert (budget["remaining_share"], budget["epsilon_spent"], budget["largest_next_epsilon"]) == (1.0, 0.0, 3.0)
+
+
+def test_a_large_promise_is_kept_with_its_warnings(api):
+    """In the reply to the upload, wherever the dataset is read again, in a quote, and on the page."""
+    made = api.upload(budget='{"epsilon": 11, "delta": 0.0005}').json()
+    of_epsilon, of_delta = made["warnings"]
+    assert of_epsilon.startswith("ε = 11 for everything")
+    assert "22,026 : 1" in of_epsilon
+    assert "calls a δ above 1e-05 suspicious and prefers one of at most 1/n², here 2.5e-05" in of_delta
+    here = f"/v1/datasets/{made['id']}"
+    assert api.http.get(here, headers=api.reader).json()["warnings"] == made["warnings"]
+    listed = api.http.get("/v1/datasets", headers=api.reader).json()["items"]
+    assert [dataset["warnings"] for dataset in listed] == [made["warnings"]]
+    for epsilon, count in ((1.0, 2), (10.5, 3)):
+        order = {"method": "marginals", "epsilon": epsilon, "steps": 10}
+        quote = api.http.post(f"{here}/quotes", json=order, headers=api.reader).json()
+        assert len(quote["warnings"]) == count
+        assert set(made["warnings"]) <= set(quote["warnings"])
+    assert "dataset.warnings.map(warning)" in api.http.get("/").text
+
+
+def test_the_operator_says_how_large_an_epsilon_may_be(api, context):
+    from fastapi.testclient import TestClient
+
+    from service.app import create_app
+
+    refused = api.upload(budget='{"epsilon": 25}')
+    _assert_problem(refused, 422, "invalid_input")
+    assert refused.json()["where"] == "budget.epsilon"
+    assert "IMPRIMATUR_MAX_EPSILON" in refused.json()["detail"]
+    fields = {"schema": json.dumps(SCHEMA), "budget": '{"epsilon": 25}'}
+    published = api.http.post(
+        "/v1/publish",
+        data={**fields, "order": '{"method": "marginals", "epsilon": 1}'},
+        files={"file": ("p.csv", TABLE)},
+        headers=api.owner,
+    )
+    _assert_problem(published, 422, "invalid_input")
+    _assert_nothing_kept(api, context)
+    generous = context.settings.model_copy(update={"max_epsilon": 25.0})
+    with TestClient(create_app(generous)) as http:
+        made = http.post("/v1/datasets", data=fields, files={"file": ("p.csv", TABLE)}, headers=api.owner)
+    assert (made.status_code, made.json()["epsilon"]) == (201, 25.0)
+    assert made.json()["warnings"][0].startswith("ε = 25 for everything")
+
+
+def test_publishing_says_what_must_be_said_in_a_header(api):
+    fields = {"schema": json.dumps(SCHEMA), "order": '{"method": "marginals", "epsilon": 1}'}
+    for budget, rows in (('{"epsilon": 12}', ROWS), ('{"epsilon": 2}', ROWS[1:])):
+        table = "age,income,city,smoker,born\n" + "\n".join(rows) + "\n"
+        data = {**fields, "budget": budget}
+        reply = api.http.post("/v1/publish", data=data, files={"file": ("p.csv", table)}, headers=api.owner)
+        assert reply.status_code == 202
+        dataset = api.http.get(f"/v1/datasets/{reply.headers['x-dataset-id']}", headers=api.reader).json()
+        assert json.loads(reply.headers.get("x-warnings", "[]")) == dataset["warnings"]
+        assert len(dataset["warnings"]) == (1 if "12" in budget else 0)
 
 
 @pytest.mark.usefixtures("dataset_id")
@@ -188,6 +244,9 @@ BAD_FIELDS = {
     "epsilon tiny": {"budget": '{"epsilon": 1e-9, "delta": 1e-15}'},
     "delta one": {"budget": '{"epsilon": 1, "delta": 1}'},
     "delta above one": {"budget": '{"epsilon": 1, "delta": 1.5}'},
+    "delta above 1/(10 units)": {"budget": '{"epsilon": 1, "delta": 0.000501}'},
+    "delta too small for prices": {"budget": '{"epsilon": 1, "delta": 9e-16}'},
+    "epsilon above the operator's limit": {"budget": '{"epsilon": 20.01}'},
     "delta zero": {"budget": '{"epsilon": 1, "delta": 0}'},
     "delta NaN": {"budget": '{"epsilon": 1, "delta": NaN}'},
     "unknown budget field": {"budget": '{"epsilon": 1, "gamma": 1}'},

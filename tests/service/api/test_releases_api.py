@@ -23,7 +23,7 @@ def test_an_order_is_priced_reserved_and_described(api, dataset_id):
     assert reply.headers["location"] == f"/v1/releases/{release['id']}"
     assert release["state"] == "reserved"
     assert release["price"]["epsilon"] == 1.5
-    assert release["price"]["delta"] == pytest.approx(1 / 2000 / 2 / 2)
+    assert release["price"]["delta"] == pytest.approx(1e-6 / 2 / 2)
     assert release["price"]["shares"]["simple"] == 500_000_000
     assert release["progress"] == {"step": 0, "steps": 50, "phase": "queued"}
     assert release["order"]["sampling_probability"] == 0.25

@@ -64,6 +64,18 @@ def test_it_says_that_it_comes_from_the_data():
         assert "DRAFT" in field["description"]
 
 
+def test_it_says_that_required_and_the_missing_values_were_read_from_rows_too(reader):
+    """An accepted upload certifies them of every row, so they must be known without the rows."""
+    draft = draft_schema(reader.write("full,gaps\n" + "red,1\nred,\ngreen,2\n" * 9))
+    assert "read from the rows, and so were `required` and `missingValues`" in draft["description"]
+    assert "accepted says that every row meets its schema" in draft["description"]
+    full, gaps = draft["fields"]
+    assert full["constraints"]["required"] is True
+    assert "(`required`) was read from the rows" in full["description"]
+    assert "required" not in gaps["constraints"]
+    assert "required" not in gaps["description"]
+
+
 def test_every_kind_of_column(reader):
     frame = pl.DataFrame(
         {

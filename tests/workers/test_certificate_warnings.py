@@ -1,0 +1,86 @@
+"""What must be said beside a promise is in the signed certificate, and in the model cards made from it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from types import SimpleNamespace
+
+import pytest
+
+from service.crypto import Secrets, verify_signature
+from service.datasets.image_schema import ImageSchema
+from service.datasets.models import Dataset
+from service.datasets.table_schema import parse_table_schema
+from service.ledger.models import LedgerEntry
+from service.privacy.calibration import price_order
+from service.privacy.filters import open_budget
+from service.privacy.orders import MarginalsOrder
+from service.privacy.statements import statement_warnings
+from service.releases.models import Release
+from workers.certificate import certify
+from workers.encoding.table import TableDomain
+from workers.image_card import image_card
+from workers.model_card import model_card
+
+SCHEMA = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]}
+
+
+def certificate(epsilon: float, delta: float, units: int, release_epsilon: float):
+    budget = open_budget(epsilon, delta)
+    order = MarginalsOrder.model_validate({"method": "marginals", "epsilon": release_epsilon, "pairs": "all"})
+    dataset = Dataset(
+        id=uuid.uuid4(),
+        schema=SCHEMA,
+        units=units,
+        epsilon=epsilon,
+        delta=delta,
+        renyi_order=budget.renyi_order,
+        renyi_capacity=budget.renyi_capacity,
+    )
+    release = Release(
+        id=uuid.uuid4(),
+        dataset_id=dataset.id,
+        order_=order.model_dump(mode="json"),
+        price=price_order(order, units=units, budget=budget).as_json,
+    )
+    posted = LedgerEntry(
+        seq=2, kind="post", simple=1, renyi=1, created_at=dt.datetime.now(dt.UTC), previous_hash=b"", hash=b"h"
+    )
+    trained = SimpleNamespace(engine="none", rows_per_unit=None)
+    return certify(Secrets(bytes(32)), dataset=dataset, release=release, posted=posted, trained=trained)
+
+
+def test_a_large_promise_is_signed_with_its_warnings_and_the_cards_repeat_them():
+    made = certificate(15.0, 1 / 2_000, 200, 12.0)
+    assert made["warnings"] == statement_warnings(epsilon=15.0, delta=1 / 2_000, units=200, release_epsilon=12.0)
+    assert [warning.split(" is above")[0] for warning in made["warnings"]] == [
+        "ε = 15 for everything that is released from this dataset",
+        "ε = 12 for this release alone",
+        "δ = 0.0005",
+    ]
+    signed = {name: value for name, value in made.items() if name not in {"signature", "public_key"}}
+    assert verify_signature(signed, made["signature"], made["public_key"])
+    assert not verify_signature({**signed, "warnings": []}, made["signature"], made["public_key"])
+    for card in cards(made):
+        assert all(f"- Warning: {warning}\n" in card for warning in made["warnings"])
+
+
+def test_an_ordinary_promise_has_none():
+    made = certificate(3.0, 1e-6, 200, 1.0)
+    assert made["warnings"] == []
+    for card in cards(made):
+        assert "Warning" not in card
+
+
+@pytest.mark.parametrize("old", [{"epsilon": 1.0, "delta": 1e-6}, {}])
+def test_a_certificate_from_before_has_a_card_as_well(old):
+    for card in cards(old):
+        assert "Warning" not in card
+
+
+def cards(made):
+    domain = TableDomain.from_schema(parse_table_schema(SCHEMA), numeric_bins=8)
+    yield model_card(domain=domain, condition=None, certificate=made, order={"method": "marginals"})
+    images = ImageSchema.model_validate({"type": "image", "height": 4, "width": 4, "channels": 1})
+    yield image_card(schema=images, certificate=made, order={"method": "mixture"})
