@@ -39,7 +39,7 @@ COLUMNS = ("dataset_id", "seq", "release_id", "kind", "simple", "renyi", "create
 
 
 @pytest.fixture
-def publish(api, context, signing_key, tmp_path):
+def publish(api, context, signing_key, tmp_path):  # noqa: ARG001 - what signs certificates
     """Orders, trains and publishes a release here; gives the path of its certificate."""
     numbers = itertools.count()
 
@@ -228,7 +228,7 @@ def test_what_the_log_does_not_say_is_refused_although_it_is_signed(certificate,
     assert not check(signing_key, resigned(certificate, signing_key, EDITS[edit], "x.json")).verified
 
 
-def test_only_a_known_key_will_do(certificate, signing_key, settings):
+def test_only_a_known_key_will_do(certificate, signing_key):
     unknown = SigningKey(b"u" * 32)
     (fault,) = verify_certificates([certificate], None, []).faults
     assert fault.startswith("self-signed by key")

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from service.context import open_context
-from service.db import get_engine, migrate, transaction
+from service.db import migrate, transaction
 from service.errors import NotFound, Tampered
 from service.ledger import log, merkle
 from service.ledger import service as ledger
@@ -25,7 +25,7 @@ COST = Shares(1, 2)
 
 
 @pytest.fixture
-def context(settings, signing_key):
+def context(settings, signing_key):  # noqa: ARG001 - what signs heads
     return open_context(settings)
 
 
@@ -131,7 +131,7 @@ def test_a_crowd_of_moves_and_of_signers(context):
         assert head.root_hash == tree_hash(hashes[: head.tree_size])
 
 
-def test_entries_from_before_the_log_are_in_it(postgres, settings, signing_key):
+def test_entries_from_before_the_log_are_in_it(postgres):
     """A database of the version before, with its history; its processes work on beside the new revision."""
     name = f"old_{uuid.uuid4().hex}"
     postgres.create_database(name)
@@ -151,7 +151,6 @@ def test_entries_from_before_the_log_are_in_it(postgres, settings, signing_key):
             connection.commit()
             assert connection.execute("SELECT merkle_integrate()").fetchone() == (6,)
     finally:
-        get_engine.cache_clear()
         postgres.drop_database(name)
 
 
@@ -212,7 +211,7 @@ def as_owner(settings, *statements):
             connection.execute(statement)
 
 
-def test_a_worker_without_the_newest_key_signs_nothing(context, settings, signing_key):
+def test_a_worker_without_the_newest_key_signs_nothing(context, settings):
     settings.signing_key_path.write_bytes(b"1" * 32)
     with pytest.raises(NoSigningKey, match="newest"):
         log.sign_head(context)
