@@ -44,6 +44,7 @@ from service.app import create_app
 from service.auth.service import create_tenant
 from service.context import Context, open_context
 from service.http_protocol import ImpatientProtocol
+from service.installation import install_signing_key
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -254,15 +255,18 @@ def fresh_service() -> Iterator[Context]:
             supervisor.start(postgres.program())
             postgres.create_database("imprimatur")
             migrate(postgres.url("imprimatur"))
-            yield open_context(
+            context = open_context(
                 Settings(
                     database_url=postgres.url("imprimatur", "imprimatur_app"),
+                    migration_database_url=postgres.url("imprimatur"),
                     redis_url="redis://127.0.0.1:1/0",  # the API never speaks to it
                     storage_url=(folder / "objects").as_uri(),
                     secret_key_file=folder / "secret.key",
                     scratch_dir=folder,
                 )
             )
+            install_signing_key(context.settings, context.secrets)
+            yield context
         postgres.forget_socket_directory()
 
 

@@ -26,6 +26,7 @@ from service.context import Context, open_context
 from service.datasets.endpoints import router as datasets
 from service.dependencies import ContextOf
 from service.errors import Unavailable
+from service.ledger.endpoints import router as ledger
 from service.openapi import DocumentedApp
 from service.outbox import seconds_since_beat
 from service.pages.endpoints import router as pages
@@ -77,7 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, settings=context.settings)
     http_errors.install(app, refused=_audited(Refusals(context)))
     _install_metrics(app)
-    for router in (datasets, releases, publish, keys, audit, pages):
+    for router in (datasets, releases, publish, ledger, keys, audit, pages):
         app.include_router(router)
     _install_probes(app)
     return app

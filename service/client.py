@@ -244,6 +244,25 @@ class Client:
     def ledger(self, dataset_id: str) -> Ledger:
         return cast("Ledger", self._get(f"/v1/datasets/{dataset_id}/ledger"))
 
+    # -- the Merkle log of all ledgers; all but proofs without a key ----------------------------------------------
+
+    def tree_head(self) -> Json:
+        """The newest signed head of the log."""
+        return self._get("/v1/ledger/head")
+
+    def consistency(self, first: int, second: int) -> Json:
+        """Proof that the log of `second` entries begins with that of `first`."""
+        return self._get("/v1/ledger/consistency", {"first": first, "second": second})
+
+    def inclusion(self, dataset_id: str, tree_size: int, seq: int | None = None) -> Json:
+        """Proofs that entries of a dataset are in the log of this size."""
+        query = {"dataset_id": dataset_id, "tree_size": tree_size} | ({} if seq is None else {"seq": seq})
+        return self._get("/v1/ledger/proof", query)
+
+    def signing_keys(self) -> list[Json]:
+        """The public keys of certificates and heads, oldest first."""
+        return cast("list[Json]", self._get("/v1/ledger/keys")["items"])
+
     # -- releases -------------------------------------------------------------------------------------------------
 
     def quote(self, dataset_id: str, order: Mapping[str, Any]) -> Quote:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -120,18 +120,10 @@ class Secrets:
 
     # certificates
 
-    def sign(self, document: Any) -> str:
-        """Ed25519 signature of the document's canonical JSON, base64."""
-        return base64.b64encode(self._signing_key().sign(canonical_json(document))).decode()
-
     @property
-    def public_key(self) -> str:
-        """The raw Ed25519 public key, base64: what a stranger needs to check a certificate."""
-        raw = self._signing_key().public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-        return base64.b64encode(raw).decode()
-
-    def _signing_key(self) -> Ed25519PrivateKey:
-        return Ed25519PrivateKey.from_private_bytes(self._subkey("certificates"))
+    def first_signing_seed(self) -> bytes:
+        """The key that signed certificates before there was a signing key file; it endorses the key of the first one."""
+        return self._subkey("certificates")
 
     def _subkey(self, purpose: str) -> bytes:
         """Derived once: every request asks for the one of the API keys."""

@@ -60,6 +60,12 @@ def get_principal(request: Request, context: ContextOf) -> Principal:
     return principal
 
 
+def get_outsider(request: Request) -> None:
+    """Anybody, without a key; counted like a request without a good key, by address."""
+    limits: RateLimits = request.app.state.rate_limits
+    limits.outsider(address_of(request.client.host if request.client else "unknown"))
+
+
 def _digest(context: Context, authorization: str | None) -> bytes:
     return context.secrets.api_key_digest((authorization or "").partition(" ")[2].strip())
 

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 from service.context import open_context
 from service.db import transaction
 from service.errors import ImprimaturError, Unavailable
+from service.ledger.log import sign_head
 from service.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
 from service.settings import Settings, get_settings
 from service.sweep import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, sweep
@@ -32,6 +33,8 @@ BROKER_MARKER = "imprimatur:relay"
 """Set once in the broker; when it is gone, so is everything the broker held."""
 BATCH = 100
 TIDY_SECONDS = 600.0
+HEAD_SECONDS = 5.0
+"""So often the log of the ledger takes in new entries, and its head is signed if there were any."""
 KEEP_SENT = dt.timedelta(days=1)
 """Sent messages are kept this long for whoever wants to know what happened."""
 
@@ -130,7 +133,8 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    threading.Thread(target=_sweep_until, args=(stop,), name="sweep", daemon=True).start()
+    for name, work in (("sweep", _sweep_until), ("heads", _sign_heads_until)):
+        threading.Thread(target=work, args=(stop,), name=name, daemon=True).start()
     run(get_settings(), stop)
 
 
@@ -143,6 +147,17 @@ def _sweep_until(stop: threading.Event) -> None:
             sweep(open_context())
         except ImprimaturError as error:
             logger.warning("the sweep was broken off (%s); the next one goes on", error.code)
+
+
+def _sign_heads_until(stop: threading.Event) -> None:
+    """Apart from the rounds, which must not wait for it. Messages are relayed without a signing key, too."""
+    pause = 0.0
+    while not stop.wait(pause):
+        pause = HEAD_SECONDS
+        try:
+            sign_head(open_context())
+        except ImprimaturError as error:
+            logger.warning("no tree head signed (%s); trying again", error.code)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ class Settings(BaseSettings):
     redis_url: str = Field(description="Celery broker; redis://… or redis+socket://…")
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
     secret_key_file: Path = Field(description="32 random bytes, mode 0600, shared by API and workers.")
+    signing_key_file: Path | None = Field(
+        None,
+        description="32 random bytes, mode 0600, shared by relay and workers; default: signing.key beside the secret.",
+    )
 
     upload_limit_bytes: int = Field(1 << 32, description="Largest request body; enforced while it streams.")
     unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
@@ -52,6 +56,11 @@ class Settings(BaseSettings):
     scratch_dir: Path | None = Field(
         None, description="Where uploads and decrypted rows lie for seconds; default: the system's."
     )
+
+    @property
+    def signing_key_path(self) -> Path:
+        """Where the signing key lies."""
+        return self.signing_key_file or self.secret_key_file.with_name("signing.key")
 
 
 @lru_cache

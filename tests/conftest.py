@@ -178,6 +178,17 @@ def settings(database: Database, redis_url: str, tmp_path: Path) -> Any:
     )
 
 
+@pytest.fixture
+def signing_key(settings: Any) -> Any:
+    """The key that signs certificates and tree heads in the test's own database, as an installation makes it."""
+    from service.crypto import Secrets
+    from service.installation import install_signing_key
+    from service.signing import SigningKey
+
+    install_signing_key(settings, Secrets.load(settings.secret_key_file))
+    return SigningKey.load(settings.signing_key_path)
+
+
 # -- the whole service --------------------------------------------------------------------------------------------
 
 

@@ -13,10 +13,10 @@ from service.privacy.statements import statement_warnings
 from service.version import VERSION
 
 if TYPE_CHECKING:
-    from service.crypto import Secrets
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.releases.models import Release
+    from service.signing import SigningKey
     from workers.image_measuring import MeasuredImages
     from workers.training import TrainedGenerator
 
@@ -28,14 +28,19 @@ ADJACENCY = (
 
 
 def certify(
-    secrets: Secrets,
+    key: SigningKey,
     *,
     dataset: Dataset,
     release: Release,
     posted: LedgerEntry,
     trained: TrainedGenerator | MeasuredImages,
+    transparency: dict[str, Any],
+    consistency: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """The signed document. Everything in it is public: order, price, ledger line, versions."""
+    """The signed document. Everything in it is public: order, price, ledger line, versions.
+
+    Consistency proofs stand beside what is signed (`service.signing.UNSIGNED`): lists of releases leave them out.
+    """
     price, budget = release.price, dataset.budget
     document = {
         "format": FORMAT,
@@ -72,8 +77,10 @@ def certify(
         "schema_source": "declared by the owner",
         "code_version": VERSION,
         "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "transparency": transparency,
     }
-    return {**document, "public_key": secrets.public_key, "signature": secrets.sign(document)}
+    unsigned = {"consistency": consistency, "public_key": key.public_key}
+    return {**document, **unsigned, "signature": key.sign(document)}
 
 
 def _rounding(release: Release) -> str:

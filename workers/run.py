@@ -26,6 +26,7 @@ from service.crypto import decrypt, open_decrypted
 from service.datasets.image_schema import ImageSchema
 from service.datasets.models import Dataset
 from service.errors import NotFound, Unavailable
+from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
@@ -34,6 +35,7 @@ from service.privacy.events import Events
 from service.privacy.filters import Shares, renyi_cost
 from service.privacy.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.releases.models import Release
+from service.signing import SigningKey
 from workers import lease as leases
 from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
@@ -102,6 +104,7 @@ class Attempt:
         if not self.is_paid():
             self.end(failure="underpaid")
             return
+        self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         posted = self.charge()
         self.report(self.release.step, "reading")
         plan = Plan(self.release.events)
@@ -257,8 +260,16 @@ class Attempt:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
+        key = self.patiently(self.signing_key)
+        transparency, consistency = self.patiently(lambda: log.transparency(self.context, key, posted))
         certificate = certify(
-            self.context.secrets, dataset=self.dataset, release=self.release, posted=posted, trained=made
+            key,
+            dataset=self.dataset,
+            release=self.release,
+            posted=posted,
+            trained=made,
+            transparency=transparency,
+            consistency=consistency,
         )
         content = bundle(certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
@@ -268,6 +279,11 @@ class Attempt:
             )
         )
         self.checkpoints.discard()
+
+    def signing_key(self) -> SigningKey:
+        """The newest one, read from its file each time: it may be replaced while a training runs."""
+        with self.context.transaction() as session:
+            return signing_keys.current(session, self.context.settings)
 
     def in_transaction(self, work: Callable[[Session], Answer]) -> Answer:
         """One transaction, patiently. Fenced writes may be repeated: the token decides, and each changes state once."""

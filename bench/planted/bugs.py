@@ -74,6 +74,12 @@ T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
 
+MERKLE = "service/ledger/merkle.py"
+SIGNING = "service/signing.py"
+VERIFICATION = "service/cli/verification.py"
+T_MERKLE = "tests/service/ledger/test_merkle.py"
+T_REWRITES = "tests/service/api/test_rewrites.py"
+
 BUGS: tuple[Bug, ...] = (
     # -- noise
     Bug(
@@ -935,5 +941,61 @@ BUGS: tuple[Bug, ...] = (
         "a draft does not say that it read from rows which fields are required",
         ((DRAFT, 'and so were `required` and"\n    " `missingValues`: publishing', "so publishing"),),
         (f"{T_DRAFT}::test_it_says_that_required_and_the_missing_values_were_read_from_rows_too",),
+    ),
+    # -- the log that outsiders check
+    Bug(
+        "Merkle log: leaves hashed without their prefix",
+        ((MERKLE, 'hashlib.sha256(b"\\x00" + leaf)', "hashlib.sha256(leaf)"),),
+        (T_MERKLE,),
+    ),
+    Bug(
+        "Merkle log: a consistency proof need not lead to the earlier root",
+        (
+            (
+                MERKLE,
+                "last == 0 and earlier == first_root and later == second_root",
+                "last == 0 and later == second_root",
+            ),
+        ),
+        (T_MERKLE,),
+    ),
+    Bug(
+        "Merkle log: the proof of another leaf passes",
+        ((VERIFICATION, "    checks.expect(in_log, ", "    checks.expect(True, "),),
+        (f"{T_REWRITES}::test_what_the_log_does_not_say_is_refused_although_it_is_signed",),
+    ),
+    Bug(
+        "Merkle log: the heads of two certificates are not held against each other",
+        ((VERIFICATION, "        _check_log(checks, earlier, later, target)\n", "        pass\n"),),
+        (f"{T_REWRITES}::test_a_log_rewritten_as_a_whole_is_found",),
+    ),
+    Bug(
+        "Merkle log: a second history of a dataset at its end passes",
+        ((VERIFICATION, "            _check_dataset(checks, earlier, later, target)\n", "            pass\n"),),
+        (f"{T_REWRITES}::test_a_second_history_at_the_end_of_the_log_is_found",),
+    ),
+    Bug(
+        "Merkle log: a certificate's price is not held against the entry it names",
+        ((VERIFICATION, "        computed == certificate.entry_hash,\n", "        True,\n"),),
+        (f"{T_REWRITES}::test_what_the_log_does_not_say_is_refused_although_it_is_signed",),
+    ),
+    Bug(
+        "Merkle log: a key is believed that says it is endorsed",
+        ((SIGNING, "if verify_bytes(_ENDORSEMENT + key.public_bytes, key.endorsement, endorser):", "if endorser:"),),
+        (f"{T_REWRITES}::test_only_a_known_key_will_do",),
+    ),
+    Bug(
+        "Merkle log: a certificate is believed by the key that it brings along",
+        (
+            (
+                VERIFICATION,
+                '        return {}, ""\n    try:\n        with Client(target.url',
+                (
+                    '        return {key_id(c.public_bytes): c.public_bytes for c in certificates}, ""\n'
+                    "    try:\n        with Client(target.url"
+                ),
+            ),
+        ),
+        (f"{T_REWRITES}::test_only_a_known_key_will_do",),
     ),
 )

@@ -36,6 +36,10 @@ class RateLimits:
         self._keys.drop(digest)
         self._addresses.seconds_until_free(address)
 
+    def outsider(self, address: str) -> None:
+        """One more request for what anybody may read."""
+        _refuse(self._addresses.seconds_until_free(address), "too many requests without a good key")
+
     def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:
         """One more request of a good key."""
         _refuse(self._keys.seconds_until_free(digest), "this key sends too many requests")

@@ -23,7 +23,11 @@ ExpiresAt = Annotated[
     str | None, typer.Option("--expires-at", metavar="MOMENT", help="Works until then: 2027-01-31T00:00:00Z.")
 ]
 
-keys = typer.Typer(no_args_is_help=True, help="Make, list, replace and revoke API keys.", rich_markup_mode="rich")
+keys = typer.Typer(
+    no_args_is_help=True,
+    help="Make, list, replace and revoke API keys; replace the signing key.",
+    rich_markup_mode="rich",
+)
 
 
 def up(
@@ -171,6 +175,38 @@ def revoke_key(
     with connect(url, key, data) as client:
         client.revoke_key(key_id)
     notes().print(f"revoked {key_id}")
+
+
+@keys.command("replace-signing")
+def replace_signing_key(
+    lost: Annotated[
+        bool, typer.Option("--lost", help="The old key is lost, or others have it: it does not endorse the new one.")
+    ] = False,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new key that signs certificates, in DATA/signing.key.
+
+    The old key endorses it, so that whoever knows the old one can follow. What
+    was signed before stays good. With --lost everybody must be told the new
+    public key by another way.
+
+    Example:
+    [cyan]imprimatur key replace-signing[/cyan]
+    """
+    if running_in(data) is None:
+        raise Failure(
+            f"no service is running in {data}: start it with `imprimatur up`", Exit.UNAVAILABLE, "unreachable"
+        )
+    from service.embedded import EmbeddedStack
+    from service.installation import replace_signing_key as replace
+
+    made = replace(EmbeddedStack(data, 0).settings(), lost=lost)
+    facts = {"key_id": made.id, "public_key": made.public_key}
+    if as_json:
+        print_json(facts)
+    else:
+        print_pairs(facts)
 
 
 def audit_log(

@@ -94,30 +94,57 @@ def download(
 
 def verify(
     target: Annotated[
-        str, typer.Argument(metavar="DATASET|FILE", help="A dataset's id or name; certificate.json; or generator.zip.")
-    ],
+        str | None,
+        typer.Argument(metavar="[DATASET|FILE]", help="A dataset's id or name; certificate.json; or generator.zip."),
+    ] = None,
+    certificates: Annotated[
+        list[Path] | None,
+        typer.Option("--certificate", metavar="FILE", help="A certificate, or generator.zip; several are compared."),
+    ] = None,
+    public_keys: Annotated[
+        list[str] | None,
+        typer.Option("--public-key", metavar="KEY", help="The service's signing key, base64, or a file of it."),
+    ] = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Check a ledger, or the signature of a certificate. Exit code 1 when anything is wrong.
+    """Check a ledger, or certificates. Exit code 1 when anything is wrong.
 
-    A dataset: its hash chain is computed again here, and compared with what the
-    service says of itself. A file: the certificate's signature; with a service
-    at hand, also that it is this service's and in its ledger.
+    A dataset: its hash chain is computed again here, and every entry is looked
+    for in the log whose head the service has signed. Files: signature, key,
+    ledger entry and place in the log; of two or more, that nothing in the log
+    was rewritten between them. That needs no service; with one at hand, also
+    that the certificate is this service's.
+
+    A certificate names its own key, which anybody can make: --public-key says
+    which one you know (from /v1/ledger/keys, long ago). Otherwise the service
+    is asked; with neither, the check fails.
 
     Examples:
     [cyan]imprimatur verify my-table[/cyan]
-    [cyan]imprimatur verify generator.zip[/cyan]
+    [cyan]imprimatur verify generator.zip --public-key KEY[/cyan]
+    [cyan]imprimatur verify --certificate a.json --certificate b.json --public-key KEY[/cyan]
     """
-    from service.cli.verification import verify_certificate, verify_ledger
+    from service.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
 
-    if Path(target).is_file():
-        checks = verify_certificate(Path(target), find_target(url, key, data))
+    known = [known_key(each) for each in public_keys or []]
+    files = list(certificates or [])
+    if target is not None and Path(target).is_file():
+        files.insert(0, Path(target))
+        target = None
+    if (target is None) == (not files):
+        raise typer.BadParameter("give either a dataset or certificates", param_hint="DATASET|FILE")
+    if target is None:
+        checks = verify_certificates(files, find_target(url, key, data), known)
     else:
         with connect(url, key, data) as client:
-            checks = verify_ledger(client, dataset_id_of(client, target))
+            dataset_id = dataset_id_of(client, target)
+            checks = verify_ledger(client, dataset_id)
+            in_log = verify_in_log(client, dataset_id, known)
+        checks.passed += in_log.passed
+        checks.faults += in_log.faults
     if as_json:
         print_json({"verified": checks.verified, "checks": checks.passed, "faults": checks.faults})
     else:

@@ -1,8 +1,10 @@
-"""Checks that need no trust in the service: the ledger's hash chain and a certificate's signature."""
+"""Checks that need no trust in the service: hash chains, signatures, and proofs of the Merkle log."""
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import itertools
 import json
 import uuid
 import zipfile
@@ -11,11 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.cli.output import Exit, Failure
-from service.ledger import chain
+from service.crypto import KEY_BYTES, verify_signature
+from service.ledger import chain, merkle
+from service.ledger.heads import TreeHead, whole
+from service.signing import UNSIGNED, PublicKey, key_id, trusted_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.cli.connection import Target
     from service.client import Client, Entry, LedgerBalance
+
+
+LATE_MS = 60_000
+"""An entry that is this much older than a signed head, and not in its log, is kept out of it."""
 
 
 @dataclass
@@ -112,24 +123,323 @@ def verify_ledger(client: Client, dataset_id: str) -> Checks:
     return checks
 
 
-def verify_certificate(path: Path, target: Target | None) -> Checks:
-    """The signature with the key the certificate names; with a service, that it is the service's own certificate."""
-    from service.crypto import verify_signature
+def verify_in_log(client: Client, dataset_id: str, known: Sequence[bytes]) -> Checks:
+    """That every entry of a dataset is in the log whose head is signed, where certificates say it is.
 
-    certificate = read_certificate(path)
+    Without a known key, the service's own list of keys is believed: a head by itself says little, but two heads, or a
+    head and a certificate from another day, cannot both be true of a log that was rewritten.
+    """
     checks = Checks()
-    signed = {name: value for name, value in certificate.items() if name not in {"signature", "public_key"}}
-    signature, public_key = certificate.get("signature"), certificate.get("public_key")
-    if not isinstance(signature, str) or not isinstance(public_key, str):
-        raise Failure(f"{path}: the certificate carries no signature and public key", Exit.BAD_INPUT, "invalid_input")
+    releases = client.releases(dataset_id)
+    entries = [_Entry.of(dataset_id, entry) for entry in client.ledger(dataset_id)["items"]]
+    listed = [PublicKey.of_json(key) for key in client.signing_keys()]
+    trusted = trusted_keys(known or [key.public_bytes for key in listed], listed)
+    head = TreeHead.of_json(client.tree_head())
+    signer = trusted.get(head.key_id)
+    if signer is None or not head.is_signed_by(signer):
+        checks.faults.append("the head of the log is not signed by a key you know")
+        return checks
+    checks.passed.append(f"head of the log of {head.tree_size} entries, signed by key {head.key_id}")
+    reply = client.inclusion(dataset_id, head.tree_size)
+    proofs = {item["seq"]: item for item in reply["items"]}
+    in_log = [entry for entry in entries if entry.seq in proofs]
+    for entry in in_log:
+        proof = proofs[entry.seq]
+        if not merkle.verify_inclusion(
+            entry.hash, proof["leaf_index"], head.tree_size, _path(proof["path"]), head.root_hash
+        ):
+            checks.faults.append(f"entry {entry.seq} is not in the log as it is in the ledger: it was changed")
+    if not checks.faults:
+        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it, the others are newer")
+    late = [
+        str(entry.seq)
+        for entry in entries
+        if entry.seq not in proofs and head.timestamp_ms - entry.created_at.timestamp() * 1_000 > LATE_MS
+    ]
+    checks.expect(not late, "no entry is kept out of the log", f"entries are kept out of the log: {', '.join(late)}")
+    certificates = [c for release in releases if (c := release["certificate"]) is not None and "transparency" in c]
+    moved = [
+        str(c["ledger_entry"]["seq"])
+        for c in certificates
+        if proofs.get(c["ledger_entry"]["seq"], {}).get("leaf_index") != c["transparency"]["inclusion"]["leaf_index"]
+    ]
     checks.expect(
-        verify_signature(signed, signature, public_key),
-        f"signature of key {public_key}",
+        not moved,
+        f"{len(certificates)} certificates name the places of their entries",
+        f"certificates name other places in the log for entries: {', '.join(moved)}",
+    )
+    return checks
+
+
+def verify_certificates(paths: Sequence[Path], target: Target | None, known: Sequence[bytes]) -> Checks:
+    """Each certificate by itself, and that no entry was rewritten between one and the next.
+
+    Needs no service. With one, what certificates lack is fetched: its list of keys, and proofs, which prove themselves.
+    """
+    checks = Checks()
+    certificates = [Certificate.read(path) for path in paths]
+    trusted, whose = _trusted(certificates, target, known)
+    for certificate in certificates:
+        own = Checks()
+        _check_certificate(own, certificate, trusted, whose)
+        if target is not None:
+            _compare_with_service(own, certificate.document, target)
+        label = f"{certificate.name}: " if len(certificates) > 1 else ""
+        checks.passed += [label + text for text in own.passed]
+        checks.faults += [label + text for text in own.faults]
+    with_head = [certificate for certificate in certificates if certificate.head is not None]
+    with_head.sort(key=lambda certificate: (certificate.tree_size, certificate.seq))
+    for earlier, later in itertools.pairwise(with_head):
+        _check_log(checks, earlier, later, target)
+    by_dataset: dict[str, list[Certificate]] = {}
+    for certificate in with_head:
+        by_dataset.setdefault(certificate.dataset_id, []).append(certificate)
+    for of_dataset in by_dataset.values():
+        for earlier, later in itertools.pairwise(of_dataset):
+            _check_dataset(checks, earlier, later, target)
+    if len(certificates) > 1:
+        checks.faults += [
+            f"{certificate.name}: carries no tree head (it was made before the log): it cannot be compared"
+            for certificate in certificates
+            if certificate.head is None
+        ]
+    return checks
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What the checks need of a certificate. Nothing in it is believed before it is checked."""
+
+    name: str
+    document: dict[str, Any]
+    public_bytes: bytes
+    dataset_id: str
+    seq: int
+    entry_hash: bytes
+    head: TreeHead | None
+    keys: tuple[PublicKey, ...]
+    dataset_size: int
+    dataset_root: bytes
+
+    @classmethod
+    def read(cls, path: Path) -> Certificate:
+        document = read_certificate(path)
+        if not isinstance(document.get("signature"), str) or not isinstance(document.get("public_key"), str):
+            raise Failure(
+                f"{path}: the certificate carries no signature and public key", Exit.BAD_INPUT, "invalid_input"
+            )
+        try:
+            return cls._of(path.name, document)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise Failure(f"{path}: the certificate cannot be read", Exit.BAD_INPUT, "invalid_input") from None
+
+    @classmethod
+    def _of(cls, name: str, document: dict[str, Any]) -> Certificate:
+        paid, says = document["ledger_entry"], document.get("transparency")
+        return cls(
+            name,
+            document,
+            base64.b64decode(document["public_key"], validate=True),
+            str(document["dataset_id"]),
+            whole(paid["seq"]),
+            bytes.fromhex(paid["hash"]),
+            None if says is None else TreeHead.of_json(says["tree_head"]),
+            () if says is None else tuple(PublicKey.of_json(key) for key in says["keys"]),
+            0 if says is None else whole(says["dataset"]["tree_size"]),
+            b"" if says is None else bytes.fromhex(says["dataset"]["root_hash"]),
+        )
+
+    @property
+    def tree_size(self) -> int:
+        return 0 if self.head is None else self.head.tree_size
+
+    def proof_from(self, tree_size: int) -> dict[str, Any] | None:
+        """What it carries of its log having grown from that size."""
+        proofs = self.document.get("consistency")
+        found = [p for p in proofs if p.get("tree_size") == tree_size] if isinstance(proofs, list) else []
+        return found[0] if found else None
+
+
+def _trusted(
+    certificates: Sequence[Certificate], target: Target | None, known: Sequence[bytes]
+) -> tuple[dict[str, bytes], str]:
+    """Keys that certificates may be signed by, and on whose word."""
+    from service.client import ApiError, Client
+
+    listed = [key for certificate in certificates for key in certificate.keys]
+    if known:
+        return trusted_keys(known, listed), "a key you named"
+    if target is None:
+        return {}, ""
+    try:
+        with Client(target.url, target.key) as client:
+            keys = [PublicKey.of_json(key) for key in client.signing_keys()]
+    except (ApiError, KeyError, TypeError, ValueError):
+        return {}, ""
+    return {key.id: key.public_bytes for key in keys}, f"a key of {target.url}"
+
+
+def _check_certificate(checks: Checks, certificate: Certificate, trusted: dict[str, bytes], whose: str) -> None:
+    """Signature, key, entry, and place in the log."""
+    document = certificate.document
+    signed = {name: value for name, value in document.items() if name not in UNSIGNED}
+    checks.expect(
+        verify_signature(signed, document["signature"], document["public_key"]),
+        f"signature of key {document['public_key']}",
         "the signature does not belong to this certificate: it was changed",
     )
-    if target is not None:
-        _compare_with_service(checks, certificate, target)
-    return checks
+    signer = key_id(certificate.public_bytes)
+    if trusted:
+        fault = f"key {signer} is not {whose}, and no endorsement leads to it from one"
+        checks.expect(signer in trusted, f"key {signer} is {whose}, or endorsed by one", fault)
+    else:
+        checks.faults.append(
+            f"self-signed by key {signer}: anybody can make a key. Give the service's with --public-key, or --url"
+        )
+    if certificate.head is None:
+        checks.passed.append("it carries no tree head: it was made before the log")
+        return
+    head, says = certificate.head, document["transparency"]
+    checks.expect(
+        head.key_id == signer and head.is_signed_by(certificate.public_bytes),
+        f"head of the log of {head.tree_size} entries",
+        "the head of the log is not signed by the certificate's key",
+    )
+    try:
+        computed = _entry_hash(document)
+        in_log = merkle.verify_inclusion(
+            certificate.entry_hash,
+            whole(says["inclusion"]["leaf_index"]),
+            head.tree_size,
+            _path(says["inclusion"]["path"]),
+            head.root_hash,
+        )
+        in_dataset = merkle.verify_inclusion(
+            certificate.entry_hash,
+            certificate.seq - 1,
+            certificate.dataset_size,
+            _path(says["dataset"]["path"]),
+            certificate.dataset_root,
+        )
+    except (KeyError, TypeError, ValueError):
+        checks.faults.append("what it says of the log cannot be read")
+        return
+    checks.expect(
+        computed == certificate.entry_hash,
+        "the ledger entry's hash, computed again here",
+        "the hash is not that of the ledger entry it names",
+    )
+    checks.expect(in_log, "the entry is in the log", "nothing proves that the entry is in the log")
+    checks.expect(in_dataset, "the entry is in its dataset's ledger", "nothing proves that its dataset has the entry")
+
+
+def _check_log(checks: Checks, earlier: Certificate, later: Certificate, target: Target | None) -> None:
+    """That the later log begins with the earlier one."""
+    if earlier.head is None or later.head is None:
+        return
+    names, first, second = f"{earlier.name} → {later.name}", earlier.tree_size, later.tree_size
+    proof = {"path": []} if first == second else later.proof_from(first)
+    path = _path_or_none(proof, "path") or (_fetched(first, second, target) if first < second else [])
+    if path is None:
+        checks.faults.append(
+            f"{names}: {later.name} carries no proof from {first} to {second} entries: it is not known whether the log"
+            " was rewritten between them. Name the service with --url, which has the proof"
+        )
+        return
+    checks.expect(
+        merkle.verify_consistency(first, second, path, earlier.head.root_hash, later.head.root_hash),
+        f"{names}: the log only grew, from {first} to {second} entries",
+        f"{names}: the log was REWRITTEN: that of {second} entries does not begin with that of {first}",
+    )
+
+
+def _check_dataset(checks: Checks, earlier: Certificate, later: Certificate, target: Target | None) -> None:
+    """The same for the ledger of their dataset: a log that only grows may still hold a second history of it."""
+    names, first, second = f"{earlier.name} → {later.name}", earlier.dataset_size, later.dataset_size
+    proof = {"dataset_path": []} if earlier.tree_size == later.tree_size else later.proof_from(earlier.tree_size)
+    path = _path_or_none(proof, "dataset_path")
+    if path is None:
+        path = _computed(later.dataset_id, first, second, target)
+    if path is None:
+        checks.faults.append(
+            f"{names}: {later.name} carries no proof that its dataset's ledger follows. Name the service with --url"
+        )
+        return
+    checks.expect(
+        merkle.verify_consistency(first, second, path, earlier.dataset_root, later.dataset_root),
+        f"{names}: the dataset's ledger only grew, from {first} to {second} entries",
+        f"{names}: the dataset's ledger was REWRITTEN: the {second} entries do not begin with the {first}",
+    )
+
+
+def _fetched(first: int, second: int, target: Target | None) -> list[bytes] | None:
+    """A proof from the service, which needs no trust: it proves itself or nothing."""
+    from service.client import ApiError, Client
+
+    if target is None:
+        return None
+    try:
+        with Client(target.url, target.key) as client:
+            return _path(client.consistency(first, second)["path"])
+    except (ApiError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _computed(dataset_id: str, first: int, second: int, target: Target | None) -> list[bytes] | None:
+    """A proof made of the entries that the service lists."""
+    from service.client import ApiError, Client
+
+    if target is None or first > second:
+        return None
+    try:
+        with Client(target.url, target.key) as client:
+            hashes = [bytes.fromhex(entry["hash"]) for entry in client.ledger(dataset_id)["items"]]
+        own = merkle.nodes_of(hashes[:second])
+        return [merkle.range_hash(each, own) for each in merkle.consistency_ranges(first, second)]
+    except (ApiError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _entry_hash(document: dict[str, Any]) -> bytes:
+    """The hash of the ledger entry as the certificate describes it."""
+    paid, more = document["ledger_entry"], document["transparency"]["entry"]
+    return chain.entry_hash(
+        dataset_id=uuid.UUID(document["dataset_id"]),
+        seq=paid["seq"],
+        release_id=uuid.UUID(document["release_id"]),
+        kind=paid["kind"],
+        simple=paid["shares"]["simple"],
+        renyi=paid["shares"]["renyi"],
+        created_at=dt.datetime.fromisoformat(more["created_at"]),
+        previous_hash=bytes.fromhex(more["previous_hash"]),
+    )
+
+
+def _path(hashes: Any) -> list[bytes]:
+    return [bytes.fromhex(each) for each in hashes]
+
+
+def _path_or_none(proof: dict[str, Any] | None, name: str) -> list[bytes] | None:
+    try:
+        return None if proof is None else _path(proof[name])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def known_key(text: str) -> bytes:
+    """A public key as base64, or a file that holds one."""
+    path = Path(text)
+    try:
+        raw = base64.b64decode((path.read_text("utf-8") if path.is_file() else text).strip(), validate=True)
+    except (OSError, ValueError):
+        raw = b""
+    if len(raw) != KEY_BYTES:
+        raise Failure(
+            f"{text} is no public key: 32 bytes in base64, as /v1/ledger/keys lists it, or a file that holds them",
+            Exit.BAD_INPUT,
+            "invalid_input",
+        )
+    return raw
 
 
 def read_certificate(path: Path) -> dict[str, Any]:

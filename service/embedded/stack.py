@@ -117,6 +117,7 @@ class EmbeddedStack:
             "IMPRIMATUR_REDIS_URL": self.redis.url,
             "IMPRIMATUR_STORAGE_URL": (self.directory / "objects").as_uri(),
             "IMPRIMATUR_SECRET_KEY_FILE": str(self.directory / "secret.key"),
+            "IMPRIMATUR_SIGNING_KEY_FILE": str(self.directory / "signing.key"),
             "IMPRIMATUR_SCRATCH_DIR": str(self.directory / "scratch"),
         } | self._extra_environment
 

@@ -432,6 +432,9 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
         def is_paid(self) -> bool:
             return True
 
+        def signing_key(self) -> Any:
+            return None
+
         def charge(self) -> Any:
             return None
 

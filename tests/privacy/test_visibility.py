@@ -303,6 +303,10 @@ def visit(url, key, text):
     see("releases", "GET", "/v1/releases")
     budget = see("budget", "GET", f"/v1/datasets/{dataset}/budget").json()
     ledger = see("ledger", "GET", f"/v1/datasets/{dataset}/ledger").json()
+    head = see("tree_head", "GET", "/v1/ledger/head").json()
+    see("signing_keys", "GET", "/v1/ledger/keys")
+    see("consistency", "GET", f"/v1/ledger/consistency?first=1&second={head['tree_size']}")
+    see("inclusion", "GET", f"/v1/ledger/proof?dataset_id={dataset}")
     see("healthz", "GET", "/healthz")
     see("readyz", "GET", "/readyz")
     see("-", "GET", "/")
@@ -377,7 +381,8 @@ def data_free(fields):
 
 def stable(certificate):
     """A certificate less what differs between any two releases: ids, times, hashes."""
-    kept = {k: v for k, v in certificate.items() if k not in {"release_id", "dataset_id", "issued_at", "signature"}}
+    different = {"release_id", "dataset_id", "issued_at", "signature", "transparency"}
+    kept = {k: v for k, v in certificate.items() if k not in different}
     kept["ledger_entry"] = {k: v for k, v in certificate["ledger_entry"].items() if k != "hash"}
     return kept
 

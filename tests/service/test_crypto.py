@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from service import crypto
 from service.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, open_decrypted, verify_signature
 from service.errors import Tampered, Unavailable
+from service.signing import SigningKey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,14 +125,15 @@ def test_any_changed_byte_of_a_wrapped_key_is_noticed(secrets: Secrets):
 
 def test_signatures(secrets: Secrets):
     document = {"epsilon": 3.0, "name": "Zürich", "events": [1, 2.5, None, True]}
-    signature = secrets.sign(document)
-    assert verify_signature(document, signature, secrets.public_key)
-    assert verify_signature(dict(reversed(document.items())), signature, secrets.public_key)
-    assert not verify_signature(document | {"epsilon": 3.1}, signature, secrets.public_key)
-    assert not verify_signature(document, signature, Secrets(b"1" * 32).public_key)
-    assert not verify_signature(document, base64.b64encode(bytes(64)).decode(), secrets.public_key)
+    key, other = SigningKey(secrets.first_signing_seed), SigningKey(b"1" * 32)
+    signature = key.sign(document)
+    assert verify_signature(document, signature, key.public_key)
+    assert verify_signature(dict(reversed(document.items())), signature, key.public_key)
+    assert not verify_signature(document | {"epsilon": 3.1}, signature, key.public_key)
+    assert not verify_signature(document, signature, other.public_key)
+    assert not verify_signature(document, base64.b64encode(bytes(64)).decode(), key.public_key)
     for nonsense in ("", "!", "AAAA"):
-        assert not verify_signature(document, nonsense, secrets.public_key)
+        assert not verify_signature(document, nonsense, key.public_key)
         assert not verify_signature(document, signature, nonsense)
 
 

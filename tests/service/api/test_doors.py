@@ -13,7 +13,14 @@ import pytest
 from tests.service.api.test_datasets_api import _assert_problem
 
 ORDER = {"method": "idpgan", "epsilon": 0.1, "steps": 5}
-OPEN_TO_ALL = {("get", "/healthz"), ("get", "/readyz"), ("get", "/metrics")}
+OPEN_TO_ALL = {
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+    ("get", "/metrics"),
+    ("get", "/v1/ledger/head"),
+    ("get", "/v1/ledger/consistency"),
+    ("get", "/v1/ledger/keys"),
+}
 JSON_BODIES = {
     ("post", "/v1/keys"): {"name": "one more", "scope": "reader"},
     ("post", "/v1/keys/{key_id}/replacement"): {"overlap_seconds": 60},
