@@ -19,11 +19,13 @@ import numpy as np
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from scipy import stats
 
-from service.privacy.accounting import epsilon_of, pld_of
+from service.privacy.accounting import epsilon_of, loss_of
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 
 CONFIDENCE = 0.95
 EPSILON_GRID = np.concatenate((np.linspace(0.0, 3.0, 61), np.linspace(3.1, 30.0, 120)))
+MIDDLE_DELTA = 1e-4
+"""δ(ε) is most exact there; from above everywhere."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,9 @@ def _refuted(errors: Errors, events: Events) -> bool:
     if precision is not None:
         curve = float(stats.norm.cdf(stats.norm.isf(alpha) - math.sqrt(precision)))
         return beta < curve
-    # f(α) = sup_ε max(1 - δ(ε) - e^ε·α, e^-ε·(1 - δ(ε) - α)); PLD's δ(ε) is from above, so f is from below.
-    delta = np.asarray(pld_of(events).get_delta(list(EPSILON_GRID)))
+    # f(α) = sup_ε max(1 - δ(ε) - e^ε·α, e^-ε·(1 - δ(ε) - α)); δ(ε) is from above, so f is from below.
+    loss = loss_of(events, delta=MIDDLE_DELTA)
+    delta = np.asarray([loss.delta(float(epsilon)) for epsilon in EPSILON_GRID])
     growth = np.exp(EPSILON_GRID)
     return beta < float(max((1.0 - delta - growth * alpha).max(), ((1.0 - delta - alpha) / growth).max()))
 

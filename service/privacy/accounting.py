@@ -1,6 +1,6 @@
-"""What a list of events costs, by dp_accounting: PLD for the (ε, δ) of one release, Rényi divergence for the ledger.
+"""What a list of events costs: privacy-loss distribution for the (ε, δ) of one release, Rényi divergence for the ledger.
 
-Adjacency: zero-out one unit (`REPLACE_SPECIAL`). Nothing here sees data. Every number that leaves this module is
+The first is losses.py, the second dp_accounting. Adjacency: zero-out one unit (`REPLACE_SPECIAL`). Nothing here sees data. Every number that leaves this module is
 finite and not negative, or `Unpriceable` is raised: dp_accounting itself only warns on a negative divergence.
 """
 
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from service.errors import Unpriceable
 from service.lazy import lazy
 from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
+from service.privacy.losses import Loss, loss_from_above
 
 if TYPE_CHECKING:
     import dp_accounting
-    from dp_accounting import pld, rdp
+    from dp_accounting import rdp
 else:
     dp_accounting = lazy("dp_accounting")
-    pld = lazy("dp_accounting.pld")
     rdp = lazy("dp_accounting.rdp")
 
 if TYPE_CHECKING:
@@ -48,30 +48,17 @@ million steps that is a nano-share.
 """
 
 
-def pld_of(events: Events, *, epsilon_scale: float = 1.0) -> pld.PLDAccountant:
-    """The composed privacy-loss distribution of a list.
-
-    dp_accounting's discretisation is pessimistic at any width h, so the width only trades tightness for time.
-    Measured, it adds about 0.3·h²·T to ε over T steps: h is chosen to keep that near a thousandth of ε.
-    """
-    compositions = max(1, sum(event.count for event in events))
-    interval = min(epsilon_scale * 5e-4, math.sqrt(0.003 * epsilon_scale / compositions), 1e-2)
-    interval = max(interval, 1e-5)
-    accountant = pld.PLDAccountant(
-        dp_accounting.NeighboringRelation.REPLACE_SPECIAL, value_discretization_interval=interval
-    )
+def loss_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> Loss:
+    """The composed privacy loss of a list, from above: most exact near this δ, and on a grid that fits this ε."""
     try:
-        return accountant.compose(to_dp_event(events))
+        return loss_from_above(events, delta=delta, epsilon_scale=epsilon_scale)
     except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:
         raise Unpriceable("the privacy loss of this order is too large to compute") from error
 
 
 def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> float:
-    """Smallest ε, up to discretisation from above, for which the list is (ε, δ)-DP.
-
-    Source: Koskela et al. 2020; Doroshenko et al. 2022, as in dp_accounting.
-    """
-    return _checked(pld_of(events, epsilon_scale=epsilon_scale).get_epsilon(delta), "ε")
+    """Smallest ε, up to what rounding upwards adds, for which the list is (ε, δ)-DP."""
+    return _checked(loss_of(events, delta=delta, epsilon_scale=epsilon_scale).epsilon(delta), "ε")
 
 
 def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.errors import InvalidOrder, Unpriceable
 from service.lazy import lazy
-from service.privacy.accounting import epsilon_of, pld_of, renyi_divergence
+from service.privacy.accounting import epsilon_of, loss_of, renyi_divergence
 from service.privacy.caching import computed_once
 from service.privacy.choices import resolve_order
 from service.privacy.events import (
@@ -42,7 +42,8 @@ from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:
     from dp_accounting import gaussian_mechanism
-    from dp_accounting.pld import PLDAccountant
+
+    from service.privacy.losses import Loss
 else:
     gaussian_mechanism = lazy("dp_accounting.gaussian_mechanism")
 
@@ -281,7 +282,7 @@ def _calibrate(order: Order, epsilon: float, delta: float) -> tuple[Events, floa
         raise Unpriceable(_NO_NOISE)
 
     def epsilon_at(noise_multiplier: float) -> float:
-        return float(pld_of(events_at(noise_multiplier), epsilon_scale=epsilon).get_epsilon(delta))
+        return loss_of(events_at(noise_multiplier), delta=delta, epsilon_scale=epsilon).epsilon(delta)
 
     noise_multiplier, reached = _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
     return events_at(noise_multiplier), reached
@@ -372,16 +373,17 @@ def _largest_epsilon_by_renyi(order: Order, budget: Budget, renyi_left: int) -> 
     room = renyi_left / NANO * budget.renyi_capacity * (1.0 - TOLERANCE / 10.0)
     epsilon = budget.epsilon * renyi_left / NANO
     for _ in range(3):  # the noise of label counts and tables depends on the ε that is sought; two rounds settle it
-        events_at = _events_by_noise(order, epsilon, budget.account_delta * epsilon / budget.epsilon)
+        delta = budget.account_delta * epsilon / budget.epsilon
+        events_at = _events_by_noise(order, epsilon, delta)
 
         def excess(log_noise: float, events_at: Callable[[float], Events] = events_at) -> float:
             return renyi_divergence(events_at(math.exp(log_noise)), budget.renyi_order) - room
 
         log_noise = _bisect(excess, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
-        loss = pld_of(events_at(math.exp(log_noise)), epsilon_scale=epsilon)
+        loss = loss_of(events_at(math.exp(log_noise)), delta=delta, epsilon_scale=epsilon)
 
-        def surplus(share: float, loss: PLDAccountant = loss) -> float:
-            return float(loss.get_epsilon(share * budget.account_delta)) - share * budget.epsilon
+        def surplus(share: float, loss: Loss = loss) -> float:
+            return loss.epsilon(share * budget.account_delta) - share * budget.epsilon
 
         epsilon = _bisect(surplus, 1e-6, 1.0) * budget.epsilon
         buys_first = isinstance(order, IdpganOrder) and (

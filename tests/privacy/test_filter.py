@@ -43,7 +43,7 @@ from service.db import get_engine, transaction
 from service.errors import BudgetExhausted
 from service.ledger import repository
 from service.ledger import service as ledger
-from service.privacy.accounting import ADJACENCY, first_steps, pld_of, renyi_divergence
+from service.privacy.accounting import ADJACENCY, first_steps, loss_of, renyi_divergence
 from service.privacy.calibration import price_order
 from service.privacy.events import steps_in, to_dp_event
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, simple_cost
@@ -314,7 +314,7 @@ GRID = np.arange(-round(REACH / WIDTH), round(REACH / WIDTH) + 1) * WIDTH
 """Values of e = ε - (loss so far)."""
 
 
-def loss_of(price, *, adding):
+def loss_on_grid(price, *, adding):
     """The discretised loss of one release, from above, in one direction: places on the grid, probabilities, mass at ∞."""
     accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=WIDTH)
     accountant.compose(to_dp_event(price.events))
@@ -330,7 +330,7 @@ def best_response(indices, room, *, adding):
     (1 - exp(ε - ΣL))₊ averaged over outputs is the hockey-stick divergence, so V(nothing, ε) is the δ of the best
     adversary who may choose among these releases for as long as the filter lets it.
     """
-    losses = {index: loss_of(priced(index), adding=adding) for index in indices}
+    losses = {index: loss_on_grid(priced(index), adding=adding) for index in indices}
     costs = {index: priced(index).shares for index in indices}
 
     def has_room(counts):
@@ -377,7 +377,7 @@ def test_an_adversary_with_half_as_much_room_again_is_caught():
 
 def test_the_value_of_one_release_is_its_own_delta():
     """Of the machinery itself: with room for one release only, the best response is that release."""
-    exactly = pld_of(priced(5).events, epsilon_scale=BUDGET.epsilon).get_delta(BUDGET.epsilon)
+    exactly = loss_of(priced(5).events, delta=BUDGET.delta, epsilon_scale=BUDGET.epsilon).delta(BUDGET.epsilon)
     assert exactly <= best_response((5,), NANO, adding=False) <= exactly * 1.05
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from service.errors import Unpriceable
-from service.privacy.accounting import RENYI_ORDERS, epsilon_of, pld_of, renyi_divergence, renyi_divergences
+from service.privacy.accounting import RENYI_ORDERS, epsilon_of, renyi_divergence, renyi_divergences
 from service.privacy.calibration import TOLERANCE, idpgan_events, price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, renyi_epsilon
@@ -302,12 +302,11 @@ def test_a_loss_that_no_epsilon_bounds_is_unpriceable():
     assert gaussian_delta(epsilon, mp.sqrt(1_000) / mp.mpf(1e-3)) <= 1e-9
 
 
-def test_a_delta_below_what_doubles_can_carry_fails_closed():
-    """Tail mass that the loss distribution cuts off counts as δ: below about 1e-14 there is no finite ε, not a wrong one."""
-    events = (SampledStepEvent(0.01, 1.0, None, 1_000),)
-    assert math.isinf(pld_of(events).get_epsilon(1e-30))
-    with pytest.raises(Unpriceable):
-        epsilon_of(events, delta=1e-30)
+def test_a_delta_far_below_the_rounding_of_doubles_has_its_epsilon():
+    """Sums are relative to δ, however small: the hockey-stick divergence of one step, in 60 digits."""
+    for delta in (1e-14, 1e-30, 1e-60):
+        epsilon = epsilon_of((SampledStepEvent(0.01, 1.0, None, 1),), delta=delta, epsilon_scale=5.0)
+        assert sampled_gaussian_delta(epsilon, 0.01, 1.0) <= delta < sampled_gaussian_delta(0.998 * epsilon, 0.01, 1.0)
 
 
 def test_decimals_mean_themselves():

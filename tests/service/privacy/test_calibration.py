@@ -10,7 +10,7 @@ from dp_accounting import pld, rdp
 
 from service.errors import InvalidOrder, Unpriceable
 from service.privacy import calibration
-from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, pld_of, renyi_divergence
+from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, loss_of, renyi_divergence
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.choices import resolve_order
 from service.privacy.events import (
@@ -45,7 +45,7 @@ def order(**knobs):
 def test_the_price_hits_the_requested_epsilon_from_below_within_one_percent(epsilon, knobs):
     budget = open_budget(2 * epsilon, 1e-6)
     price = price_order(order(epsilon=epsilon, **knobs), units=50_000, budget=budget)
-    # Checked by dp_accounting itself with its own, finer discretisation, from the list alone.
+    # Checked by dp_accounting, whose own grid adds up to 0.4 %, from the list alone. More exactly: tests/privacy/test_losses.py.
     accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=min(2e-3, epsilon * 1e-3))
     counts = Counter()
     for event in price.events:
@@ -55,7 +55,7 @@ def test_the_price_hits_the_requested_epsilon_from_below_within_one_percent(epsi
         sampled = gaussian if q == 1.0 else dp_accounting.PoissonSampledDpEvent(q, gaussian)
         accountant.compose(dp_accounting.SelfComposedDpEvent(sampled, count))
     independent = accountant.get_epsilon(price.delta)
-    assert 0.985 * epsilon <= independent <= 1.001 * epsilon
+    assert 0.985 * epsilon <= independent <= 1.004 * epsilon
     assert 0.99 * epsilon <= price.pld_epsilon <= epsilon == price.epsilon
     assert price.delta == pytest.approx(0.5e-6 / 2)
     assert price.shares.simple == NANO // 2
@@ -68,16 +68,16 @@ def test_a_search_for_noise_composes_the_list_three_times_at_most(monkeypatch, e
 
     def counted(events, **scale):
         composed.append(events)
-        return pld_of(events, **scale)
+        return loss_of(events, **scale)
 
-    monkeypatch.setattr(calibration, "pld_of", counted)
+    monkeypatch.setattr(calibration, "loss_of", counted)
     price_order(order(epsilon=epsilon, steps=1_000), units=30_011, budget=open_budget(10.0, 1e-6))
     assert 1 <= len(composed) <= 3
 
 
 def test_an_order_that_delta_alone_covers_is_refused_without_a_search(monkeypatch):
     composed = []
-    monkeypatch.setattr(calibration, "pld_of", lambda *_, **__: composed.append(1))
+    monkeypatch.setattr(calibration, "loss_of", lambda *_, **__: composed.append(1))
     with pytest.raises(Unpriceable, match="no amount of noise"):  # a unit is drawn with probability 1e-3
         price_order(
             order(epsilon=3.0, steps=100, sampling_probability=1e-5), units=10_000, budget=open_budget(3.0, 0.01)

@@ -1,0 +1,435 @@
+"""The privacy-loss distribution of a list of Gaussian releases and Poisson-sampled steps, rounded up throughout.
+
+Source: Koskela et al. 2020 (composition by Fourier transform), Doroshenko et al. 2022 (a loss on a grid), Alghamdi et al. 2022 (the
+tilt). Proofs of the bounds: docs/privacy.md, "How a list is composed". Nothing here sees data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from service.lazy import lazy
+from service.privacy.events import Event
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy import fft, special
+
+    Floats = NDArray[np.float64]
+else:
+    np = lazy("numpy")
+    fft = lazy("scipy.fft")
+    special = lazy("scipy.special")
+
+UNIT = 2.0**-53
+"""Relative error of one rounded operation on doubles."""
+
+SLACK = 1e-8
+"""Relative: what is claimed as δ exceeds the computed sum by this part, for the rounding of that sum's terms and exponents."""
+
+TAIL = 1e-7
+"""Relative: what may be cut off the tails of all steps together, and of their sum. It is added to δ."""
+
+TRANSFORM_ERROR = 8.0
+"""A Fourier transform of 2^m points errs in each by at most this times m·UNIT times the sum of absolute values: the
+stages of two points each have a product with a rounded factor (√5 and 1 UNIT) and an addition (1), which is 4.24."""
+
+DISCRETISATION = 1e-3
+"""The part of ε that the width of the grid may add, by the Gaussian limit of the composed loss."""
+
+LARGEST_GRID = 2**22
+LARGEST_STEP = 2**20
+"""Points of the grid for a whole list, and cells of one step; where they are too few the grid is wider, and ε larger."""
+
+LARGEST_EXPONENT = 1e6
+"""Exponents beyond it would be rounded by more than SLACK covers: no finite ε is claimed."""
+
+TINIEST = 1e-300
+_HALF = 0.5
+_LARGEST_LOSS = 700.0
+"""e to it is a double; a mass against which another weighs more is rounded up to the end of its cell."""
+_FARTHEST = 80
+"""Steps: how far from its first guess a tilt is looked for."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The loss of one step in one direction: mass at (first + i)·width, and at infinity.
+
+    error: what is to be added to every loss, because the edges of cells are rounded.
+    """
+
+    first: int
+    masses: Floats
+    infinite: float
+    error: float
+
+    @cached_property
+    def log_masses(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.masses)
+
+    def losses(self, width: float) -> Floats:
+        return (self.first + np.arange(len(self.masses))) * width
+
+    def log_moment(self, tilt: float, width: float) -> float:
+        """Log of E[e^(tilt·loss)] over finite losses."""
+        exponents = self.log_masses + tilt * self.losses(width)
+        largest = float(exponents.max())
+        return largest + math.log(float(np.exp(exponents - largest).sum()))
+
+    def tilted(self, tilt: float, log_moment: float, width: float) -> Floats:
+        """Doubles that are at least masses·e^(tilt·loss - log_moment)."""
+        shift = tilt * self.losses(width)
+        logs = np.maximum(self.log_masses, -1e4)
+        rounding = UNIT * (16.0 + 4.0 * (np.abs(logs) + np.abs(shift) + abs(log_moment)))
+        tilted = np.maximum(np.exp(logs + shift - log_moment) * (1.0 + rounding), TINIEST)
+        return np.where(self.masses > 0.0, tilted, 0.0)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The loss of a list in one direction: terms[i] at i·width, less what is not positive; `lost` counts as δ.
+
+    error: what is to be added to the loss.
+    """
+
+    width: float
+    terms: Floats
+    lost: float
+    error: float
+
+    @cached_property
+    def _growth(self) -> Floats:
+        """1 - e^-(i·width)."""
+        return -np.expm1(-self.width * np.arange(len(self.terms)))
+
+    def _delta_at(self, point: int) -> float:
+        """Hockey-stick divergence at a point of the grid: Σ terms·(1 - e^(ε - loss)) over losses above."""
+        finite = float((self.terms[point:] * self._growth[: len(self.terms) - point]).sum())
+        return (finite + self.lost) * (1.0 + SLACK)
+
+    def delta(self, epsilon: float) -> float:
+        """Between points δ is linear in e^ε."""
+        below_zero = max(0.0, self.error - epsilon)  # δ(-x) is at most δ(0) + x
+        epsilon = max(0.0, epsilon - self.error)
+        point = min(math.floor(epsilon / self.width), len(self.terms))
+        part = min(1.0, max(0.0, math.expm1(min(self.width, epsilon - point * self.width)) / math.expm1(self.width)))
+        left, right = self._delta_at(point), self._delta_at(point + 1)
+        return left + part * (right - left) + below_zero if math.isfinite(left) else 1.0
+
+    def epsilon(self, delta: float) -> float:
+        """Least ε ≥ 0 with no more than this δ, or infinity."""
+        delta *= 1.0 - SLACK
+        if self._delta_at(0) <= delta:
+            return self.error
+        above, below = 0, len(self.terms)  # δ there is above, and not above, the one that is looked for
+        if not self._delta_at(below) <= delta:
+            return math.inf
+        while below - above > 1:
+            middle = (above + below) // 2
+            above, below = (above, middle) if self._delta_at(middle) <= delta else (middle, below)
+        left, right = self._delta_at(above), self._delta_at(below)
+        part = (left - delta) / (left - right) if math.isfinite(left) else 1.0
+        return above * self.width + math.log1p(part * math.expm1(self.width)) + self.error
+
+
+Steps = list[tuple[int, Cells]]
+"""How often, and what is lost each time."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of a list: of one Gaussian with 1/σ = mu, or composed, in both directions. No parts: too large to compute."""
+
+    mu: float | None
+    parts: tuple[Composed, ...]
+
+    def epsilon(self, delta: float) -> float:
+        """Least ε, from above, for which the list is (ε, δ)-DP; infinity where none is known."""
+        if self.mu is not None:
+            return _gaussian_epsilon(self.mu, delta)
+        return max((part.epsilon(delta) for part in self.parts), default=math.inf)
+
+    def delta(self, epsilon: float) -> float:
+        """Least δ, from above."""
+        if self.mu is not None:
+            return _gaussian_delta(self.mu, epsilon)
+        return min(1.0, max((part.delta(epsilon) for part in self.parts), default=1.0))
+
+
+def loss_from_above(events: Iterable[Event], *, delta: float, epsilon_scale: float) -> Loss:
+    """Most exact where δ(ε) is about this δ and ε about this ε; from above everywhere."""
+    pools, mu = _pooled(events)
+    return Loss(None, _both_directions(pools, mu, epsilon_scale, delta)) if pools else Loss(mu, ())
+
+
+def _log_tail_ratio(tilt: float) -> float:
+    """Log of the largest (1 - e^-x)·e^(-tilt·x): δ(ε) is at most this times E[e^(tilt·(loss - ε))]."""
+    return tilt * math.log(tilt) - (1.0 + tilt) * math.log1p(tilt)
+
+
+def _pooled(events: Iterable[Event]) -> tuple[Counter[tuple[float, float]], float]:
+    """Counts of (sampling probability, noise multiplier), and 1/σ of all Gaussian releases together, which are one."""
+    pools: Counter[tuple[float, float]] = Counter()
+    precisions = []
+    for event in events:
+        if event.sampling_probability == 1.0:
+            precisions.append(event.count * event.joint_noise_multiplier**-2)
+        else:
+            pools[event.sampling_probability, event.joint_noise_multiplier] += event.count
+    return pools, math.sqrt(math.fsum(precisions)) * (1.0 + 16.0 * UNIT)
+
+
+# -- Gaussian releases alone ------------------------------------------------------------------------------------------
+
+
+def _gaussian_delta(mu: float, epsilon: float) -> float:
+    """Balle and Wang 2018, Theorem 8: Φ(-a) - e^ε·Φ(-b) with a = ε/μ - μ/2, b = ε/μ + μ/2, so that e^ε·φ(b) = φ(a)."""
+    if mu == 0.0:
+        return 0.0
+    a, b = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
+    half_density = math.exp(-a * a / 2.0) / 2.0
+    first = float(special.ndtr(-a)) if a < 0.0 else half_density * float(special.erfcx(a / math.sqrt(2.0)))
+    second = half_density * float(special.erfcx(b / math.sqrt(2.0)))
+    rounding = UNIT * (64.0 + 8.0 * (abs(a) + 1.0) * (b + 1.0)) * (first + second)
+    return min(1.0, max(0.0, first - second) + rounding)
+
+
+def _gaussian_epsilon(mu: float, delta: float) -> float:
+    if _gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, mu * mu / 2.0 + mu * math.sqrt(-2.0 * math.log(delta))
+    while math.isfinite(high) and _gaussian_delta(mu, high) > delta:
+        high *= 2.0
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if _gaussian_delta(mu, middle) <= delta else (middle, high)
+    return high
+
+
+# -- lists with sampled steps -----------------------------------------------------------------------------------------
+
+
+def _both_directions(
+    pools: Counter[tuple[float, float]], mu: float, epsilon_scale: float, delta: float
+) -> tuple[Composed, ...]:
+    """The composed loss of zeroing a unit out, and of the way back; none where exponents are too large to be exact."""
+    listed = [(count, q, noise) for (q, noise), count in pools.items()]
+    if mu > 0.0:
+        listed.append((1, 1.0, (1.0 - 4.0 * UNIT) / mu))
+    total = sum(count for count, _, _ in listed)
+    reaches = [_reach(q, noise, TAIL * delta / total) for _, q, noise in listed]
+    size = _gaussian_size(epsilon_scale, delta)
+    width = min(epsilon_scale * DISCRETISATION, _width(size, epsilon_scale, delta, total))
+    width = max(width, *(_span_of(q, reach) / LARGEST_STEP for (_, q, _), reach in zip(listed, reaches, strict=True)))
+    start = math.sqrt(-2.0 * math.log(delta)) / size
+    while True:
+        pairs = [_cells(q, noise, width, *reach) for (_, q, noise), reach in zip(listed, reaches, strict=True)]
+        lists = [[(count, pair[way]) for (count, _, _), pair in zip(listed, pairs, strict=True)] for way in (0, 1)]
+        plans = [_plan(steps, width, start, delta) for steps in lists]
+        found = [plan for plan in plans if plan is not None]
+        if len(found) < len(plans):
+            return ()
+        points = max(plan.points for plan in found)
+        if points <= LARGEST_GRID:
+            return tuple(_compose(steps, width, plan) for steps, plan in zip(lists, found, strict=True))
+        width *= 2.0 * points / LARGEST_GRID
+
+
+def _gaussian_size(epsilon: float, delta: float) -> float:
+    """μ of one Gaussian of about this (ε, δ): ε = μ²/2 + μ·√(2 ln 1/δ)."""
+    quantile = math.sqrt(-2.0 * math.log(delta))
+    return 2.0 * epsilon / (quantile + math.sqrt(quantile * quantile + 2.0 * epsilon))
+
+
+def _width(size: float, epsilon: float, delta: float, steps: int) -> float:
+    """A loss that is spread over both ends of its cell gains a variance of width²/6, and a list as much a step in μ²."""
+    slope = math.sqrt(-2.0 * math.log(delta)) / size + 1.0  # dε/d(μ²) = slope/2
+    return math.sqrt(12.0 * DISCRETISATION * epsilon / (slope * steps))
+
+
+def _reach(q: float, noise: float, tail: float) -> tuple[float, float]:
+    """Between which log-likelihood ratios y of a drawn unit each distribution has all but this mass at most."""
+    far, half = -float(special.ndtri(tail / 2.0)), 1.0 / (2.0 * noise)
+    drawn = -float(special.ndtri(min(0.5, tail / (2.0 * q))))
+    return (-far - half) / noise, max(far - half, drawn + half) / noise
+
+
+def _loss(q: float, y: float) -> float:
+    """log(1 - q + q·e^y)."""
+    return y if q == 1.0 else float(np.logaddexp(math.log1p(-q), math.log(q) + y))
+
+
+def _span_of(q: float, reach: tuple[float, float]) -> float:
+    return _loss(q, reach[1]) - _loss(q, reach[0])
+
+
+def _cells(q: float, noise: float, width: float, lowest: float, highest: float) -> tuple[Cells, Cells]:
+    """The loss of one sampled step, zeroing out and back, each cell's mass spread over its two ends from above.
+
+    (1 - q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), the base: edges of cells are where log(1 - q + q·e^y) is a multiple of the width.
+    """
+    first = math.floor(_loss(q, lowest) / width)
+    last = max(first + 1, math.ceil(_loss(q, highest) / width))
+    losses = np.arange(first, last + 1) * width
+    with np.errstate(divide="ignore", over="ignore"):
+        absent = np.minimum(1.0, (1.0 - q) * np.exp(-losses)) if q < 1.0 else np.zeros(len(losses))
+        y = losses - math.log(q) + np.log1p(-absent)  # -∞ where no output has so small a loss
+    finite_y = np.where(np.isfinite(y), y, 0.0)
+    error = 16.0 * UNIT * float((1.0 + np.abs(losses) + (1.0 - absent) * (np.abs(finite_y) - math.log(q))).max())
+
+    half = 1.0 / (2.0 * noise)
+    argument = noise * np.abs(finite_y) + half
+    base, base_error = _masses(noise * y + half, argument)
+    drawn, drawn_error = _masses(noise * y - half, argument)
+    base_mass = base * (1.0 + 8.0 * UNIT) + base_error
+    mass = (1.0 - q) * base_mass + q * (drawn * (1.0 + 8.0 * UNIT) + drawn_error)
+    mass *= 1.0 + 8.0 * UNIT
+
+    # The drawn part q·N(1, σ²) at a loss is the base there times e^loss - (1 - q).
+    growing = np.exp(np.minimum(losses, _LARGEST_LOSS))
+    excess = np.expm1(np.minimum(losses, _LARGEST_LOSS)) + q if q < _HALF else growing - (1.0 - q)
+    excess_error = (
+        8.0 * UNIT * (np.abs(excess) + (np.abs(excess - q) if q < _HALF else growing)) + 2.0 * error * growing
+    )
+    base, base_error, inner = base[1:-1], base_error[1:-1], base_mass[1:-1]
+    drawn, drawn_error = q * drawn[1:-1], q * (drawn_error[1:-1] + 8.0 * UNIT * drawn[1:-1])
+    rounding = drawn_error + np.abs(excess[:-1]) * base_error + excess_error[:-1] * inner
+    upper = (drawn - excess[:-1] * base + rounding) / -math.expm1(-width)
+    rounding = drawn_error + np.abs(excess[1:]) * base_error + excess_error[1:] * inner
+    lower = (excess[1:] * base - drawn + rounding) / (growing[1:] * -math.expm1(-width))
+    lower = np.where(losses[1:] > _LARGEST_LOSS, np.inf, lower)
+    zeroing = _spread(mass[1:-1], upper, below=mass[0])
+    back = _spread(inner[::-1], lower[::-1], below=base_mass[-1])
+    return Cells(first, zeroing, float(mass[-1]), error), Cells(-last, back, float(base_mass[0]), error)
+
+
+def _masses(edges: Floats, size: Floats) -> tuple[Floats, Floats]:
+    """Standard normal masses below, between and above edges, and by how much they may be wrong.
+
+    Between edges it is a difference of the smaller tails, so small masses are as exact as those tails. size: of the terms that an edge is a sum of.
+    """
+    below, above = special.ndtr(edges), special.ndtr(-edges)
+    finite = np.abs(np.where(np.isfinite(edges), edges, 0.0))
+    part = UNIT * (64.0 + 8.0 * finite**2 + 8.0 * (finite + 1.0) * size)
+    left = edges[:-1] + edges[1:] < 0.0
+    between = np.maximum(0.0, np.where(left, below[1:] - below[:-1], above[:-1] - above[1:]))
+    below_error, above_error = part * below, part * above
+    between_error = np.where(left, below_error[1:] + below_error[:-1], above_error[1:] + above_error[:-1])
+    return (
+        np.concatenate((below[:1], between, above[-1:])),
+        np.concatenate((below_error[:1], between_error, above_error[-1:])),
+    )
+
+
+def _spread(masses: Floats, upper: Floats, *, below: float) -> Floats:
+    """What cells leave at their ends, lowest first: `upper` at the higher one, at most all. below: what is under the lowest end."""
+    upper = np.clip(upper * (1.0 + 16.0 * UNIT), 0.0, masses)
+    spread = np.zeros(len(masses) + 1)
+    spread[0] = below
+    spread[:-1] += masses - upper
+    spread[1:] += upper
+    return spread * (1.0 + 8.0 * UNIT)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which tilt, and which points of the grid: a power of two of them, from the lowest on."""
+
+    tilt: float
+    log_moments: tuple[float, ...]
+    lowest: int
+    points: int
+    lost: float
+
+
+def _plan(steps: Steps, width: float, start: float, delta: float) -> _Plan | None:
+    log_tail = math.log(TAIL * delta)
+    known: dict[float, tuple[float, ...]] = {}
+
+    def moments(tilt: float) -> tuple[float, ...]:
+        if tilt not in known:
+            known[tilt] = tuple(cells.log_moment(tilt, width) for _, cells in steps)
+        return known[tilt]
+
+    def whole(tilt: float) -> float:
+        return math.fsum(count * one for (count, _), one in zip(steps, moments(tilt), strict=True))
+
+    def highest_loss(other: float) -> float:  # Chernoff: above it there is no more than the tail
+        return (whole(other) - log_tail) / other
+
+    def implied_epsilon(other: float) -> float:
+        return (whole(other) - math.log(delta) + _log_tail_ratio(other)) / other
+
+    tilt = _least(implied_epsilon, start)
+    highest = highest_loss(_least(highest_loss, tilt))
+
+    def least_part(other: float) -> float:  # the same under the tilt: on the other side of it there is next to nothing
+        return (whole(other) - whole(tilt) - math.log(TAIL)) / (other - tilt)
+
+    lowest = min(0.0, max(least_part(tilt * part) for part in (0.0, 0.5, 0.75, 0.9)))
+    highest = max(highest, min(least_part(tilt * part) for part in (1.05, 1.1, 1.25, 1.5, 2.0)))
+    if not tilt * (highest - lowest) + abs(whole(tilt)) < LARGEST_EXPONENT:
+        return None
+    needed = max((highest - lowest) / width, *(len(cells.masses) for _, cells in steps))
+    infinite = math.fsum(count * cells.infinite for count, cells in steps)
+    return _Plan(
+        tilt,
+        moments(tilt),
+        lowest=math.floor(lowest / width) - 1,
+        points=1 << max(4, math.ceil(math.log2(needed + 4.0))),
+        lost=(infinite + math.exp(log_tail)) * (1.0 + 1e-3),
+    )
+
+
+def _least(objective: Callable[[float], float], start: float) -> float:
+    """Where the objective is small, in steps that end with a tenth: any tilt gives a bound, a good one a tight one."""
+    best, least = start, objective(start)
+    for step in (2.0**0.5, 2.0**0.125):
+        for ratio in (step, 1.0 / step):
+            before = best
+            for _ in range(_FARTHEST):
+                value = objective(best * ratio)
+                if not value < least:
+                    break
+                best, least = best * ratio, value
+            if best != before:
+                break
+    return best
+
+
+def _compose(steps: Steps, width: float, plan: _Plan) -> Composed:
+    """The sum of all losses, by Fourier transform under the tilt; what the transforms may have lost is added."""
+    one_way = TRANSFORM_ERROR * math.log2(plan.points) * UNIT
+    total, origin = sum(count for count, _ in steps), 0
+    angle, log_size, log_bound, error = np.zeros((4, plan.points // 2 + 1))
+    for (count, cells), log_moment in zip(steps, plan.log_moments, strict=True):
+        tilted = cells.tilted(plan.tilt, log_moment, width)
+        transformed = fft.rfft(tilted, plan.points)
+        transform_error = one_way * float(tilted.sum())
+        size = np.abs(transformed)
+        with np.errstate(divide="ignore"):
+            log_size += count * np.log(size)
+        angle += count * np.angle(transformed)
+        log_bound += count * np.log(size + transform_error)
+        error += count * transform_error / (size + transform_error)
+        origin += count * cells.first
+    product = np.exp(log_size) * (np.cos(angle) + 1j * np.sin(angle))
+    sums = fft.irfft(product, plan.points)
+    sums = np.roll(sums, -((plan.lowest - origin) % plan.points))[-plan.lowest :]  # at 0, width, 2·width, ...
+
+    # Relative to the bound of each product: its factors' transforms, their logarithms, angles and sums, and the way back.
+    error += UNIT * ((64.0 + 4.0 * len(steps)) * total + 8.0 * np.minimum(np.abs(log_size), 1e4) + 16.0) + 2.0 * one_way
+    paid = 2.0 * float((np.exp(log_bound) * error).sum()) / plan.points + TINIEST
+    log_moment = math.fsum(count * one for (count, _), one in zip(steps, plan.log_moments, strict=True))
+    with np.errstate(over="ignore"):
+        untilted = np.exp(log_moment - plan.tilt * width * np.arange(len(sums)))
+    terms = (np.maximum(sums, 0.0) + paid) * untilted
+    return Composed(width, terms, plan.lost, math.fsum(count * cells.error for count, cells in steps))
