@@ -42,6 +42,7 @@ class DatasetReply(BaseModel):
     state: Literal["ready", "erased"]
     created_at: dt.datetime
     rows_expire_at: Annotated[dt.datetime | None, Field(description="When the rows and their key are destroyed.")]
+    declared_at: Annotated[dt.datetime, Field(description="When the declaration was made, or last replaced.")]
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetReply:
@@ -144,4 +145,5 @@ def _fields(dataset: Dataset) -> dict[str, Any]:
         "state": dataset.state,
         "created_at": dataset.created_at,
         "rows_expire_at": dataset.rows_expire_at,
+        "declared_at": dataset.declared_at or dataset.created_at,
     }

@@ -43,6 +43,8 @@ class Quote:
     order: Order
     price: Price
     remaining: ledger.Remaining
+    declaration: int
+    """Under which declaration of the dataset."""
 
 
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
@@ -101,6 +103,7 @@ def _place(
             placed = repository.place(
                 connection,
                 **written,
+                declaration=quoted.declaration,
                 order=quoted.order.model_dump_json(),
                 price=quoted.price.json_text,
                 task=TRAIN_TASK,
@@ -109,7 +112,7 @@ def _place(
                 request_id=principal.request_id,
                 audit_outcome=DONE,
             )
-            if placed.outcome == "exhausted":
+            if placed.outcome in {"exhausted", "redeclared"}:
                 earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
         except UniqueViolation:
             # The same key came twice at once and the other request was first.
@@ -201,7 +204,7 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
             raise InvalidOrder("nothing is left of this dataset's budget", where="share")
         order = order.model_copy(update={"epsilon": epsilon, "share": None})
     order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
-    return Quote(order, price_order(order, units=account.units, budget=account.budget), left)
+    return Quote(order, price_order(order, units=account.units, budget=account.budget), left, ground.declaration)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
