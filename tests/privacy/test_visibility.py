@@ -266,6 +266,16 @@ def visit(url, key, text):
     dataset = made.json()["id"]
     see("dataset", "GET", f"/v1/datasets/{dataset}")
     see("datasets", "GET", "/v1/datasets")
+    declaration = f"/v1/datasets/{dataset}/declaration"
+    narrow = {"fields": [*SCHEMA["fields"][:1], {**SCHEMA["fields"][1], "constraints": {"minimum": 0, "maximum": 3}}]}
+    assert see("-", "PUT", declaration, json={"schema": narrow}).json()["code"] == "invalid_file"  # a column is missing
+    narrow["fields"].append(SCHEMA["fields"][2])
+    for schema in (narrow, SCHEMA):
+        assert see("new_dataset", "PUT", declaration, json={"schema": schema}).status_code == 200
+    second = see.http.post("/v1/keys", json={"name": "o", "scope": "owner"}).json()["key"]
+    see("-", "PUT", declaration, json={"name": "v"}, headers={"Authorization": f"Bearer {second}"})
+    other = {"file": ("t.csv", text.replace("green", "red", 1))}
+    see("-", "PUT", declaration, data={"name": "v"}, files=other)
     see("quote", "POST", f"/v1/datasets/{dataset}/quotes", json=ORDER)
     release = see("release", "POST", f"/v1/datasets/{dataset}/releases", json=ORDER).json()["id"]
     see("-", "GET", f"/v1/releases/{release}/sample")
@@ -284,6 +294,7 @@ def visit(url, key, text):
     see.fields["zip.MODEL_CARD.md headings"] = set(
         re.findall(r"^#+ .*", archive.read("MODEL_CARD.md").decode(), re.MULTILINE)
     )
+    see("-", "PUT", declaration, json={"schema": SCHEMA})
     provoke_refusals(see, dataset, release, text, fields)
     made = see("new_key", "POST", "/v1/keys", json={"name": "r", "scope": "reader"})
     see("-", "GET", "/v1/keys", headers={"Authorization": f"Bearer {made.json()['key']}"})
