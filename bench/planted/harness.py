@@ -73,7 +73,8 @@ def try_bug(tree: Path, bug: Bug) -> Outcome:
 def run_tests(tree: Path, tests: Iterable[str]) -> Outcome:
     """Exit status 1 is a failed test; anything else (a syntax error, no such test) is not a catch."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "IMPRIMATUR_"))}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(tree)  # also of the servers that tests start: their migrations are the copy's
     command = [sys.executable, "-m", "pytest", "-x", "-rf", "--tb=line", "-p", "no:cacheprovider", *tests]
     started = time.monotonic()
     done = subprocess.run(

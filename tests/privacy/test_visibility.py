@@ -236,6 +236,7 @@ def table(salt, last_row):
 
 def provoke_refusals(see, dataset, release, text, fields):
     """Wrong in every way one can be."""
+    see("-", "PUT", f"/v1/datasets/{dataset}/declaration", json={"schema": SCHEMA})
     again = {"data": {**fields, "order": json.dumps(ORDER)}, "files": {"file": ("t.csv", text)}}
     assert see("-", "POST", "/v1/publish", **again).status_code == 409  # the same rows have their budget already
 
@@ -257,15 +258,8 @@ def provoke_refusals(see, dataset, release, text, fields):
         see("dataset", "PATCH", f"/v1/datasets/{dataset}", json={"rows_expire_at": moment})
 
 
-def visit(url, key, text):
-    """One owner's whole stay: every operation, every artefact, and the refusals one can provoke."""
-    see = Watched(url, key)
-    fields = {"schema": json.dumps(SCHEMA), "budget": json.dumps({"epsilon": 4.0, "delta": 1e-5}), "name": "visit"}
-    made = see("new_dataset", "POST", "/v1/datasets", data=fields, files={"file": ("t.csv", text)})
-    assert made.status_code == 201, made.text
-    dataset = made.json()["id"]
-    see("dataset", "GET", f"/v1/datasets/{dataset}")
-    see("datasets", "GET", "/v1/datasets")
+def correct_the_declaration(see, dataset, text):
+    """Accepted and refused, before anything was ordered."""
     declaration = f"/v1/datasets/{dataset}/declaration"
     narrow = {"fields": [*SCHEMA["fields"][:1], {**SCHEMA["fields"][1], "constraints": {"minimum": 0, "maximum": 3}}]}
     assert see("-", "PUT", declaration, json={"schema": narrow}).json()["code"] == "invalid_file"  # a column is missing
@@ -276,6 +270,18 @@ def visit(url, key, text):
     see("-", "PUT", declaration, json={"name": "v"}, headers={"Authorization": f"Bearer {second}"})
     other = {"file": ("t.csv", text.replace("green", "red", 1))}
     see("-", "PUT", declaration, data={"name": "v"}, files=other)
+
+
+def visit(url, key, text):
+    """One owner's whole stay: every operation, every artefact, and the refusals one can provoke."""
+    see = Watched(url, key)
+    fields = {"schema": json.dumps(SCHEMA), "budget": json.dumps({"epsilon": 4.0, "delta": 1e-5}), "name": "visit"}
+    made = see("new_dataset", "POST", "/v1/datasets", data=fields, files={"file": ("t.csv", text)})
+    assert made.status_code == 201, made.text
+    dataset = made.json()["id"]
+    see("dataset", "GET", f"/v1/datasets/{dataset}")
+    see("datasets", "GET", "/v1/datasets")
+    correct_the_declaration(see, dataset, text)
     see("quote", "POST", f"/v1/datasets/{dataset}/quotes", json=ORDER)
     release = see("release", "POST", f"/v1/datasets/{dataset}/releases", json=ORDER).json()["id"]
     see("-", "GET", f"/v1/releases/{release}/sample")
@@ -294,7 +300,6 @@ def visit(url, key, text):
     see.fields["zip.MODEL_CARD.md headings"] = set(
         re.findall(r"^#+ .*", archive.read("MODEL_CARD.md").decode(), re.MULTILINE)
     )
-    see("-", "PUT", declaration, json={"schema": SCHEMA})
     provoke_refusals(see, dataset, release, text, fields)
     made = see("new_key", "POST", "/v1/keys", json={"name": "r", "scope": "reader"})
     see("-", "GET", "/v1/keys", headers={"Authorization": f"Bearer {made.json()['key']}"})

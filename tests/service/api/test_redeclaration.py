@@ -1,11 +1,14 @@
 """A wrong declaration is corrected until the first charge, by whoever has the rows, and never after it."""
 
+import dataclasses
 import json
 import uuid
 
 import psycopg
 import pytest
+from fastapi.testclient import TestClient
 
+from service.app import create_app
 from service.context import open_context
 from service.datasets import redeclaration
 from service.datasets.models import Dataset
@@ -222,11 +225,13 @@ def test_the_stored_upload_is_read_so_many_times_refused_or_not(api, monkeypatch
 
 
 def test_an_upload_that_is_too_large_to_keep_is_sent_again(api, context):
-    object.__setattr__(api.http.app.state.context, "settings", context.settings.model_copy(update={"kept_upload_limit_bytes": 10}))
-    made = upload(api, PEOPLE, WRONG)
-    assert columns(context, made["id"]).upload_key is None
-    _assert_problem(put(api, made["id"], schema=RIGHT), 409, "upload_needed")
-    assert put(api, made["id"], schema=RIGHT, file=PEOPLE).status_code == 200
+    settings = context.settings.model_copy(update={"kept_upload_limit_bytes": 10})
+    with TestClient(create_app(settings), raise_server_exceptions=False) as http:
+        small = dataclasses.replace(api, http=http)
+        made = upload(small, PEOPLE, WRONG)
+        assert columns(context, made["id"]).upload_key is None
+        _assert_problem(put(small, made["id"], schema=RIGHT), 409, "upload_needed")
+        assert put(small, made["id"], schema=RIGHT, file=PEOPLE).status_code == 200
     assert len(objects(context)) == 1
 
 
@@ -305,5 +310,7 @@ def test_broken_bodies_are_refused_and_events_are_heard(api):
     assert "event: dataset" in heard
     assert '"phase": "storing"' in heard or "event: progress" in heard
     metrics = api.http.get("/metrics").text
-    line = 'imprimatur_http_requests_total{method="PUT",route="/v1/datasets/{dataset_id}/declaration",status="answered"}'
+    line = (
+        'imprimatur_http_requests_total{method="PUT",route="/v1/datasets/{dataset_id}/declaration",status="answered"}'
+    )
     assert line in metrics

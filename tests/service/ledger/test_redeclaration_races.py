@@ -80,7 +80,9 @@ def until_somebody_waits(settings):
     """For a lock that the open transaction of this test holds."""
     with psycopg.connect(settings.migration_database_url.replace("+psycopg", ""), autocommit=True) as connection:
         for _ in range(1_000_000):
-            query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            query = (
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
             if connection.execute(query).fetchone()[0]:
                 return
     pytest.fail("nobody waits")
@@ -244,6 +246,6 @@ def test_the_version_before_orders_under_the_first_declaration_only(settings, ba
 )
 def test_the_role_of_the_application_changes_a_declaration_in_no_other_way(settings, bare, statement):
     assert bare
-    with psycopg.connect(settings.database_url.replace("+psycopg", "")) as connection:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(statement)
+    url = settings.database_url.replace("+psycopg", "")
+    with psycopg.connect(url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(statement)
