@@ -131,7 +131,11 @@ def _parts(context: Context) -> dict[str, str]:
     return {"api": "ok", "database": "ok", **beats}
 
 
-UPLOADS = {("POST", "/v1/datasets"), ("POST", "/v1/publish")}
+UPLOADS = {
+    ("POST", "/v1/datasets"),
+    ("POST", "/v1/publish"),
+    ("PUT", "/v1/datasets/{dataset_id}/declaration"),
+}
 ROWS_DECIDE = {200, 201, 202, 409, 422}
 """Of an upload, whose rows may be refused for what they are: which of these it was, is told to whoever sent them."""
 

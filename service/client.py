@@ -51,6 +51,7 @@ class Dataset(TypedDict):
     created_at: str
     rows_expire_at: str | None
     warnings: NotRequired[list[str]]  # an older service sends none
+    declared_at: str
     notices: NotRequired[list[str]]
 
 
@@ -206,6 +207,33 @@ class Client:
             return cast("Dataset", self._upload("/v1/datasets", file, fields, {}).json())
         headers = {"Accept": "text/event-stream"}
         with closing(self._upload("/v1/datasets", file, fields, headers, on_progress=on_progress)) as reply:
+            return self._heard(reply, on_progress)
+
+    def replace_declaration(
+        self,
+        dataset_id: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        privacy_unit: Mapping[str, Any] | Literal["rows"] | None = None,
+        name: str | None = None,
+        file: str | Path | None = None,
+        on_progress: Callable[[str, float], None] | None = None,
+    ) -> Dataset:
+        """Replace a dataset's schema, privacy unit or name before its first order is charged; None stays as it is.
+
+        `privacy_unit="rows"`: each row is a unit. The file of the upload is needed again where the service says
+        `upload_needed`. Progress is heard as by `create_dataset`.
+        """
+        fields = {} if name is None else {"name": name}
+        if schema is not None:
+            fields["schema"] = json.dumps(dict(schema))
+        if privacy_unit is not None:
+            fields["privacy_unit"] = "null" if privacy_unit == "rows" else json.dumps(dict(privacy_unit))
+        path = f"/v1/datasets/{dataset_id}/declaration"
+        if on_progress is None:
+            return cast("Dataset", self._upload(path, file, fields, {}, method="PUT").json())
+        headers = {"Accept": "text/event-stream"}
+        with closing(self._upload(path, file, fields, headers, on_progress=on_progress, method="PUT")) as reply:
             return self._heard(reply, on_progress)
 
     def _heard(self, reply: httpx.Response, on_progress: Callable[[str, float], None]) -> Dataset:
@@ -449,23 +477,21 @@ class Client:
     def _upload(
         self,
         path: str,
-        file: str | Path,
+        file: str | Path | None,
         fields: Mapping[str, str],
         headers: Mapping[str, str],
         extra_seconds: float = 0.0,
         on_progress: Callable[[str, float], None] | None = None,
+        method: str = "POST",
     ) -> httpx.Response:
         """The reply; not yet read where progress is wanted."""
-        file = Path(file)
         # Reading a large table can take the service a while after its last byte has arrived.
         read_seconds = (self._http.timeout.read or 0.0) * 10 + extra_seconds
         timeout = httpx.Timeout(self._http.timeout.connect, read=read_seconds)
 
         def send() -> httpx.Response:
-            with _multipart(file, on_progress) as files:  # opened anew by every attempt
-                request = self._http.build_request(
-                    "POST", path, data=dict(fields), files=files, headers=dict(headers), timeout=timeout
-                )
+            with _multipart(file, fields, on_progress) as parts:  # opened anew by every attempt
+                request = self._http.build_request(method, path, files=parts, headers=dict(headers), timeout=timeout)
                 return self._http.send(request, stream=on_progress is not None)
 
         return self._attempt(send, repeat=False)
@@ -565,11 +591,19 @@ def _upload_fields(
 
 
 @contextmanager
-def _multipart(file: Path, on_progress: Callable[[str, float], None] | None) -> Iterator[dict[str, Any]]:
+def _multipart(
+    file: str | Path | None, fields: Mapping[str, str], on_progress: Callable[[str, float], None] | None
+) -> Iterator[dict[str, Any]]:
+    """The text fields, then the file if there is one."""
+    parts: dict[str, Any] = {name: (None, text) for name, text in fields.items()}
+    if file is None:
+        yield parts
+        return
+    file = Path(file)
     kind = "application/vnd.apache.parquet" if file.suffix == ".parquet" else "text/csv"
     with file.open("rb") as stream:
         sent = stream if on_progress is None else _Watched(stream, on_progress)
-        yield {"file": (file.name, cast("IO[bytes]", sent), kind)}
+        yield {**parts, "file": (file.name, cast("IO[bytes]", sent), kind)}
 
 
 class _Watched:

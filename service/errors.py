@@ -98,6 +98,36 @@ class DuplicateRows(ImprimaturError):
     code = "duplicate_rows"
 
 
+class OtherRows(ImprimaturError):
+    """The file that was sent again holds other rows than the dataset."""
+
+    code = "other_rows"
+
+
+class AlreadyCharged(ImprimaturError):
+    """An order has been charged, so the declaration stays."""
+
+    code = "already_charged"
+
+
+class OpenOrders(ImprimaturError):
+    """Orders on the dataset are reserved. Values: release_ids."""
+
+    code = "open_orders"
+
+
+class UploadNeeded(ImprimaturError):
+    """The upload is not kept, or not for this key, or was read as often as it may be."""
+
+    code = "upload_needed"
+
+
+class Redeclared(ImprimaturError):
+    """The declaration was replaced in the meantime."""
+
+    code = "redeclared"
+
+
 class IdempotencyConflict(ImprimaturError):
     """The same Idempotency-Key came with another body."""
 

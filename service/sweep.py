@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from service.context import Context
 from service.datasets.models import Dataset
-from service.datasets.service import erase_expired
+from service.datasets.service import destroy_needless_uploads, erase_expired
 from service.releases.models import ACTIVE, Release
 
 logger = logging.getLogger(__name__)
@@ -24,8 +24,9 @@ MIN_AGE_SECONDS = 86_400.0
 
 
 def sweep(context: Context, *, min_age_seconds: float = MIN_AGE_SECONDS) -> int:
-    """Erase expired rows, then delete every orphan older than `min_age_seconds`; returns how many orphans."""
+    """Erase expired rows and needless uploads, then delete every orphan older than `min_age_seconds`; returns how many orphans."""
     erase_expired(context)
+    destroy_needless_uploads(context)
     # Listed first: what is named after the listing was either listed and is named now, or is too young.
     old = list(context.storage.list_older(min_age_seconds))
     with context.transaction() as session:
@@ -41,7 +42,7 @@ def _orphans(session: Session, keys: list[str]) -> Iterator[str]:
     for key in keys:
         prefix = key.partition("/")[0]
         if prefix == "datasets":
-            named = select(Dataset.id).where(Dataset.storage_key == key)
+            named = select(Dataset.id).where(or_(Dataset.storage_key == key, Dataset.upload_key == key))
         elif prefix == "bundles":
             named = select(Release.id).where(Release.bundle_key == key)
         elif prefix == "checkpoints":

@@ -101,8 +101,13 @@ class BodyLimit:
 
 
 @asynccontextmanager
-async def receive_upload(request: Request, *, allowed: set[str], scratch_dir: Path | None) -> AsyncIterator[Upload]:
-    """The multipart body of a request: one `file` and the `allowed` text fields. Gone from disk when the block ends."""
+async def receive_upload(
+    request: Request, *, allowed: set[str], scratch_dir: Path | None, needs_file: bool = True
+) -> AsyncIterator[Upload]:
+    """The multipart body of a request: one `file` and the `allowed` text fields. Gone from disk when the block ends.
+
+    Where no file is needed and none comes, the path is there to be written to.
+    """
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise InvalidInput("send the table as multipart/form-data", where="content-type")
     try:
@@ -119,12 +124,13 @@ async def receive_upload(request: Request, *, allowed: set[str], scratch_dir: Pa
         if len(names) != len(set(names)):
             raise InvalidInput("a multipart field is given twice", where="body")
         file = form.get("file")
-        if not isinstance(file, UploadFile):
+        if not isinstance(file, UploadFile) and (needs_file or file is not None):
             raise InvalidInput("the multipart field 'file' is missing or is not a file", where="file")
         fields = {name: await _text(name, value) for name, value in form.multi_items() if name != "file"}
         with tempfile.TemporaryDirectory(prefix="imprimatur-upload-", dir=scratch_dir) as folder:
             path = Path(folder) / "upload"
-            await run_in_threadpool(_copy, file, path)
+            if isinstance(file, UploadFile):
+                await run_in_threadpool(_copy, file, path)
             yield Upload(path, fields)
     finally:
         await form.close()
@@ -152,10 +158,15 @@ def _copy(file: UploadFile, path: Path) -> None:
         shutil.copyfileobj(file.file, target, 1 << 20)
 
 
-def multipart_body(required: list[str], properties: dict[str, Any]) -> dict[str, Any]:
-    """OpenAPI text for a body that FastAPI does not parse itself."""
-    schema = {"type": "object", "required": required, "properties": properties}
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+def multipart_body(
+    required: list[str], properties: dict[str, Any], json_schema: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """OpenAPI text for a body that FastAPI does not parse itself; with `json_schema` it may be JSON as well."""
+    schema = {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    content = {"multipart/form-data": {"schema": schema}}
+    if json_schema is not None:
+        content = {"application/json": {"schema": json_schema}, **content}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 TABLE_PROPERTIES: dict[str, Any] = {

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
+from service.datasets import repository as datasets
 from service.errors import ImprimaturError
 from service.ledger import service as ledger
 from service.releases.models import ACTIVE
@@ -96,6 +97,8 @@ def charge(session: Session, lease: Lease) -> None:
     """Post the reservation, in the transaction that moves the release to `charged`. A second call changes nothing."""
     row = _write(session, lease, "state = 'charged'")
     ledger.post(session, row.dataset_id, lease.release_id)
+    # From here on the declaration stays, so nobody needs the upload as it came. Its key goes in the same transaction.
+    datasets.set_upload(session, row.dataset_id, **datasets.NO_UPLOAD)
 
 
 def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json: str) -> None:

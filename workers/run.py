@@ -188,6 +188,11 @@ class Attempt:
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""
         self.in_transaction(lambda session: leases.charge(session, self.lease))
+        if self.dataset.upload_key is not None:
+            try:
+                self.context.storage.delete(self.dataset.upload_key)
+            except Unavailable as error:
+                logger.warning("no upload removed: %s", error.code)  # nobody can read it, and the sweep will remove it
         return self.in_transaction(
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
         )

@@ -36,6 +36,11 @@ DATASETS = "service/datasets/service.py"
 CERTIFICATE = "workers/certificate.py"
 DRAFT = "service/datasets/draft.py"
 
+DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
+DATASET_ROWS = "service/datasets/repository.py"
+T_RACES = "tests/service/ledger/test_redeclaration_races.py"
+T_REDECLARATION = "tests/service/api/test_redeclaration.py"
+
 IMAGES = "workers/mechanism/image_moments.py"
 IMAGE_MIXTURE = "workers/methods/image_mixture.py"
 MIXTURE_PRICE = "service/privacy/mixture.py"
@@ -997,5 +1002,45 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_REWRITES}::test_only_a_known_key_will_do",),
+    ),
+    # -- another declaration
+    Bug(
+        "an order priced under a replaced declaration is reserved",
+        ((DECLARATIONS, "ELSIF held.declaration <> ledger_reserve.declaration THEN", "ELSIF false THEN"),),
+        (T_RACES,),
+    ),
+    Bug(
+        "a new declaration that waited for a charge is let in",
+        (
+            (
+                DECLARATIONS,
+                (
+                    "    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;\n"
+                    "    IF EXISTS (SELECT FROM public.ledger_entries AS e WHERE e.dataset_id = dataset AND e.kind = 'post') THEN\n"
+                    "        outcome := 'charged'; RETURN;\n"
+                    "    END IF;\n"
+                    "    SELECT array_agg(e.release_id ORDER BY e.seq) INTO open_releases FROM public.ledger_entries AS e\n"
+                    "        WHERE e.dataset_id = dataset AND e.kind = 'reserve' AND NOT EXISTS (\n"
+                    "            SELECT FROM public.ledger_entries AS v WHERE v.release_id = e.release_id AND v.kind = 'void');\n"
+                ),
+                (
+                    "    IF held.dataset_id IS NULL THEN outcome := 'no_account'; RETURN; END IF;\n"
+                    "    SELECT array_agg(e.release_id ORDER BY e.seq) INTO open_releases FROM public.ledger_entries AS e\n"
+                    "        WHERE e.dataset_id = dataset AND e.kind = 'reserve' AND NOT EXISTS (\n"
+                    "            SELECT FROM public.ledger_entries AS v WHERE v.release_id = e.release_id AND v.kind <> 'reserve');\n"
+                ),
+            ),
+        ),
+        (T_RACES,),
+    ),
+    Bug(
+        "a new declaration beside a reserved order",
+        ((DECLARATIONS, "IF open_releases IS NOT NULL THEN outcome := 'ordered'; RETURN; END IF;", ""),),
+        (T_RACES,),
+    ),
+    Bug(
+        "any owner key has the kept upload read again",
+        ((DATASET_ROWS, "            Dataset.upload_key_id == key_id,\n", ""),),
+        (f"{T_REDECLARATION}::test_only_the_key_that_sent_the_upload_has_it_read_again",),
     ),
 )

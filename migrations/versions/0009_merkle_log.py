@@ -1,6 +1,6 @@
 """A Merkle log over the entries of all datasets, the keys that sign its heads, and the signed heads.
 
-Revision: 0009; follows 0006. Expand: what moves money is not touched, and the version before works on beside it. Its
+Revision: 0009; follows 0008. Expand: what moves money is not touched, and the version before works on beside it. Its
 workers publish certificates without a tree head until they are replaced.
 
 The log has the form of RFC 6962. The input of a leaf is the hash of an entry (32 bytes), which commits to the entry's
@@ -12,7 +12,7 @@ is never given anew.
 from alembic import op
 
 revision = "0009"
-down_revision = "0006"
+down_revision = "0008"
 
 TABLES = """
 CREATE TABLE merkle_leaves (

@@ -82,6 +82,60 @@ def upload(
         print_json(dataset)
         return
     print_dataset(dataset)
+    notes().print(
+        f"Until its first order is charged, `imprimatur redeclare {dataset['id']}` corrects schema and privacy unit."
+    )
+
+
+def redeclare(
+    dataset: DatasetArgument,
+    file: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, metavar="[FILE]", help="The upload's file, where it is not kept."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", "-s", metavar="FILE|JSON", help="The whole new schema; default: it stays.")
+    ] = None,
+    unit_column: UnitColumn = None,
+    max_rows_per_unit: MaxRows = 1,
+    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is one.")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="New name of the dataset.")] = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Correct a dataset's declaration, before its first order is charged.
+
+    What is not named stays; ε always does. The rows are read again from the
+    upload, which is kept until the first charge for the key that sent it.
+    Without it, give the same FILE once more. Reserved orders must be
+    cancelled first.
+
+    Example:
+    [cyan]imprimatur redeclare people --schema corrected.json[/cyan]
+    """
+    if rows_are_units and unit_column is not None:
+        raise typer.BadParameter("--privacy-unit names other units; leave one out", param_hint="--rows-are-units")
+    declared = None if schema is None else read_json(schema, "--schema")
+    if declared is not None:
+        warn_of_draft(declared)
+    unit = privacy_unit(unit_column, max_rows_per_unit)
+    if declared is None and unit is None and name is None and not rows_are_units:
+        raise typer.BadParameter("say what is declared anew: --schema, --privacy-unit, --rows-are-units or --name")
+    with connect(url, key, data) as client, upload_bar() as report:
+        changed = client.replace_declaration(
+            dataset_id_of(client, dataset),
+            schema=declared,
+            privacy_unit="rows" if rows_are_units else unit,
+            name=name,
+            file=file,
+            on_progress=report,
+        )
+    if as_json:
+        print_json(changed)
+    else:
+        print_dataset(changed)
 
 
 def print_dataset(dataset: Dataset) -> None:

@@ -288,7 +288,7 @@ def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **dec
         if stored != (parse_schema(schema), declaration["privacy_unit"]):
             raise Failure(
                 f"these rows have a budget as dataset {known}, which was declared with another schema or privacy unit; "
-                f"`imprimatur release {known}` orders from it as it was declared",
+                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that",
                 Exit.BAD_INPUT,
                 "declared_otherwise",
                 dataset_id=known,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
 
-from service.datasets import service
+from service.datasets import redeclaration, service
 from service.datasets.schemas import (
     BudgetReply,
     DatasetChange,
@@ -19,9 +21,34 @@ from service.datasets.schemas import (
 )
 from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
 from service.dependencies import ContextOf, Owner, Reader
-from service.errors import DuplicateRows, Gone, InvalidFile, InvalidSchema, NotPostponable
+from service.errors import (
+    AlreadyCharged,
+    DuplicateRows,
+    Gone,
+    InvalidFile,
+    InvalidInput,
+    InvalidSchema,
+    NotPostponable,
+    OpenOrders,
+    OtherRows,
+    Redeclared,
+    UploadNeeded,
+)
 from service.http_errors import problems
+from service.text import read_json
 from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
+
+DECLARATION_PROPERTIES = {name: TABLE_PROPERTIES[name] for name in ("file", *redeclaration.FIELDS)}
+DECLARATION_BODY: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": False,
+    "properties": {
+        "schema": {"type": "object", "description": "The whole schema, as for an upload."},
+        "privacy_unit": {"type": ["object", "null"], "description": "The whole privacy unit; null: each row is one."},
+        "name": {"type": "string", "description": "A name for people."},
+    },
+}
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
@@ -90,6 +117,69 @@ def read_dataset(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -
 def change_dataset(dataset_id: uuid.UUID, body: DatasetChange, context: ContextOf, principal: Owner) -> DatasetReply:
     """Give the rows a deletion date, or an earlier one; from then on the dataset is as if erased."""
     return DatasetReply.of(service.set_expiry(context, principal, dataset_id, body.rows_expire_at))
+
+
+@router.put(
+    "/{dataset_id}/declaration",
+    response_model=NewDatasetReply,
+    responses={
+        200: {"description": "The dataset; or progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
+        **problems(
+            InvalidSchema,
+            InvalidFile,
+            DuplicateRows,
+            OtherRows,
+            AlreadyCharged,
+            OpenOrders,
+            UploadNeeded,
+            Redeclared,
+            Gone,
+        ),
+    },
+    openapi_extra=multipart_body([], DECLARATION_PROPERTIES, DECLARATION_BODY),
+)
+async def replace_declaration(
+    dataset_id: uuid.UUID, request: Request, context: ContextOf, principal: Owner
+) -> NewDatasetReply | UploadEvents:
+    """Replace schema, privacy unit or name, as long as no order on the dataset was ever charged; ε stays.
+
+    What is left out stays as it is; a `privacy_unit` of null makes each row a unit. δ follows n where it was the default.
+    The rows are read again from the upload, which is kept until the first charge for the key that sent it; otherwise
+    (`upload_needed`) send the same file again as multipart/form-data. Orders that are reserved must be cancelled first.
+
+    The notices of the reply, and events, are as for an upload.
+    """
+    async with AsyncExitStack() as stack:
+        if request.headers.get("content-type", "").lower().startswith("application/json"):
+            documents = read_json(await request.body(), "body")
+            if not isinstance(documents, dict):
+                raise InvalidInput("send a JSON object", where="body")
+            folder = tempfile.TemporaryDirectory(prefix="imprimatur-upload-", dir=context.settings.scratch_dir)
+            path = Path(stack.enter_context(folder)) / "upload"
+        else:
+            receiving = receive_upload(
+                request,
+                allowed={*DECLARATION_PROPERTIES} - {"file"},
+                scratch_dir=context.settings.scratch_dir,
+                needs_file=False,
+            )
+            upload = await stack.enter_async_context(receiving)
+            fields, path = upload.fields, upload.path
+            documents = {name: text if name == "name" else read_json(text, name) for name, text in fields.items()}
+        replacement = redeclaration.parse_replacement(documents)
+
+        def replace(report: Report) -> NewDatasetReply:
+            report(0.0)
+            dataset, notices = redeclaration.redeclare(context, principal, dataset_id, replacement, path, report)
+            return NewDatasetReply.with_notices(dataset, notices)
+
+        async def work(report: Report) -> dict[str, Any]:
+            made = await in_turn(request, replace, report)
+            return made.model_dump(mode="json", by_alias=True)
+
+        if MEDIA_TYPE in request.headers.get("accept", ""):
+            return UploadEvents(work, stack.pop_all())
+        return await in_turn(request, replace, lambda _: None)
 
 
 @router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -46,6 +46,14 @@ class Dataset(Base):
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
     erased_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     rows_expire_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    declared_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    """When the declaration was replaced; None while it is the first."""
+    upload_key: Mapped[str | None] = mapped_column(Text)
+    """Where the upload lies as it came, until the first charge: only it has the columns that the declaration left out."""
+    wrapped_upload_key: Mapped[bytes | None] = mapped_column(LargeBinary)
+    upload_key_id: Mapped[uuid.UUID | None]
+    """The API key that sent it; no other may have it read again, whose holder may never have had the rows."""
+    upload_reads: Mapped[int]
 
     @property
     def table_schema(self) -> TableSchema:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import Row, exists, func, insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from service.datasets.models import Dataset, DatasetFingerprint
 from service.errors import NotFound
+from service.ledger.models import LedgerEntry
 from service.privacy.filters import Budget
 
 
@@ -93,16 +94,106 @@ def bring_expiry_forward(session: Session, dataset_id: uuid.UUID, rows_expire_at
     return changed.one_or_none() is not None
 
 
-def mark_erased(session: Session, dataset_id: uuid.UUID) -> str | None:
-    """Forget where the rows lie and their key; returns the storage key once, None when already erased."""
-    storage_key = session.scalars(
-        select(Dataset.storage_key).where(Dataset.id == dataset_id).with_for_update()
-    ).one_or_none()
-    if storage_key is not None:
-        session.execute(
-            update(Dataset)
-            .where(Dataset.id == dataset_id)
-            .values(storage_key=None, wrapped_data_key=None, erased_at=dt.datetime.now(dt.UTC))
-            .execution_options(synchronize_session=False)
+def mark_erased(session: Session, dataset_id: uuid.UUID) -> list[str]:
+    """Forget where the rows and the upload lie and their keys; returns the storage keys once, none when already erased."""
+    found = session.execute(
+        select(Dataset.storage_key, Dataset.upload_key).where(Dataset.id == dataset_id).with_for_update()
+    ).one()
+    if found.storage_key is None:
+        return []
+    session.execute(
+        update(Dataset)
+        .where(Dataset.id == dataset_id)
+        .values(storage_key=None, wrapped_data_key=None, erased_at=dt.datetime.now(dt.UTC), **NO_UPLOAD)
+        .execution_options(synchronize_session=False)
+    )
+    return [key for key in found if key is not None]
+
+
+# -- the declaration, and the upload that is kept for another one
+
+
+class Standing(NamedTuple):
+    """What of a dataset's ledger decides whether its declaration may be replaced, and the declaration's number."""
+
+    declaration: int
+    charged: bool
+    open_releases: list[uuid.UUID]
+
+
+STANDING = """
+SELECT b.declaration,
+       EXISTS (SELECT FROM ledger_entries e WHERE e.dataset_id = b.dataset_id AND e.kind = 'post'),
+       ARRAY(SELECT e.release_id FROM ledger_entries e
+             WHERE e.dataset_id = b.dataset_id AND e.kind = 'reserve' AND NOT EXISTS (
+                 SELECT FROM ledger_entries v WHERE v.release_id = e.release_id AND v.kind <> 'reserve')
+             ORDER BY e.seq)
+FROM balances b WHERE b.dataset_id = :dataset
+"""
+
+
+def standing(session: Session, dataset_id: uuid.UUID) -> Standing:
+    """As of this moment; only `redeclare` decides."""
+    return Standing(*session.execute(text(STANDING), {"dataset": dataset_id}).one())
+
+
+REDECLARE = """
+SELECT outcome, open_releases
+FROM dataset_redeclare(:dataset, :declaration, :name, CAST(:schema AS jsonb), CAST(:privacy_unit AS jsonb), :units,
+                       :delta, :renyi_order, :renyi_capacity, :storage_key)
+"""
+
+
+def redeclare(session: Session, dataset_id: uuid.UUID, **values: Any) -> Row[Any]:
+    """Replace the declaration or say why not (migration 0008); holds the balance until the transaction ends."""
+    return session.execute(text(REDECLARE), {"dataset": dataset_id, **values}).one()
+
+
+def fingerprints_of(session: Session, dataset_id: uuid.UUID) -> set[bytes]:
+    its = select(DatasetFingerprint.fingerprint).where(DatasetFingerprint.dataset_id == dataset_id)
+    return set(map(bytes, session.scalars(its)))
+
+
+def add_fingerprints(session: Session, dataset_id: uuid.UUID, fingerprints: Iterable[bytes]) -> None:
+    """In one order, so that two who add the same ones wait for each other and never both."""
+    rows = [{"fingerprint": one, "dataset_id": dataset_id} for one in sorted(fingerprints)]
+    if rows:
+        session.execute(insert(DatasetFingerprint), rows)
+
+
+NO_UPLOAD: dict[str, Any] = {"upload_key": None, "wrapped_upload_key": None, "upload_key_id": None}
+
+
+def take_upload(
+    session: Session, dataset_id: uuid.UUID, key_id: uuid.UUID, most_reads: int
+) -> tuple[str, bytes] | None:
+    """Count one more reading of the kept upload; its storage key and wrapped key, None where this key may have no more of it."""
+    taken = session.execute(
+        update(Dataset)
+        .where(
+            Dataset.id == dataset_id,
+            Dataset.upload_key.is_not(None),
+            Dataset.upload_key_id == key_id,
+            Dataset.upload_reads < most_reads,
         )
-    return storage_key
+        .values(upload_reads=Dataset.upload_reads + 1)
+        .returning(Dataset.upload_key, Dataset.wrapped_upload_key)
+        .execution_options(synchronize_session=False)
+    )
+    row = taken.one_or_none()
+    return None if row is None or row[0] is None or row[1] is None else (row[0], bytes(row[1]))
+
+
+def set_upload(session: Session, dataset_id: uuid.UUID, **values: Any) -> None:
+    """Name another upload, or none with `NO_UPLOAD`."""
+    session.execute(
+        update(Dataset).where(Dataset.id == dataset_id).values(**values).execution_options(synchronize_session=False)
+    )
+
+
+def list_needless_uploads(session: Session) -> Sequence[Dataset]:
+    """Datasets that are charged or erased and still have their upload: a process of another version did it."""
+    charged = exists().where(LedgerEntry.dataset_id == Dataset.id, LedgerEntry.kind == "post")
+    return session.scalars(
+        select(Dataset).where(Dataset.upload_key.is_not(None), or_(charged, Dataset.erased_at.is_not(None)))
+    ).all()

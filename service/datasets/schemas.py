@@ -44,6 +44,7 @@ class DatasetReply(BaseModel):
     created_at: dt.datetime
     rows_expire_at: Annotated[dt.datetime | None, Field(description="When the rows and their key are destroyed.")]
     warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]
+    declared_at: Annotated[dt.datetime, Field(description="When the declaration was made, or last replaced.")]
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetReply:
@@ -147,4 +148,5 @@ def _fields(dataset: Dataset) -> dict[str, Any]:
         "created_at": dataset.created_at,
         "rows_expire_at": dataset.rows_expire_at,
         "warnings": statement_warnings(epsilon=dataset.epsilon, delta=dataset.delta, units=dataset.units),
+        "declared_at": dataset.declared_at or dataset.created_at,
     }

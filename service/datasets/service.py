@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from sqlalchemy import insert
@@ -21,7 +22,7 @@ from service.crypto import encrypt, read_pieces
 from service.datasets import repository
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
-from service.datasets.models import Dataset, DatasetFingerprint
+from service.datasets.models import Dataset
 from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
 from service.datasets.schemas import (
     Accounts,
@@ -41,9 +42,12 @@ from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
 from service.privacy.orders import AutoOrder
 from service.privacy.statements import check_epsilon, choose_delta
+from service.settings import Settings
 from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
+UPLOAD = "upload"
+"""What an upload's key and its encryption are bound to, so that it never passes for rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,7 @@ def parse_declaration(
     *, schema: str, budget: str, name: str | None, privacy_unit: str | None, rows_expire_at: str | None
 ) -> Declaration:
     """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
-    name = "dataset" if name is None else name.strip()
-    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
-        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
+    name = checked_name("dataset" if name is None else name)
     try:
         budget_request = BudgetRequest.model_validate(read_json(budget, "budget"))
     except ValidationError as error:
@@ -73,6 +75,23 @@ def parse_declaration(
     declared = parse_schema(read_json(schema, "schema"))
     unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
     return Declaration(name, declared, budget_request, unit, _parse_expiry(rows_expire_at))
+
+
+def checked_name(name: str) -> str:
+    """Without blanks around it; raises `InvalidInput`."""
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
+    return name
+
+
+def limits_of(settings: Settings) -> IngestLimits:
+    """Of the process that reads an upload."""
+    return IngestLimits(
+        unpacked_bytes=settings.unpacked_limit_bytes,
+        memory_bytes=settings.ingest_memory_bytes,
+        seconds=settings.ingest_seconds,
+    )
 
 
 def _parse_expiry(text: str | None) -> dt.datetime | None:
@@ -112,19 +131,15 @@ def create(
             upload,
             declaration.schema,
             privacy_unit=declaration.privacy_unit,
-            limits=IngestLimits(
-                unpacked_bytes=settings.unpacked_limit_bytes,
-                memory_bytes=settings.ingest_memory_bytes,
-                seconds=settings.ingest_seconds,
-            ),
+            limits=limits_of(settings),
             workdir=Path(workdir),
             fingerprint_key=context.secrets.fingerprint_key,
             report=report,
         )
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
-        _refuse_duplicate(context, principal, table.fingerprints)
+        refuse_duplicate(context, principal, table.fingerprints)
         report(1.0)
-        return _keep(context, principal, declaration, table, budget), list(table.notices)
+        return _keep(context, principal, declaration, table, budget, upload), list(table.notices)
 
 
 def _keep(
@@ -133,12 +148,16 @@ def _keep(
     declaration: Declaration,
     table: IngestedTable,
     budget: Budget,
+    upload: Path,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
     storage_key = f"datasets/{dataset_id}/rows"
-    context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
+    stored = [storage_key]
     try:
+        context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
+        kept = keep_upload(context, principal, dataset_id, upload)
+        stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
             session.execute(
                 insert(Dataset).values(
@@ -155,30 +174,57 @@ def _keep(
                     storage_key=storage_key,
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
                     rows_expire_at=declaration.rows_expire_at,
+                    **kept,
                 )
             )
-            session.execute(
-                insert(DatasetFingerprint),
-                [{"fingerprint": fingerprint, "dataset_id": dataset_id} for fingerprint in table.fingerprints],
-            )
+            repository.add_fingerprints(session, dataset_id, table.fingerprints)
             ledger_repository.open_account(session, dataset_id)
             audit.record(session, principal, "dataset", dataset_id)
             return repository.find(session, principal.tenant_id, dataset_id)
     except BaseException as error:
-        context.storage.delete(storage_key)
+        for key in stored:
+            context.storage.delete(key)
         if isinstance(error, IntegrityError):  # the same rows came twice at once, and the other was first
-            _refuse_duplicate(context, principal, table.fingerprints)
+            refuse_duplicate(context, principal, table.fingerprints)
         raise
 
 
-def _refuse_duplicate(context: Context, principal: Principal, fingerprints: Sequence[bytes]) -> None:
+def keep_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, upload: Path) -> dict[str, Any]:
+    """Store the file as it came, under a key of its own; what the dataset's row must say of it, nothing where it is too large."""
+    if upload.stat().st_size > context.settings.kept_upload_limit_bytes:
+        return {}
+    upload_key, key = f"datasets/{dataset_id}/upload-{uuid.uuid4().hex}", context.secrets.new_data_key()
+    context.storage.put(upload_key, encrypt(read_pieces(upload), key, context=UPLOAD))
+    return {
+        "upload_key": upload_key,
+        "wrapped_upload_key": context.secrets.wrap_data_key(key, f"{dataset_id}/{UPLOAD}"),
+        "upload_key_id": principal.key_id,
+        "upload_reads": 0,
+    }
+
+
+def destroy_needless_uploads(context: Context) -> None:
+    """What a worker or an erasure of another version, or one that was killed, has left: key first, then the object."""
+    with context.transaction() as session:
+        needless = repository.list_needless_uploads(session)
+        for dataset in needless:
+            repository.set_upload(session, dataset.id, **repository.NO_UPLOAD)
+    for dataset in needless:
+        if dataset.upload_key is not None:
+            context.storage.delete(dataset.upload_key)
+
+
+def refuse_duplicate(context: Context, principal: Principal, fingerprints: Sequence[bytes]) -> None:
     """Same rows, same budget, whatever is declared to be missing (docs/privacy.md, The filter). Only the rows' own tenant learns which dataset it is."""
     with context.transaction() as session:
         existing = repository.find_by_fingerprints(session, fingerprints)
     if existing is None:
         return
-    values = {"dataset_id": str(existing.id)} if existing.tenant_id == principal.tenant_id else {}
-    raise DuplicateRows("these rows already have a budget; uploading them again cannot open a new one", **values)
+    detail = "these rows already have a budget; uploading them again cannot open a new one"
+    if existing.tenant_id != principal.tenant_id:
+        raise DuplicateRows(detail)
+    remedy = f"to correct the declaration of its dataset before its first order is charged: PUT /v1/datasets/{existing.id}/declaration"
+    raise DuplicateRows(f"{detail}; {remedy}", dataset_id=str(existing.id))
 
 
 def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Dataset:
@@ -195,10 +241,10 @@ def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None
     """Destroy the rows' key, then the rows. The ledger and published releases stay; asking again changes nothing."""
     with context.transaction() as session:
         repository.find(session, principal.tenant_id, dataset_id)
-        storage_key = repository.mark_erased(session, dataset_id)
+        storage_keys = repository.mark_erased(session, dataset_id)
         audit.record(session, principal, "dataset", dataset_id)
-    if storage_key is not None:
-        context.storage.delete(storage_key)
+    for key in storage_keys:
+        context.storage.delete(key)
 
 
 def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, moment: dt.datetime) -> Dataset:
@@ -223,11 +269,12 @@ def erase_expired(context: Context) -> int:
         expired = repository.list_expired(session)
     for dataset in expired:
         with context.transaction() as session:
-            storage_key = repository.mark_erased(session, dataset.id)
-            if storage_key is None:  # somebody else was quicker
+            storage_keys = repository.mark_erased(session, dataset.id)
+            if not storage_keys:  # somebody else was quicker
                 continue
             audit_lines.add(session, dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
-        context.storage.delete(storage_key)
+        for key in storage_keys:
+            context.storage.delete(key)
     return len(expired)
 
 

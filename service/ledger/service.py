@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from service.errors import BudgetExhausted, ImprimaturError, NotFound
+from service.errors import BudgetExhausted, ImprimaturError, NotFound, Redeclared
 from service.ledger import repository
 from service.ledger.chain import Amounts, verify_ledger
 from service.ledger.models import LedgerEntry
@@ -107,6 +107,10 @@ def _raise_refusal(row: Outcome | Row[Any], conflict: str, cost: Shares | None) 
         raise NotFound("no such dataset")
     if row.outcome == "conflict":
         raise LedgerConflict(conflict)
+    if row.outcome == "redeclared":
+        raise Redeclared(
+            "the dataset's declaration was replaced while this order was priced; nothing was ordered: look at the dataset and order again"
+        )
     if row.outcome == "exhausted" and cost is not None:
         raise BudgetExhausted(
             "neither account of this dataset's budget has room for the order",

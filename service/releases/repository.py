@@ -24,7 +24,8 @@ PLACE = """
 WITH money AS (
     SELECT outcome, simple_left, renyi_left
     FROM set_config('synchronous_commit', 'off', true),
-         ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint)
+         ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint,
+                        %(declaration)s::bigint)
 ), placed AS (
     INSERT INTO releases (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key,
                           body_digest, steps)
@@ -83,7 +84,7 @@ GROUND = """
 SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
        b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted,
        d.erased_at IS NOT NULL OR coalesce(d.rows_expire_at <= clock_timestamp(), false),
-       d.schema::text, coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, 1),
+       b.declaration, d.schema::text, coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, 1),
        (SELECT r.id FROM releases r WHERE r.tenant_id = d.tenant_id AND r.idempotency_key = %(key)s::text)
 FROM datasets d JOIN balances b ON b.dataset_id = d.id
 WHERE d.id = %(dataset)s AND d.tenant_id = %(tenant)s
@@ -95,6 +96,8 @@ class Ground(NamedTuple):
 
     account: datasets.Account
     erased: bool
+    declaration: int
+    """The number of the declaration. A price holds under it alone, and the reservation says so."""
     schema: str
     max_rows_per_unit: int
     earlier_id: uuid.UUID | None
@@ -110,7 +113,7 @@ class Ground(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _declared_schema(document: str) -> DeclaredSchema:
-    """Declarations never change, and a wide one takes longer to check than an order to place."""
+    """By its whole text, so a replaced one is another entry. A wide one takes longer to check than an order to place."""
     return parse_schema(json.loads(document))
 
 
@@ -134,7 +137,7 @@ def find_ground(
     found = connection.execute(GROUND, values).fetchone()
     if found is None:
         raise NotFound("no such dataset")
-    return Ground(datasets.Account(*found[:-4]), *found[-4:])
+    return Ground(datasets.Account(*found[:-5]), *found[-5:])
 
 
 def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock: bool = False) -> Release:

@@ -45,6 +45,8 @@ class Quote:
     price: Price
     remaining: ledger.Remaining
     warnings: list[str]
+    declaration: int
+    """Under which declaration of the dataset."""
 
 
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
@@ -103,6 +105,7 @@ def _place(
             placed = repository.place(
                 connection,
                 **written,
+                declaration=quoted.declaration,
                 order=quoted.order.model_dump_json(),
                 price=quoted.price.json_text,
                 task=TRAIN_TASK,
@@ -111,7 +114,7 @@ def _place(
                 request_id=principal.request_id,
                 audit_outcome=DONE,
             )
-            if placed.outcome == "exhausted":
+            if placed.outcome in {"exhausted", "redeclared"}:
                 earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
         except UniqueViolation:
             # The same key came twice at once and the other request was first.
@@ -207,7 +210,7 @@ def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
-    return Quote(order, price, left, warnings)
+    return Quote(order, price, left, warnings, ground.declaration)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

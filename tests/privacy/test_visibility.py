@@ -236,6 +236,7 @@ def table(salt, last_row):
 
 def provoke_refusals(see, dataset, release, text, fields):
     """Wrong in every way one can be."""
+    see("-", "PUT", f"/v1/datasets/{dataset}/declaration", json={"schema": SCHEMA})
     again = {"data": {**fields, "order": json.dumps(ORDER)}, "files": {"file": ("t.csv", text)}}
     assert see("-", "POST", "/v1/publish", **again).status_code == 409  # the same rows have their budget already
 
@@ -257,6 +258,20 @@ def provoke_refusals(see, dataset, release, text, fields):
         see("dataset", "PATCH", f"/v1/datasets/{dataset}", json={"rows_expire_at": moment})
 
 
+def correct_the_declaration(see, dataset, text):
+    """Accepted and refused, before anything was ordered."""
+    declaration = f"/v1/datasets/{dataset}/declaration"
+    narrow = {"fields": [*SCHEMA["fields"][:1], {**SCHEMA["fields"][1], "constraints": {"minimum": 0, "maximum": 3}}]}
+    assert see("-", "PUT", declaration, json={"schema": narrow}).json()["code"] == "invalid_file"  # a column is missing
+    narrow["fields"].append(SCHEMA["fields"][2])
+    for schema in (narrow, SCHEMA):
+        assert see("new_dataset", "PUT", declaration, json={"schema": schema}).status_code == 200
+    second = see.http.post("/v1/keys", json={"name": "o", "scope": "owner"}).json()["key"]
+    see("-", "PUT", declaration, json={"name": "v"}, headers={"Authorization": f"Bearer {second}"})
+    other = {"file": ("t.csv", text.replace("green", "red", 1))}
+    see("-", "PUT", declaration, data={"name": "v"}, files=other)
+
+
 def visit(url, key, text):
     """One owner's whole stay: every operation, every artefact, and the refusals one can provoke."""
     see = Watched(url, key)
@@ -266,6 +281,7 @@ def visit(url, key, text):
     dataset = made.json()["id"]
     see("dataset", "GET", f"/v1/datasets/{dataset}")
     see("datasets", "GET", "/v1/datasets")
+    correct_the_declaration(see, dataset, text)
     see("quote", "POST", f"/v1/datasets/{dataset}/quotes", json=ORDER)
     release = see("release", "POST", f"/v1/datasets/{dataset}/releases", json=ORDER).json()["id"]
     see("-", "GET", f"/v1/releases/{release}/sample")

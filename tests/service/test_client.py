@@ -141,6 +141,30 @@ def test_an_upload_with_progress_ends_like_one_without(client, small_csv, small_
     assert (early.value.status, early.value.code) == (422, "invalid_schema")
 
 
+def test_a_declaration_is_replaced_and_the_release_is_of_the_new_one(
+    client, small_csv, small_schema, small_order, tmp_path
+):
+    wrong = json.loads(json.dumps(small_schema).replace('"red"', '"Red"'))
+    wrong["fields"][0]["constraints"]["required"] = False
+    dataset = client.create_dataset(small_csv, wrong, epsilon=5.0)
+    assert dataset["notices"]
+    heard = []
+    corrected = client.replace_declaration(
+        dataset["id"], schema=small_schema, name="right", on_progress=lambda phase, _: heard.append(phase)
+    )
+    assert (corrected["notices"], corrected["name"], corrected["units"]) == ([], "right", 200)
+    assert "reading" in heard
+    assert client.replace_declaration(dataset["id"], privacy_unit="rows", file=small_csv)["name"] == "right"
+    release = client.create_release(dataset["id"], small_order)
+    assert client.wait(release["id"], timeout=120)["state"] == "published"
+    client.save_sample(release["id"], tmp_path / "out.csv", 200)
+    with (tmp_path / "out.csv").open() as file:
+        assert "red" in {row["colour"] for row in csv.DictReader(file)}
+    with pytest.raises(ApiError) as late:
+        client.replace_declaration(dataset["id"], schema=wrong)
+    assert (late.value.status, late.value.code) == (409, "already_charged")
+
+
 def test_publish_in_one_call(client, small_csv, small_schema, small_order, tmp_path):
     release_id, pending = client.publish(
         small_csv, small_schema, small_order, epsilon=3.0, rows=9, path=tmp_path / "out.csv", wait_seconds=120

@@ -19,7 +19,8 @@ def test_orphans_go_and_everything_named_stays(api, context, dataset_id):  # noq
         repository.change(session, uuid.UUID(running), checkpoint_key=current)
         repository.change(session, uuid.UUID(ended), checkpoint_key=of_the_ended)
     api.http.post(f"/v1/releases/{ended}/cancel", headers=api.analyst)
-    kept = {f"datasets/{dataset_id}/rows", current, "elsewhere/file"}
+    kept = {f"datasets/{dataset_id}/rows", *storage.list(f"datasets/{dataset_id}"), current, "elsewhere/file"}
+    assert len(kept) == 4  # the upload as it came is one of them
     for key in (current, "elsewhere/file"):
         storage.put(key, b"x")
     of_the_frozen = f"checkpoints/{running}/of-a-worker-that-was-frozen"

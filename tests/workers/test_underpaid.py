@@ -66,6 +66,7 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
             idempotency_key=None,
             body_digest=b"",
             steps=release.steps,
+            declaration=1,
             order=release.order.model_dump_json(),
             price=priced.json_text,
             task=TRAIN_TASK,

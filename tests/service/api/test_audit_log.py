@@ -164,7 +164,7 @@ def test_rows_go_with_their_key_when_their_date_has_come(api, context):
     dataset = made.json()["id"]
     assert made.json()["rows_expire_at"] == date_of(api, dataset) is not None
     assert sweep(context) == 0
-    assert len(list(context.storage.list("datasets"))) == 1
+    assert len(list(context.storage.list("datasets"))) == 2  # the rows, and the upload as it came
     let_time_pass(context, dataset)
     assert api.http.get(f"/v1/datasets/{dataset}", headers=api.reader).json()["state"] == "erased"
     _assert_problem(api.order(dataset, ORDER), 410, "erased")

@@ -25,6 +25,7 @@ JSON_BODIES = {
     ("post", "/v1/keys"): {"name": "one more", "scope": "reader"},
     ("post", "/v1/keys/{key_id}/replacement"): {"overlap_seconds": 60},
     ("patch", "/v1/datasets/{dataset_id}"): {"rows_expire_at": "2099-01-01T00:00:00Z"},
+    ("put", "/v1/datasets/{dataset_id}/declaration"): {"name": "another"},
     ("post", "/v1/datasets/{dataset_id}/quotes"): ORDER,
     ("post", "/v1/datasets/{dataset_id}/releases"): ORDER,
 }

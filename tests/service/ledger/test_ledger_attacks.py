@@ -323,9 +323,11 @@ def test_every_grant_of_the_application_role_is_known(database):
     assert columns == "body_digest dataset_id id idempotency_key order_ price renyi_cost simple_cost steps tenant_id"
     # refuse_change only raises; it stands since 0001.
     assert callable_ == [
+        "dataset_redeclare",
         "ledger_open",
         "ledger_post",
         "ledger_reserve",
+        "ledger_reserve",  # of the first declaration, and of a numbered one
         "ledger_settle",
         "ledger_void",
         "refuse_change",

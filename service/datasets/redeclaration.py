@@ -1,0 +1,269 @@
+"""Another declaration for the same rows, as long as nothing was charged: docs/privacy.md, "Another declaration".
+
+Whether that is still so is decided by `dataset_redeclare` (migration 0008) under the lock of the dataset's balance, which
+every reservation and every charge takes. The rows are read anew, from the upload as it came, which is kept until the
+first charge, or from the same file sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Row
+from sqlalchemy.exc import IntegrityError
+
+from service.audit import service as audit
+from service.auth.principal import Principal
+from service.context import Context
+from service.crypto import decrypt, encrypt, read_pieces
+from service.datasets import repository, service
+from service.datasets.image_schema import DeclaredSchema, parse_schema
+from service.datasets.ingest import IngestedTable, ingest_table
+from service.datasets.models import Dataset
+from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
+from service.errors import (
+    AlreadyCharged,
+    Gone,
+    InvalidInput,
+    NotFound,
+    OpenOrders,
+    OtherRows,
+    Redeclared,
+    Unavailable,
+    UploadNeeded,
+)
+from service.privacy.filters import Budget, open_budget
+from service.privacy.statements import choose_delta, default_delta, largest_delta
+
+logger = logging.getLogger(__name__)
+
+MOST_READS = 20
+"""So often the kept upload is read again. Each reading tells the owner counts of cells; whoever got hold of the owner's
+key, and does not have the rows, shall not ask without end."""
+MOST_NAMED = 20
+FIELDS = ("name", "schema", "privacy_unit")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What the owner says anew; None where it stays. A privacy unit is `(None,)` where each row is to be one."""
+
+    name: str | None
+    schema: DeclaredSchema | None
+    privacy_unit: tuple[PrivacyUnit | None] | None
+
+
+def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
+    """Read the fields of the request; raises `InvalidInput` naming the one that is wrong."""
+    unknown = sorted(set(documents) - set(FIELDS))
+    if unknown:
+        raise InvalidInput("there is an unknown field; ε is given once", where="body", allowed=list(FIELDS))
+    if not documents:
+        raise InvalidInput("say what is declared anew: schema, privacy_unit or name", where="body")
+    name, unit = documents.get("name"), documents.get("privacy_unit")
+    if "name" in documents and not isinstance(name, str):
+        raise InvalidInput("name: give a text", where="name")
+    return Replacement(
+        name=None if name is None else service.checked_name(name),
+        schema=parse_schema(documents["schema"]) if "schema" in documents else None,
+        privacy_unit=(None if unit is None else parse_privacy_unit(unit),) if "privacy_unit" in documents else None,
+    )
+
+
+def redeclare(
+    context: Context,
+    principal: Principal,
+    dataset_id: uuid.UUID,
+    replacement: Replacement,
+    upload: Path,
+    report: Callable[[float], None] = lambda _: None,
+) -> tuple[Dataset, list[str]]:
+    """Replace the declaration, or refuse and change nothing. Returns owner-only notices besides.
+
+    `upload` is the file where it was sent again, and is filled from the kept upload where it does not exist.
+    """
+    with (
+        context.snapshot() as session
+    ):  # one moment, so that what stays is what the number of the declaration stands for
+        before = repository.find(session, principal.tenant_id, dataset_id)
+        standing = repository.standing(session, dataset_id)
+    if before.state == "erased":
+        raise _gone()
+    if standing.charged:
+        raise _already_charged()
+    if standing.open_releases:
+        raise _open_orders(standing.open_releases)
+    is_new = upload.exists()
+    if not is_new:
+        _fetch_upload(context, principal, dataset_id, upload)
+    schema = parse_schema(before.schema) if replacement.schema is None else replacement.schema
+    unit = before.unit if replacement.privacy_unit is None else replacement.privacy_unit[0]
+    with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=context.settings.scratch_dir) as workdir:
+        table = ingest_table(
+            upload,
+            schema,
+            privacy_unit=unit,
+            limits=service.limits_of(context.settings),
+            workdir=Path(workdir),
+            fingerprint_key=context.secrets.fingerprint_key,
+            report=report,
+        )
+        with context.transaction() as session:
+            known = repository.fingerprints_of(session, dataset_id)
+        if is_new and known.isdisjoint(table.fingerprints):
+            raise OtherRows(
+                "these are other rows than the dataset's; send the file of its upload, or upload them as a dataset of their own"
+            )
+        added = set(table.fingerprints) - known
+        if added:
+            service.refuse_duplicate(context, principal, tuple(added))
+        budget = _budget_of(before, table.units)
+        report(1.0)
+        after = _replace(
+            context,
+            principal,
+            before,
+            table,
+            upload if is_new else None,
+            added,
+            declaration=standing.declaration,
+            name=replacement.name or before.name,
+            schema=schema,
+            unit=unit,
+            budget=budget,
+        )
+    notices = list(table.notices)
+    if table.units != before.units:
+        notices.append(
+            f"Until now the dataset had {before.units} units, which every key of the tenant could see: take that number as public."
+        )
+    return after, notices
+
+
+def _budget_of(before: Dataset, units: int) -> Budget:
+    """ε stays. δ follows n where it was the default; any other stays, or becomes the largest that so many units allow."""
+    is_default = before.delta == default_delta(before.units)
+    return open_budget(
+        before.epsilon, choose_delta(None if is_default else min(before.delta, largest_delta(units)), units)
+    )
+
+
+def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, path: Path) -> None:
+    """Decrypt the kept upload into a scratch file. The reading is counted, and that committed, before it begins."""
+    with context.transaction() as session:
+        taken = repository.take_upload(session, dataset_id, principal.key_id, MOST_READS)
+    if taken is None:
+        raise UploadNeeded(
+            "send the file of the upload again, as `file` of multipart/form-data: it is not kept, or was sent with "
+            f"another key, or was read {MOST_READS} times"
+        )
+    upload_key, wrapped = taken
+    key = context.secrets.unwrap_data_key(wrapped, f"{dataset_id}/{service.UPLOAD}")
+    try:
+        pieces = context.storage.stream(upload_key)
+    except NotFound:
+        raise _already_charged() from None  # or erased: nothing else removes it
+    with path.open("wb") as file:
+        for piece in decrypt(pieces, key, context=service.UPLOAD):
+            file.write(piece)
+
+
+def _replace(
+    context: Context,
+    principal: Principal,
+    before: Dataset,
+    table: IngestedTable,
+    upload: Path | None,
+    added: set[bytes],
+    *,
+    declaration: int,
+    name: str,
+    schema: DeclaredSchema,
+    unit: PrivacyUnit | None,
+    budget: Budget,
+) -> Dataset:
+    """Store the rows as they are declared now, then change everything in one transaction or nothing."""
+    if before.wrapped_data_key is None:
+        raise _gone()
+    data_key = context.secrets.unwrap_data_key(bytes(before.wrapped_data_key), before.id)
+    storage_key = f"datasets/{before.id}/rows-{uuid.uuid4().hex}"
+    stored = [storage_key]
+    try:
+        context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
+        kept = {} if upload is None else service.keep_upload(context, principal, before.id, upload)
+        stored += [kept["upload_key"]] if kept else []
+        with context.transaction() as session:
+            done = repository.redeclare(
+                session,
+                before.id,
+                declaration=declaration,
+                name=name,
+                schema=json.dumps(schema.as_json()),
+                privacy_unit=None if unit is None else unit.model_dump_json(),
+                units=table.units,
+                delta=budget.delta,
+                renyi_order=budget.renyi_order,
+                renyi_capacity=budget.renyi_capacity,
+                storage_key=storage_key,
+            )
+            _require_done(done)
+            if kept:
+                repository.set_upload(session, before.id, **kept)
+            repository.add_fingerprints(session, before.id, added)
+            audit.record(session, principal, "dataset", before.id)
+            session.expire_all()
+            after = repository.find(session, principal.tenant_id, before.id)
+    except BaseException as error:
+        _remove(context, stored)
+        if isinstance(error, IntegrityError):  # another upload of these rows was first
+            service.refuse_duplicate(context, principal, tuple(added))
+        raise
+    old = [before.storage_key, before.upload_key if kept else None]
+    _remove(context, [key for key in old if key is not None])
+    return after
+
+
+def _remove(context: Context, keys: list[str]) -> None:
+    """Objects that no row names any more; what a silent store keeps, the sweep removes."""
+    for key in keys:
+        try:
+            context.storage.delete(key)
+        except Unavailable as error:
+            logger.warning("no object of a replaced declaration removed: %s", error.code)
+
+
+def _require_done(row: Row[Any]) -> None:
+    if row.outcome == "charged":
+        raise _already_charged()
+    if row.outcome == "ordered":
+        raise _open_orders(row.open_releases)
+    if row.outcome == "redeclared":
+        raise Redeclared("the declaration was replaced by another request in the meantime; look at the dataset first")
+    if row.outcome == "erased":
+        raise _gone()
+    if row.outcome != "done":
+        raise NotFound("no such dataset")
+
+
+def _already_charged() -> AlreadyCharged:
+    return AlreadyCharged(
+        "an order on this dataset has been charged, so its declaration stays as it is: its budget is spent under it"
+    )
+
+
+def _open_orders(release_ids: list[uuid.UUID]) -> OpenOrders:
+    return OpenOrders(
+        f"{len(release_ids)} orders on this dataset are reserved under its declaration; cancel them first",
+        release_ids=[str(one) for one in release_ids[:MOST_NAMED]],
+    )
+
+
+def _gone() -> Gone:
+    return Gone("the rows of this dataset are erased; nothing can be declared of them any more")
