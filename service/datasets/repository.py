@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from service.datasets.models import Dataset, DatasetFingerprint
+from service.datasets.alike import ColumnFingerprint, Match, count_columns
+from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
 from service.errors import NotFound
 from service.privacy.filters import Budget
+
+_FINGERPRINTS_LOCK = 7062
+"""An advisory lock; migrations hold 7061."""
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -63,6 +67,42 @@ def find_by_fingerprints(session: Session, fingerprints: Sequence[bytes]) -> Dat
     """Of several, the oldest."""
     its = select(DatasetFingerprint.dataset_id).where(DatasetFingerprint.fingerprint.in_(fingerprints))
     return session.scalars(select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at)).first()
+
+
+def lock_fingerprints(session: Session) -> None:
+    """One upload at a time looks for rows like its own and writes its own down; held until the transaction ends."""
+    session.execute(select(func.pg_advisory_xact_lock(_FINGERPRINTS_LOCK)))
+
+
+def add_fingerprints(
+    session: Session,
+    dataset_id: uuid.UUID,
+    fingerprints: Sequence[bytes],
+    column_fingerprints: Sequence[ColumnFingerprint],
+) -> None:
+    """All that later uploads are compared with."""
+    session.execute(
+        insert(DatasetFingerprint),
+        [{"fingerprint": fingerprint, "dataset_id": dataset_id} for fingerprint in fingerprints],
+    )
+    if column_fingerprints:
+        shared = {"dataset_id": dataset_id, "column_count": count_columns(column_fingerprints)}
+        rows = [shared | {"place": one.place, "fingerprint": one.fingerprint} for one in column_fingerprints]
+        session.execute(insert(DatasetColumnFingerprint), rows)
+
+
+def find_matches(session: Session, column_fingerprints: Sequence[ColumnFingerprint]) -> list[Match]:
+    """What datasets of every tenant share with these columns."""
+    its = DatasetColumnFingerprint
+    query = select(its.dataset_id, its.place, its.fingerprint, its.column_count).where(
+        its.fingerprint.in_([one.fingerprint for one in column_fingerprints])
+    )
+    return [Match(*row) for row in session.execute(query)]
+
+
+def find_all(session: Session, dataset_ids: Collection[uuid.UUID]) -> Sequence[Dataset]:
+    """Of every tenant, the oldest first: to compare rows, not to show."""
+    return session.scalars(select(Dataset).where(Dataset.id.in_(dataset_ids)).order_by(Dataset.created_at)).all()
 
 
 def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
