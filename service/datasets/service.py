@@ -215,7 +215,7 @@ def _refuse_duplicate(
     """Same rows, same budget, whatever is declared to be missing, and what is done to a few columns (docs/privacy.md, Limits).
 
     Only the rows' own tenant learns which dataset it is, and whether whole rows are the same or most columns. There an owner
-    may say that most columns only look alike; nobody can say so of another tenant's rows.
+    may say that most columns only look alike; of another tenant's rows that cannot be said.
     """
     for named in distinct_from:
         repository.find(session, principal.tenant_id, named)
