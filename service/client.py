@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NotRequired, Self, TypedDict
 import httpx
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SampleFormat = Literal["csv", "parquet", "jsonl", "arrow", "npz", "zip", "png"]
 Json = dict[str, Any]
@@ -193,14 +193,16 @@ class Client:
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
         rows_expire_at: str | None = None,
+        distinct_from: Sequence[str] = (),
         on_progress: Callable[[str, float], None] | None = None,
     ) -> Dataset:
         """Upload a CSV or Parquet file with its declared schema and its budget, given once.
 
         At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
+        `distinct_from`: ids of datasets that look the same, but hold other people's rows; the audit log keeps it.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
-        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
+        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit, distinct_from)
         if rows_expire_at is not None:
             fields["rows_expire_at"] = rows_expire_at
         if on_progress is None:
@@ -414,6 +416,7 @@ class Client:
         delta: float | None = None,
         name: str | None = None,
         privacy_unit: Mapping[str, Any] | None = None,
+        distinct_from: Sequence[str] = (),
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         wait_seconds: int = 300,
     ) -> tuple[str, Release | None]:
@@ -421,7 +424,7 @@ class Client:
 
         A release that is not done in `wait_seconds` comes back instead; wait() for it and sample it.
         """
-        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit)
+        fields = _upload_fields(schema, epsilon, delta, name, privacy_unit, distinct_from)
         fields |= {"order": json.dumps(dict(order)), "rows": str(rows)} | ({} if format is None else {"format": format})
         headers = {"Prefer": f"wait={wait_seconds}"}
         reply = self._upload("/v1/publish", file, fields, headers, extra_seconds=wait_seconds)
@@ -580,6 +583,7 @@ def _upload_fields(
     delta: float | None,
     name: str | None,
     privacy_unit: Mapping[str, Any] | None,
+    distinct_from: Sequence[str],
 ) -> dict[str, str]:
     budget = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     fields = {"schema": json.dumps(dict(schema)), "budget": json.dumps(budget)}
@@ -587,6 +591,8 @@ def _upload_fields(
         fields["name"] = name
     if privacy_unit is not None:
         fields["privacy_unit"] = json.dumps(dict(privacy_unit))
+    if distinct_from:
+        fields["distinct_from"] = json.dumps(list(distinct_from))
     return fields
 
 

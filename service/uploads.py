@@ -192,4 +192,8 @@ TABLE_PROPERTIES: dict[str, Any] = {
         "type": "string",
         "description": 'JSON: {"column": "customer", "max_rows_per_unit": 8}; all rows of one value are one unit.',
     },
+    "distinct_from": {
+        "type": "string",
+        "description": "JSON: a list of ids of your datasets that look the same, but hold other people's rows; written into the audit log.",
+    },
 }

@@ -41,6 +41,12 @@ DATASET_ROWS = "service/datasets/repository.py"
 T_RACES = "tests/service/ledger/test_redeclaration_races.py"
 T_REDECLARATION = "tests/service/api/test_redeclaration.py"
 
+COLUMN_FINGERPRINT = "service/datasets/column_fingerprint.py"
+ALIKE = "service/datasets/alike.py"
+INGEST_CHILD = "service/datasets/ingest_child.py"
+T_COLUMN_FINGERPRINT = "tests/service/datasets/test_column_fingerprint.py"
+T_SAME_ROWS = "tests/service/api/test_same_rows_api.py"
+
 IMAGES = "workers/mechanism/image_moments.py"
 IMAGE_MIXTURE = "workers/methods/image_mixture.py"
 MIXTURE_PRICE = "service/privacy/mixture.py"
@@ -1042,5 +1048,80 @@ BUGS: tuple[Bug, ...] = (
         "any owner key has the kept upload read again",
         ((DATASET_ROWS, "            Dataset.upload_key_id == key_id,\n", ""),),
         (f"{T_REDECLARATION}::test_only_the_key_that_sent_the_upload_has_it_read_again",),
+    ),
+    Bug(
+        "a column's name is in its fingerprint",
+        (
+            (
+                COLUMN_FINGERPRINT,
+                'self._digest("column", one.sum): one.bits',
+                'self._digest(f"column {name}", one.sum): one.bits',
+            ),
+        ),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "a constant column counts as a difference",
+        ((COLUMN_FINGERPRINT, "LEAST_BITS = 1.0", "LEAST_BITS = -1.0"),),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "most columns of the larger table must match",
+        ((ALIKE, "smaller = min(count_columns", "smaller = max(count_columns"),),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "unit ids are a column like the others",
+        ((INGEST_CHILD, "[n for n in table.names if unit is None or n != unit.column]", "table.names"),),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "cells are compared before they are clamped",
+        (
+            (
+                COLUMN_FINGERPRINT,
+                "if declared is not None and declared.altered.any():",
+                "if False and declared is not None:",
+            ),
+        ),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "any column counts as evidence, however little it says",
+        ((ALIKE, " and evidence(bits, smaller) >= LEAST_EVIDENCE", ""),),
+        (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "two uploads at once do not see each other",
+        (
+            (
+                DATASETS,
+                "            repository.lock_fingerprints(session)\n            _refuse_duplicate(session, principal, table, declaration.distinct_from)\n",
+                "            repository.lock_fingerprints(session)\n",
+            ),
+        ),
+        (T_SAME_ROWS,),
+    ),
+    Bug(
+        "an owner's word is not written into the audit log",
+        (
+            (
+                DATASETS,
+                '                audit.record(session, principal, "dataset", other, action=DECLARE_DISTINCT)\n',
+                "                pass\n",
+            ),
+        ),
+        (T_SAME_ROWS,),
+    ),
+    Bug(
+        "an owner's word lets the very same rows in",
+        (
+            (
+                DATASETS,
+                "    if known is not None:\n        if known.tenant_id",
+                "    if known is not None and known.id not in distinct_from:\n        if known.tenant_id",
+            ),
+        ),
+        (T_SAME_ROWS,),
     ),
 )

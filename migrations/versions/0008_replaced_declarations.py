@@ -1,6 +1,6 @@
 """A declaration may be replaced until the first order is charged, under the lock that every order takes.
 
-Revision: 0008; follows 0006.
+Revision: 0008; follows 0007.
 
 The number of a dataset's declaration lies in its balance, the row that every reservation locks: an order says under which
 declaration it was priced, and is refused where another one holds. Schema, unit, n, δ and what follows from them are
@@ -14,7 +14,7 @@ charges keeps the upload's key until the sweep of the new version.
 from alembic import op
 
 revision = "0008"
-down_revision = "0006"
+down_revision = "0007"
 
 NANO = 1_000_000_000
 LARGEST_COST = 1_000 * NANO

@@ -17,12 +17,17 @@ RECORDED_REFUSALS_PER_MINUTE = 60
 """Lines about one key's refusals; what comes faster is counted and said in its next line. So nobody fills the disk."""
 
 
-def record(session: Session, principal: Principal, object_kind: str, object_id: uuid.UUID) -> None:
-    """The request has done what it asked for to this object; stands or falls with the caller's transaction."""
+def record(
+    session: Session, principal: Principal, object_kind: str, object_id: uuid.UUID, *, action: str | None = None
+) -> None:
+    """The request has done what it asked for to this object; stands or falls with the caller's transaction.
+
+    `action`: where one request does several things, which of them this is.
+    """
     repository.add(
         session,
         principal.tenant_id,
-        principal.action,
+        action or principal.action,
         key_id=principal.key_id,
         request_id=principal.request_id,
         object_kind=object_kind,

@@ -31,6 +31,12 @@ UnitColumn = Annotated[
     str | None, typer.Option("--privacy-unit", metavar="COLUMN", help="All rows of one value are one person.")
 ]
 MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", help="Rows used of each unit, at most.")]
+DistinctFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--distinct-from", metavar="DATASET", help="A dataset that looks the same, but holds other people's rows."
+    ),
+]
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
 
 
@@ -55,6 +61,7 @@ def upload(
         str | None,
         typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
     ] = None,
+    distinct_from: DistinctFrom = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -68,6 +75,7 @@ def upload(
     declared = read_json(schema, "--schema")
     warn_of_draft(declared)
     with connect(url, key, data) as client, upload_bar() as report:
+        unlike = [dataset_id_of(client, dataset) for dataset in distinct_from or ()]
         dataset = client.create_dataset(
             file,
             declared,
@@ -76,6 +84,7 @@ def upload(
             name=name or file.stem,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
             rows_expire_at=rows_expire_at,
+            distinct_from=unlike,
             on_progress=report,
         )
     if as_json:

@@ -281,7 +281,7 @@ def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **dec
             dataset = client.create_dataset(file, schema, **declaration, on_progress=report)
     except ApiError as error:
         known = error.values.get("dataset_id")
-        if error.code != "duplicate_rows" or known is None:
+        if error.code != "duplicate_rows" or known is None or "columns_match" in error.values:
             raise
         found = client.dataset(str(known))
         stored = parse_schema(found["schema"]), found["privacy_unit"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -34,6 +34,17 @@ def declared_values(field: FieldSchema, values: Iterable[Scalar | None]) -> pl.S
     return pl.Series(known, dtype=DTYPES.get(field.type, pl.String()), strict=False)
 
 
+class DeclaredCells(NamedTuple):
+    """The distinct cells of a chunk's column as the declaration makes them."""
+
+    values: pl.Series
+    """In the declared type; null for missing and for what was counted as unusable."""
+    altered: pl.Series
+    """Mask of the cells that mean something else than they say: declared missing, undeclared, or out of range."""
+    meant: pl.Series
+    """What the altered cells mean: null, or the end of the declared range."""
+
+
 class ColumnReader:
     """Turns one declared column, chunk by chunk, into its type, and remembers how many cells did not fit."""
 
@@ -55,6 +66,14 @@ class ColumnReader:
 
         Text becomes an Enum of the declared categories.
         """
+        return self.spread(column, self.read_cells(column))
+
+    def spread(self, column: Column, cells: DeclaredCells) -> pl.Series:
+        """Values of cells to values of rows."""
+        return column.spread(cells.values).alias(self.field.name)
+
+    def read_cells(self, column: Column) -> DeclaredCells:
+        """The chunk's cells, counted by the rows that hold them."""
         cells = column.cells
         absent = cells.missing(self._missing_values)
         self.missing += column.count(absent)
@@ -67,10 +86,15 @@ class ColumnReader:
         values = _null_where(values, absent | refused)
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
-        if self._low is not None:
-            outside = (values < self._low) | (values > self._high)
-            self.out_of_range += column.count(outside.fill_null(value=False))
-        return column.spread(values.cast(self._dtype)).alias(self.field.name)
+        altered = values.is_null() & ~cells.usually_missing
+        if self._low is not None and self._high is not None:
+            outside = ((values < self._low) | (values > self._high)).fill_null(value=False)
+            self.out_of_range += column.count(outside)
+            altered |= outside
+            meant = values.filter(altered).clip(self._low, self._high)
+        else:
+            meant = values.filter(altered)
+        return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype))
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""

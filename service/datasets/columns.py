@@ -33,16 +33,17 @@ class Column:
 
     def count(self, mask: pl.Series) -> int:
         """How many rows hold a cell of the mask (boolean, without null)."""
-        if self._times is None or not mask.any():
+        if self.times is None or not mask.any():
             return int(mask.sum())
-        return int(self._times[mask.to_numpy()].sum())
+        return int(self.times[mask.to_numpy()].sum())
 
     def spread(self, of_cells: pl.Series) -> pl.Series:
         """One value per cell to one per row."""
         return of_cells if self.codes is None else of_cells.gather(pl.Series(self.codes))
 
     @cached_property
-    def _times(self) -> NDArray[np.intp] | None:
+    def times(self) -> NDArray[np.intp] | None:
+        """How many rows hold each cell; None: one."""
         return None if self.codes is None else np.bincount(self.codes, minlength=len(self.cells.raw))
 
 

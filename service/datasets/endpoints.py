@@ -83,6 +83,7 @@ async def create_dataset(
             name=upload.fields.get("name"),
             privacy_unit=upload.fields.get("privacy_unit"),
             rows_expire_at=upload.fields.get("rows_expire_at"),
+            distinct_from=upload.fields.get("distinct_from"),
         )
 
         def create(report: Report) -> NewDatasetReply:

@@ -48,4 +48,4 @@ def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None)
     count = fingerprint.images
     if count < 2:
         raise InvalidFile(f"The file needs at least two images; it has {count}.", count=count)
-    return {"rows": count, "units": count, "fingerprints": [fingerprint.digest().hex()], "notices": []}
+    return {"rows": count, "units": count, "fingerprints": [fingerprint.digest().hex()], "columns": [], "notices": []}

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.datasets.alike import ColumnFingerprint
 from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.limits import IngestLimits
 from service.datasets.table_schema import UNIT_COLUMN
@@ -48,6 +49,8 @@ class IngestedTable:
     columns: tuple[str, ...]
     fingerprints: tuple[bytes, ...]
     """One, or two where the file holds declared missing values that need not mean that: the second is of all as it is written."""
+    column_fingerprints: tuple[ColumnFingerprint, ...]
+    """Of the columns of a table that say something, without their names; none of images."""
     notices: tuple[str, ...]
 
 
@@ -98,6 +101,9 @@ def ingest_table(
         units=table["units"],
         columns=names,
         fingerprints=tuple(map(bytes.fromhex, table["fingerprints"])),
+        column_fingerprints=tuple(
+            ColumnFingerprint(place, bytes.fromhex(fingerprint), bits) for place, fingerprint, bits in table["columns"]
+        ),
         notices=tuple(table["notices"]),
     )
 

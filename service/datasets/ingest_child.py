@@ -22,9 +22,10 @@ import polars as pl
 
 from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
 from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
+from service.datasets.column_fingerprint import ColumnFingerprints
 from service.datasets.columns import Chunk, Column, cells_are
 from service.datasets.exclusions import ExclusionReader
-from service.datasets.fingerprint import Blocks, fingerprints_of
+from service.datasets.fingerprint import Blocks, fingerprints_of, meaning_of
 from service.datasets.image_ingest_child import ImageJob, read_images
 from service.datasets.image_schema import is_image_schema
 from service.datasets.limits import IngestLimits
@@ -85,13 +86,19 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
     exclusions = ExclusionReader(job.schema)
     fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
+    columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column])
     missing_units = run_on_units = 0
 
     def read(make: Callable[[], Column]) -> _Read:
         column = make()
         reader = readers.get(column.name)
+        declared = None if reader is None else reader.read_cells(column)
+        meanings = [meaning_of(column.cells, one.missing_values) for one in fingerprints]
+        columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
         return _Read(
-            column, [one.blocks(column) for one in fingerprints], None if reader is None else reader.read(column)
+            column,
+            [one.blocks(column, meaning) for one, meaning in zip(fingerprints, meanings, strict=True)],
+            None if reader is None or declared is None else reader.spread(column, declared),
         )
 
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
@@ -100,6 +107,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
             for place, fingerprint in enumerate(fingerprints):
                 fingerprint.add({name: found.blocks[place] for name, found in done.items()})
+            columns.add()
             if fingerprints[0].rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
             frame = pl.DataFrame([done[name].values for name in job.schema.names])
@@ -134,6 +142,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
         "rows": fingerprints[0].rows,
         "units": units.count,
         "fingerprints": list(dict.fromkeys(fingerprint.digest().hex() for fingerprint in fingerprints)),
+        "columns": [[one.place, one.fingerprint.hex(), one.bits] for one in columns.fingerprints()],
         "notices": notices,
     }
 

@@ -26,6 +26,17 @@ class DatasetFingerprint(Base):
     dataset_id: Mapped[uuid.UUID]
 
 
+class DatasetColumnFingerprint(Base):
+    """A column of rows that have a budget, without its name (`column_fingerprint.py`); place 0: whole rows without names."""
+
+    __tablename__ = "dataset_column_fingerprints"
+
+    dataset_id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
+    fingerprint: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    place: Mapped[int]
+    column_count: Mapped[int]
+
+
 class Dataset(Base):
     """One uploaded table or set of images. The rows can be erased; this row and the ledger stay."""
 

@@ -18,12 +18,14 @@ from typing import Any
 
 from sqlalchemy import Row
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.context import Context
 from service.crypto import decrypt, encrypt, read_pieces
 from service.datasets import repository, service
+from service.datasets.alike import alike
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, ingest_table
 from service.datasets.models import Dataset
@@ -122,8 +124,8 @@ def redeclare(
                 "these are other rows than the dataset's; send the file of its upload, or upload them as a dataset of their own"
             )
         added = set(table.fingerprints) - known
-        if added:
-            service.refuse_duplicate(context, principal, tuple(added))
+        with context.transaction() as session:  # before anything is encrypted; asked again under a lock
+            _refuse_duplicate(session, principal, dataset_id, table, added)
         budget = _budget_of(before, table.units)
         report(1.0)
         after = _replace(
@@ -200,6 +202,8 @@ def _replace(
         kept = {} if upload is None else service.keep_upload(context, principal, before.id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
+            repository.lock_fingerprints(session)
+            _refuse_duplicate(session, principal, before.id, table, added)
             done = repository.redeclare(
                 session,
                 before.id,
@@ -216,18 +220,29 @@ def _replace(
             _require_done(done)
             if kept:
                 repository.set_upload(session, before.id, **kept)
-            repository.add_fingerprints(session, before.id, added)
+            repository.add_fingerprints(session, before.id, added, table.column_fingerprints)
             audit.record(session, principal, "dataset", before.id)
             session.expire_all()
             after = repository.find(session, principal.tenant_id, before.id)
     except BaseException as error:
         _remove(context, stored)
         if isinstance(error, IntegrityError):  # another upload of these rows was first
-            service.refuse_duplicate(context, principal, tuple(added))
+            with context.transaction() as session:
+                _refuse_duplicate(session, principal, before.id, table, added)
         raise
     old = [before.storage_key, before.upload_key if kept else None]
     _remove(context, [key for key in old if key is not None])
     return after
+
+
+def _refuse_duplicate(
+    session: Session, principal: Principal, dataset_id: uuid.UUID, table: IngestedTable, added: set[bytes]
+) -> None:
+    """Rows of another dataset, as they are declared now. Datasets that the upload looked like stay distinct: its owner said so."""
+    known = repository.column_fingerprints_of(session, dataset_id)
+    columns = table.column_fingerprints
+    cleared = alike([one for one in columns if one.fingerprint in known], repository.find_matches(session, columns))
+    service.refuse_duplicate(session, principal, added, columns, {dataset_id, *cleared})
 
 
 def _remove(context: Context, keys: list[str]) -> None:

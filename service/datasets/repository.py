@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
 from sqlalchemy import Row, exists, func, insert, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert as insert_or_not
 from sqlalchemy.orm import Session
 
-from service.datasets.models import Dataset, DatasetFingerprint
+from service.datasets.alike import ColumnFingerprint, Match, count_columns
+from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
 from service.errors import NotFound
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import Budget
+
+_FINGERPRINTS_LOCK = 7062
+"""An advisory lock; migrations hold 7061."""
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -60,10 +65,50 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
     return Account(*found)
 
 
-def find_by_fingerprints(session: Session, fingerprints: Sequence[bytes]) -> Dataset | None:
+def find_by_fingerprints(session: Session, fingerprints: Collection[bytes]) -> Dataset | None:
     """Of several, the oldest."""
     its = select(DatasetFingerprint.dataset_id).where(DatasetFingerprint.fingerprint.in_(fingerprints))
     return session.scalars(select(Dataset).where(Dataset.id.in_(its)).order_by(Dataset.created_at)).first()
+
+
+def lock_fingerprints(session: Session) -> None:
+    """One upload at a time looks for rows like its own and writes its own down; held until the transaction ends."""
+    session.execute(select(func.pg_advisory_xact_lock(_FINGERPRINTS_LOCK)))
+
+
+def add_fingerprints(
+    session: Session,
+    dataset_id: uuid.UUID,
+    fingerprints: Iterable[bytes],
+    column_fingerprints: Sequence[ColumnFingerprint],
+) -> None:
+    """All that later uploads are compared with, beside those the dataset has. In one order: two who add the same wait for each other."""
+    rows = [{"fingerprint": one, "dataset_id": dataset_id} for one in sorted(fingerprints)]
+    if rows:
+        session.execute(insert(DatasetFingerprint), rows)
+    if column_fingerprints:
+        shared = {"dataset_id": dataset_id, "column_count": count_columns(column_fingerprints)}
+        columns = [shared | {"place": one.place, "fingerprint": one.fingerprint} for one in column_fingerprints]
+        session.execute(insert_or_not(DatasetColumnFingerprint).on_conflict_do_nothing(), columns)
+
+
+def column_fingerprints_of(session: Session, dataset_id: uuid.UUID) -> set[bytes]:
+    its = DatasetColumnFingerprint
+    return set(session.scalars(select(its.fingerprint).where(its.dataset_id == dataset_id)))
+
+
+def find_matches(session: Session, column_fingerprints: Sequence[ColumnFingerprint]) -> list[Match]:
+    """What datasets of every tenant share with these columns."""
+    its = DatasetColumnFingerprint
+    query = select(its.dataset_id, its.place, its.fingerprint, its.column_count).where(
+        its.fingerprint.in_([one.fingerprint for one in column_fingerprints])
+    )
+    return [Match(*row) for row in session.execute(query)]
+
+
+def find_all(session: Session, dataset_ids: Collection[uuid.UUID]) -> Sequence[Dataset]:
+    """Of every tenant, the oldest first: to compare rows, not to show."""
+    return session.scalars(select(Dataset).where(Dataset.id.in_(dataset_ids)).order_by(Dataset.created_at)).all()
 
 
 def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
@@ -152,13 +197,6 @@ def redeclare(session: Session, dataset_id: uuid.UUID, **values: Any) -> Row[Any
 def fingerprints_of(session: Session, dataset_id: uuid.UUID) -> set[bytes]:
     its = select(DatasetFingerprint.fingerprint).where(DatasetFingerprint.dataset_id == dataset_id)
     return set(map(bytes, session.scalars(its)))
-
-
-def add_fingerprints(session: Session, dataset_id: uuid.UUID, fingerprints: Iterable[bytes]) -> None:
-    """In one order, so that two who add the same ones wait for each other and never both."""
-    rows = [{"fingerprint": one, "dataset_id": dataset_id} for one in sorted(fingerprints)]
-    if rows:
-        session.execute(insert(DatasetFingerprint), rows)
 
 
 NO_UPLOAD: dict[str, Any] = {"upload_key": None, "wrapped_upload_key": None, "upload_key_id": None}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from service.audit import repository as audit_lines
 from service.audit import service as audit
@@ -20,6 +21,7 @@ from service.auth.principal import Principal
 from service.context import Context
 from service.crypto import encrypt, read_pieces
 from service.datasets import repository
+from service.datasets.alike import ColumnFingerprint, alike
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
@@ -48,6 +50,13 @@ from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 UPLOAD = "upload"
 """What an upload's key and its encryption are bound to, so that it never passes for rows."""
+MOST_NAMED = 100
+
+DECLARE_DISTINCT = "declare_distinct"
+"""The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
+
+_SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
+_Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_NAMED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +68,18 @@ class Declaration:
     budget: BudgetRequest
     privacy_unit: PrivacyUnit | None
     rows_expire_at: dt.datetime | None
+    distinct_from: tuple[uuid.UUID, ...] = ()
+    """Datasets of the tenant that may look the same and hold other people's rows, on the owner's word."""
 
 
 def parse_declaration(
-    *, schema: str, budget: str, name: str | None, privacy_unit: str | None, rows_expire_at: str | None
+    *,
+    schema: str,
+    budget: str,
+    name: str | None,
+    privacy_unit: str | None,
+    rows_expire_at: str | None,
+    distinct_from: str | None = None,
 ) -> Declaration:
     """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
     name = checked_name("dataset" if name is None else name)
@@ -74,7 +91,18 @@ def parse_declaration(
         raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
     declared = parse_schema(read_json(schema, "schema"))
     unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
-    return Declaration(name, declared, budget_request, unit, _parse_expiry(rows_expire_at))
+    return Declaration(
+        name, declared, budget_request, unit, _parse_expiry(rows_expire_at), _parse_ids(distinct_from, "distinct_from")
+    )
+
+
+def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(dict.fromkeys(TypeAdapter(_Ids).validate_python(read_json(text, where))))
+    except ValidationError:
+        raise InvalidInput(f"{where}: give a JSON list of at most {MOST_NAMED} dataset ids", where=where) from None
 
 
 def checked_name(name: str) -> str:
@@ -137,7 +165,8 @@ def create(
             report=report,
         )
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
-        refuse_duplicate(context, principal, table.fingerprints)
+        with context.transaction() as session:  # before anything is encrypted; asked again under a lock
+            _refuse_duplicate(session, principal, table, declaration.distinct_from)
         report(1.0)
         return _keep(context, principal, declaration, table, budget, upload), list(table.notices)
 
@@ -159,6 +188,8 @@ def _keep(
         kept = keep_upload(context, principal, dataset_id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
+            repository.lock_fingerprints(session)
+            _refuse_duplicate(session, principal, table, declaration.distinct_from)
             session.execute(
                 insert(Dataset).values(
                     id=dataset_id,
@@ -177,15 +208,18 @@ def _keep(
                     **kept,
                 )
             )
-            repository.add_fingerprints(session, dataset_id, table.fingerprints)
+            repository.add_fingerprints(session, dataset_id, table.fingerprints, table.column_fingerprints)
             ledger_repository.open_account(session, dataset_id)
             audit.record(session, principal, "dataset", dataset_id)
+            for other in declaration.distinct_from:
+                audit.record(session, principal, "dataset", other, action=DECLARE_DISTINCT)
             return repository.find(session, principal.tenant_id, dataset_id)
     except BaseException as error:
         for key in stored:
             context.storage.delete(key)
-        if isinstance(error, IntegrityError):  # the same rows came twice at once, and the other was first
-            refuse_duplicate(context, principal, table.fingerprints)
+        if isinstance(error, IntegrityError):  # a process of the version before, which takes no lock, was first
+            with context.transaction() as session:
+                _refuse_duplicate(session, principal, table, declaration.distinct_from)
         raise
 
 
@@ -214,17 +248,45 @@ def destroy_needless_uploads(context: Context) -> None:
             context.storage.delete(dataset.upload_key)
 
 
-def refuse_duplicate(context: Context, principal: Principal, fingerprints: Sequence[bytes]) -> None:
-    """Same rows, same budget, whatever is declared to be missing (docs/privacy.md, The filter). Only the rows' own tenant learns which dataset it is."""
-    with context.transaction() as session:
-        existing = repository.find_by_fingerprints(session, fingerprints)
-    if existing is None:
+def _refuse_duplicate(
+    session: Session, principal: Principal, table: IngestedTable, distinct_from: Sequence[uuid.UUID]
+) -> None:
+    for named in distinct_from:
+        repository.find(session, principal.tenant_id, named)
+    refuse_duplicate(session, principal, table.fingerprints, table.column_fingerprints, distinct_from)
+
+
+def refuse_duplicate(
+    session: Session,
+    principal: Principal,
+    fingerprints: Collection[bytes],
+    column_fingerprints: Sequence[ColumnFingerprint],
+    distinct_from: Collection[uuid.UUID],
+) -> None:
+    """Same rows, same budget, whatever is declared to be missing, and what is done to a few columns (docs/privacy.md, Limits).
+
+    Only the rows' own tenant learns which dataset it is, and whether whole rows are the same or most columns. There an owner
+    may say that most columns only look alike; of another tenant's rows that cannot be said.
+    """
+    known = repository.find_by_fingerprints(session, fingerprints)
+    if known is not None:
+        if known.tenant_id != principal.tenant_id:
+            raise DuplicateRows(_SAME_ROWS)
+        remedy = f"to correct the declaration of its dataset before its first order is charged: PUT /v1/datasets/{known.id}/declaration"
+        raise DuplicateRows(f"{_SAME_ROWS}; {remedy}", dataset_id=str(known.id))
+    matches = repository.find_matches(session, column_fingerprints)
+    look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
+    if not look_alikes:
         return
-    detail = "these rows already have a budget; uploading them again cannot open a new one"
-    if existing.tenant_id != principal.tenant_id:
-        raise DuplicateRows(detail)
-    remedy = f"to correct the declaration of its dataset before its first order is charged: PUT /v1/datasets/{existing.id}/declaration"
-    raise DuplicateRows(f"{detail}; {remedy}", dataset_id=str(existing.id))
+    own = next((dataset for dataset in look_alikes if dataset.tenant_id == principal.tenant_id), None)
+    if own is None:
+        raise DuplicateRows(_SAME_ROWS)
+    raise DuplicateRows(
+        "most columns of these rows are those of a dataset that has its budget; if they are other people's rows all the same, "
+        "name that dataset in distinct_from",
+        dataset_id=str(own.id),
+        columns_match=True,
+    )
 
 
 def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Dataset:

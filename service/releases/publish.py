@@ -107,6 +107,7 @@ def _upload_and_order(
         name=upload.fields.get("name"),
         privacy_unit=upload.fields.get("privacy_unit"),
         rows_expire_at=upload.fields.get("rows_expire_at"),
+        distinct_from=upload.fields.get("distinct_from"),
     )
     document = read_json(upload.required("order"), "order")
     service.check_against_schema(parse_order(document), declaration.schema)

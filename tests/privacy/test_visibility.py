@@ -240,6 +240,11 @@ def provoke_refusals(see, dataset, release, text, fields):
     again = {"data": {**fields, "order": json.dumps(ORDER)}, "files": {"file": ("t.csv", text)}}
     assert see("-", "POST", "/v1/publish", **again).status_code == 409  # the same rows have their budget already
 
+    renamed = {**SCHEMA, "fields": [{**field, "name": f"my {field['name']}"} for field in SCHEMA["fields"]]}
+    named = text.replace("colour,weight,flag", "my colour,my weight,my flag")
+    alike = {"data": {**fields, "schema": json.dumps(renamed)}, "files": {"file": ("t.csv", named)}}
+    assert see("-", "POST", "/v1/datasets", **alike).json()["columns_match"] is True
+
     for path, document in (
         (f"/v1/datasets/{dataset}/releases", {**ORDER, "epsilon": 3.9}),
         (f"/v1/datasets/{dataset}/releases", {**ORDER, "nonsense": 1}),

@@ -151,7 +151,9 @@ def test_the_same_file_keeps_its_budget_whatever_is_declared_to_be_missing(api):
     ):
         assert (known.status_code, known.json()["code"]) == (409, "duplicate_rows")
         assert known.json()["dataset_id"] == first.json()["id"]
-    assert upload(TABLE.replace("Rome", "-8"), "-9").status_code == 201
+        assert "columns_match" not in known.json()
+    changed = upload(TABLE.replace("Rome", "-8"), "-9")
+    assert (changed.status_code, changed.json()["columns_match"]) == (409, True)
 
 
 def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, dataset_id):

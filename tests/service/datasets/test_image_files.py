@@ -89,6 +89,27 @@ def test_the_fingerprint_knows_pictures_not_order_or_labels(read):
     assert fingerprint(npz(other, labels)) != first
 
 
+IMAGES_NOT_RECOGNISED = {
+    "one image left out": lambda pixels: pixels[1:],
+    "one image more": lambda pixels: np.concatenate((pixels, pixels[:1])),
+    "one pixel of one image": lambda pixels: np.concatenate((pixels[:1] ^ 1, pixels[1:])),
+    "every image mirrored": lambda pixels: pixels[:, :, ::-1],
+    "every image cropped": lambda pixels: pixels[:, :-1],
+    "grey as colours": lambda pixels: np.repeat(pixels, 3, axis=3),
+}
+
+
+@pytest.mark.parametrize("what", IMAGES_NOT_RECOGNISED)
+def test_which_images_are_not_recognised(read, what):
+    """The list in docs/privacy.md, Limits: images are recognised all together or not at all."""
+    pixels, labels = make_images(shape=GREY)
+    changed = IMAGES_NOT_RECOGNISED[what](pixels)
+    known, _, _ = read(npz(pixels, labels), image_schema(GREY))
+    other, _, _ = read(npz(changed, np.resize(labels, len(changed))), image_schema(changed.shape[1:]))
+    assert (known["columns"], other["columns"]) == ([], [])
+    assert known["fingerprints"] != other["fingerprints"]
+
+
 def test_jpeg_is_what_it_decodes_to(read):
     pixels, labels = make_images(shape=COLOUR)
     content = pictures(pixels, labels, kind="JPEG")

@@ -120,6 +120,8 @@ REFUSED = {
     "a larger budget": ["UPDATE datasets SET epsilon = 1000"],
     "a larger capacity": ["UPDATE datasets SET renyi_capacity = 1000"],
     "forget the rows": ["DELETE FROM dataset_fingerprints"],
+    "forget the columns": ["DELETE FROM dataset_column_fingerprints"],
+    "take the columns for others": ["UPDATE dataset_column_fingerprints SET fingerprint = 'x'"],
     "take the rows for others": ["UPDATE dataset_fingerprints SET fingerprint = 'x'"],
     "remove the dataset": ["DELETE FROM datasets"],
     # the release and its price

@@ -1,0 +1,80 @@
+"""When two tables of as many rows are taken for the same rows: most columns of the one with fewer are in the other.
+
+Only columns that say something count (`column_fingerprint.py`), and only against the table that has fewer of them: columns
+that are added or left out change nothing. k of s columns must be more than half of s, and together they must say enough
+for the match not to be chance. Of an unrelated table, a given choice of k columns of each and a given pairing of them
+match with probability 2^-bits, bits being the sum of theirs; there are C(s,k)·C(s,k)·k! of these. So
+
+    evidence = bits - log2( C(s,k)² k! )
+
+is minus the binary logarithm of a bound on the chance of a match by accident, and `LEAST_EVIDENCE` makes that one in a
+million for each pair of tables. This takes columns for independent of one another and another table's rows for draws
+from the same proportions. Columns that follow from one another count more than they say, and a column that is the same
+by design (every day of a year, 1 to n, quotas) says nothing and counts: therefore more than half, and an owner's word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Sequence
+
+ROWS_PLACE = 0
+"""Stands for whole rows without names; columns count from 1, in the order of the file."""
+
+LEAST_EVIDENCE = 20.0
+
+
+class ColumnFingerprint(NamedTuple):
+    """One fingerprint of the column at a place of the file. `bits`: how little it takes another column to have it, too."""
+
+    place: int
+    fingerprint: bytes
+    bits: float
+
+
+class Match(NamedTuple):
+    """A fingerprint that a dataset shares with an upload."""
+
+    dataset_id: uuid.UUID
+    place: int
+    fingerprint: bytes
+    column_count: int
+    """How many columns of the dataset count."""
+
+
+def count_columns(fingerprints: Iterable[ColumnFingerprint]) -> int:
+    return len({one.place for one in fingerprints} - {ROWS_PLACE})
+
+
+def alike(fingerprints: Sequence[ColumnFingerprint], matches: Iterable[Match]) -> set[uuid.UUID]:
+    """The datasets that hold the upload's rows, most likely."""
+    of_dataset = defaultdict(list)
+    for match in matches:
+        of_dataset[match.dataset_id].append(match)
+    return {dataset_id for dataset_id, found in of_dataset.items() if _is_alike(fingerprints, found)}
+
+
+def _is_alike(fingerprints: Sequence[ColumnFingerprint], matches: Sequence[Match]) -> bool:
+    shared = {match.fingerprint for match in matches}
+    bits_of_column: dict[int, float] = {}
+    for one in fingerprints:
+        if one.fingerprint in shared:
+            if one.place == ROWS_PLACE:
+                return True
+            bits_of_column[one.place] = max(one.bits, bits_of_column.get(one.place, 0.0))
+    theirs = {match.place for match in matches}
+    smaller = min(count_columns(fingerprints), max(match.column_count for match in matches))
+    bits = sorted(bits_of_column.values())[: min(len(theirs), smaller)]
+    return 2 * len(bits) > smaller and evidence(bits, smaller) >= LEAST_EVIDENCE
+
+
+def evidence(bits: Sequence[float], smaller: int) -> float:
+    """Of columns with so many bits each that match, where the smaller table has so many that count."""
+    k = len(bits)
+    choices = math.lgamma(smaller + 1) - math.lgamma(k + 1) - math.lgamma(smaller - k + 1)
+    return sum(bits) - (2.0 * choices + math.lgamma(k + 1)) / math.log(2.0)
