@@ -150,7 +150,8 @@ def verify_in_log(client: Client, dataset_id: str, known: Sequence[bytes]) -> Ch
         ):
             checks.faults.append(f"entry {entry.seq} is not in the log as it is in the ledger: it was changed")
     if not checks.faults:
-        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it, the others are newer")
+        newer = "" if len(in_log) == len(entries) else ", the others are newer"
+        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it{newer}")
     late = [
         str(entry.seq)
         for entry in entries
