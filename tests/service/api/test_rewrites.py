@@ -316,6 +316,18 @@ def test_online_every_entry_is_found_in_the_log(api, context, publish, superuser
     assert any("kept out of the log: 1, 2" in fault for fault in verify_in_log(service, dataset_id, []).faults)
 
 
+def test_online_a_rewritten_log_contradicts_the_heads_of_certificates(api, context, publish, superuser, dataset_id):
+    publish(dataset_id)
+    superuser.halve_the_first_charge(dataset_id)
+    superuser.rebuild_the_log()
+    for grown in (False, True):
+        if grown:
+            assert api.order(dataset_id, ORDER).status_code == 202
+        log.sign_head(context)
+        (fault,) = verify_in_log(Service(api), dataset_id, []).faults
+        assert fault == "the log was REWRITTEN since certificates of entries 2"
+
+
 def test_what_the_files_lack_a_service_proves(api, publish, signing_key, monkeypatch, dataset_id, other_dataset):
     """Two datasets have no proof of one another; an untrusted service may give it."""
 
