@@ -1,7 +1,7 @@
 """The Ed25519 key that signs certificates and tree heads: a file of its own, apart from the master secret.
 
 The database knows the public keys, in the order in which they came into use; each is endorsed by the one before it. So
-somebody who knows one key can follow to the keys after it, and needs no trust in whoever lists them.
+somebody who knows one key can follow to the keys after it, and needs no trust in the list.
 """
 
 from __future__ import annotations

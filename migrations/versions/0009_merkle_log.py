@@ -131,7 +131,7 @@ END $$;
 
 CREATE FUNCTION public.tree_head_is_possible() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
--- The role of the application cannot forge a signature, but could put a head here that nobody signed.
+-- The role of the application cannot forge a signature, but could put a head here that no key signed.
 BEGIN
     IF NEW.tree_size > (SELECT coalesce(max(l.leaf_index) + 1, 0) FROM public.merkle_leaves AS l)
        OR NEW.key_id IS DISTINCT FROM (SELECT k.id FROM public.signing_keys AS k ORDER BY k.number DESC LIMIT 1) THEN

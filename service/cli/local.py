@@ -187,7 +187,7 @@ def replace_signing_key(
 ) -> None:
     """Make a new key that signs certificates, in DATA/signing.key.
 
-    The old key endorses it, so that whoever knows the old one can follow. What
+    The old key endorses it, so that people who know the old one can follow. What
     was signed before stays good. With --lost everybody must be told the new
     public key by another way.
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from service.client import Client, Entry, LedgerBalance
 
 
+MOST_HEADS = 100
+"""Proofs from the service are counted by address; heads of the newest certificates are enough for one look."""
 LATE_MS = 60_000
 """An entry that is this much older than a signed head, and not in its log, is kept out of it."""
 
@@ -150,7 +152,8 @@ def verify_in_log(client: Client, dataset_id: str, known: Sequence[bytes]) -> Ch
         ):
             checks.faults.append(f"entry {entry.seq} is not in the log as it is in the ledger: it was changed")
     if not checks.faults:
-        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it, the others are newer")
+        newer = "" if len(in_log) == len(entries) else ", the others are newer"
+        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it{newer}")
     late = [
         str(entry.seq)
         for entry in entries
@@ -168,7 +171,22 @@ def verify_in_log(client: Client, dataset_id: str, known: Sequence[bytes]) -> Ch
         f"{len(certificates)} certificates name the places of their entries",
         f"certificates name other places in the log for entries: {', '.join(moved)}",
     )
+    newest = certificates[:MOST_HEADS]
+    torn = [str(c["ledger_entry"]["seq"]) for c in newest if not _follows(client, c, head)]
+    checks.expect(
+        not torn,
+        f"the log only grew since {len(newest)} certificates",
+        f"the log was REWRITTEN since certificates of entries {', '.join(torn)}",
+    )
     return checks
+
+
+def _follows(client: Client, certificate: dict[str, Any], head: TreeHead) -> bool:
+    """Whether the log of this head begins with that of the certificate."""
+    earlier = TreeHead.of_json(certificate["transparency"]["tree_head"])
+    first, second = earlier.tree_size, head.tree_size
+    path = _path(client.consistency(first, second)["path"]) if first < second else []
+    return merkle.verify_consistency(first, second, path, earlier.root_hash, head.root_hash)
 
 
 def verify_certificates(paths: Sequence[Path], target: Target | None, known: Sequence[bytes]) -> Checks:

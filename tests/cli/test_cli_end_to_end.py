@@ -128,7 +128,29 @@ def test_download_and_verify(imprimatur, published, tmp_path):
     assert "generator.onnx" in zipfile.ZipFile(tmp_path / "g.zip").namelist()
     assert document(imprimatur("verify", "g.zip", "--json"))["verified"]
     assert document(imprimatur("verify", "certificate.json", "--json"))["verified"]
-    assert document(imprimatur("verify", "small", "--json"))["verified"]
+    checks = document(imprimatur("verify", "small", "--json"))
+    assert checks["verified"]
+    assert any("2 of 2 entries are in it" in text for text in checks["checks"])
+
+
+def test_certificates_are_verified_without_a_service_by_a_key_one_knows(imprimatur, published, tmp_path):
+    alone = {"IMPRIMATUR_URL": "", "IMPRIMATUR_API_KEY": ""}
+    imprimatur("download", published.release_id, "-o", "g.zip", "--certificate", "c.json")
+    key = json.loads((tmp_path / "c.json").read_text())["public_key"]
+    (tmp_path / "service.pub").write_text(key + "\n")
+    for known in (key, "service.pub"):
+        pair = ("verify", "--certificate", "c.json", "--certificate", "g.zip", "--public-key", known, "--json")
+        checks = document(imprimatur(*pair, **alone))
+        assert checks["verified"]
+        assert sum("only grew" in text for text in checks["checks"]) == 2
+    unknown = document(imprimatur("verify", "c.json", "--json", **alone), exit_code=1)
+    assert unknown["faults"][0].startswith("self-signed by key")
+    assert imprimatur("verify", "c.json", "--public-key", "c.json", **alone).returncode == 5
+    assert (
+        imprimatur("verify", **alone).returncode
+        == imprimatur("verify", "small", "--certificate", "c.json").returncode
+        == 2
+    )
 
 
 def test_verify_notices_a_changed_certificate(imprimatur, published, tmp_path):

@@ -21,7 +21,7 @@ from service.installation import replace_signing_key
 from service.ledger import log
 from service.ledger.chain import entry_hash, totals_of
 from service.ledger.merkle import nodes_of
-from service.signing import SigningKey
+from service.signing import NoSigningKey, SigningKey
 from tests.service.api.conftest import ROWS
 from tests.service.ledger.test_chain import Line
 from workers import lease as leases
@@ -316,6 +316,18 @@ def test_online_every_entry_is_found_in_the_log(api, context, publish, superuser
     assert any("kept out of the log: 1, 2" in fault for fault in verify_in_log(service, dataset_id, []).faults)
 
 
+def test_online_a_rewritten_log_contradicts_the_heads_of_certificates(api, context, publish, superuser, dataset_id):
+    publish(dataset_id)
+    superuser.halve_the_first_charge(dataset_id)
+    superuser.rebuild_the_log()
+    for grown in (False, True):
+        if grown:
+            assert api.order(dataset_id, ORDER).status_code == 202
+        log.sign_head(context)
+        (fault,) = verify_in_log(Service(api), dataset_id, []).faults
+        assert fault == "the log was REWRITTEN since certificates of entries 2"
+
+
 def test_what_the_files_lack_a_service_proves(api, publish, signing_key, monkeypatch, dataset_id, other_dataset):
     """Two datasets have no proof of one another; an untrusted service may give it."""
 
@@ -343,6 +355,20 @@ def test_what_the_files_lack_a_service_proves(api, publish, signing_key, monkeyp
         assert checks.verified, checks.faults
     faults = verify_certificates((first, bare), target, []).faults
     assert ["publishes another certificate" in fault for fault in faults] == [True]
+
+
+def test_nothing_is_charged_where_nothing_could_be_signed(api, context, signing_key, settings, dataset_id):
+    release = api.order(dataset_id, ORDER).json()["id"]
+    with context.transaction() as session:
+        lease = leases.claim(session, uuid.UUID(release), lease_seconds=600.0, max_attempts=3)
+    settings.signing_key_path.rename(settings.signing_key_path.with_name("elsewhere"))
+    attempt = Attempt(context, lease)
+    attempt.handed_over = True  # it would wait for the file
+    with pytest.raises(NoSigningKey):
+        attempt.run()
+    ledger = api.http.get(f"/v1/datasets/{dataset_id}/ledger", headers=api.reader).json()
+    assert [entry["kind"] for entry in ledger["items"]] == ["reserve"]
+    assert signing_key.id == SigningKey.load(settings.signing_key_path.with_name("elsewhere")).id
 
 
 def test_lists_leave_the_proofs_out(api, publish, dataset_id):

@@ -104,7 +104,7 @@ def test_an_entry_that_is_not_committed_gets_its_place_later(context):
 
 
 def test_a_crowd_of_moves_and_of_signers(context):
-    """Nothing is left out, given two places or moved, whoever comes at once."""
+    """Nothing is left out, given two places or moved, however many come at once."""
     datasets = [new_dataset(context) for _ in range(4)]
     done = threading.Event()
 
