@@ -31,16 +31,40 @@ UnitColumn = Annotated[
     str | None, typer.Option("--privacy-unit", metavar="COLUMN", help="All rows of one value are one person.")
 ]
 MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", help="Rows used of each unit, at most.")]
+MaxImages = Annotated[
+    int | None, typer.Option("--max-images-per-unit", help="Of images: the file has units; so many of each are used.")
+]
+REFUSE = "refuse"
+MissingUnits = Annotated[
+    str, typer.Option("--missing-units", help="Rows without a unit id: refuse, or own_unit (each is a unit).")
+]
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
 
 
-def privacy_unit(column: str | None, max_rows_per_unit: int) -> dict[str, Any] | None:
+def privacy_unit(
+    column: str | None, max_rows_per_unit: int, max_images_per_unit: int | None, missing_units: str
+) -> dict[str, Any] | None:
     """The privacy unit as the API wants it."""
-    if column is None and max_rows_per_unit != 1:
+    unit: dict[str, Any]
+    if max_images_per_unit is not None:
+        if column is not None or max_rows_per_unit != 1:
+            raise typer.BadParameter(
+                "it is for images, whose file says whose each is", param_hint="--max-images-per-unit"
+            )
+        unit = {"max_images_per_unit": max_images_per_unit}
+    elif column is not None:
+        unit = {"column": column, "max_rows_per_unit": max_rows_per_unit}
+    elif max_rows_per_unit != 1:
         raise typer.BadParameter(
             "rows are bounded for each --privacy-unit; name its column", param_hint="--max-rows-per-unit"
         )
-    return None if column is None else {"column": column, "max_rows_per_unit": max_rows_per_unit}
+    elif missing_units != REFUSE:
+        raise typer.BadParameter(
+            "no privacy unit is declared: --privacy-unit, or --max-images-per-unit", param_hint="--missing-units"
+        )
+    else:
+        return None
+    return unit if missing_units == REFUSE else {**unit, "missing": missing_units}
 
 
 def upload(
@@ -51,6 +75,8 @@ def upload(
     name: Name = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
     rows_expire_at: Annotated[
         str | None,
         typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
@@ -74,7 +100,7 @@ def upload(
             epsilon=epsilon,
             delta=delta,
             name=name or file.stem,
-            privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+            privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
             rows_expire_at=rows_expire_at,
             on_progress=report,
         )
