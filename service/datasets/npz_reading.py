@@ -75,10 +75,10 @@ class NpzImages:
             limit = limits.unpacked_limit(self._archive.getinfo(_UNITS).compress_size)
             if size > limit:
                 raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
-            numbers = np.frombuffer(_exactly(stream, size), dtype=dtype)
-            found: list[int | str] = numbers.tolist()  # no character beyond Unicode
-            if dtype.kind == "U":
-                "".join(map(str, found)).encode()  # and no lone surrogate: each a ValueError, so a damaged file
+            data = _exactly(stream, size)
+            if dtype.kind == "U" and not _is_unicode(np.frombuffer(data, np.dtype("u4").newbyteorder(dtype.byteorder))):
+                raise InvalidFile("units in the NPZ file must be Unicode text, without lone surrogates.")
+            found: list[int | str] = np.frombuffer(data, dtype=dtype).tolist()
             return found
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
@@ -125,6 +125,12 @@ def _check_amount(count: int, schema: ImageSchema, limits: IngestLimits, archive
     limit = limits.unpacked_limit(packed)
     if count * schema.pixels > limit:
         raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+
+
+def _is_unicode(characters: NDArray[np.unsignedinteger]) -> bool:
+    """What else there may be in four bytes would end in an error of Python's own."""
+    beyond = characters > 0x10FFFF
+    return not bool((beyond | ((characters >= 0xD800) & (characters <= 0xDFFF))).any())
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:
