@@ -167,7 +167,9 @@ def test_the_sensitivity_is_that_of_one_image_times_how_many_there_may_be() -> N
 def test_images_beyond_the_bound_are_left_out_whatever_the_reader_promised() -> None:
     people = make_people([9, 1, 9, 2], 3)
     assert people.unit_starts is not None
-    within = np.concatenate([np.arange(start, min(start + 3, stop)) for start, stop in ((0, 9), (9, 10), (10, 19), (19, 21))])
+    within = np.concatenate(
+        [np.arange(start, min(start + 3, stop)) for start, stop in ((0, 9), (9, 10), (10, 19), (19, 21))]
+    )
     kept = replace(
         people, pixels=people.pixels[within], labels=people.labels[within], unit_starts=np.array([0, 3, 4, 7, 9])
     )
@@ -318,13 +320,40 @@ def test_a_generator_that_begins_with_a_mixture_measures_it_of_units() -> None:
 
 
 def test_nothing_public_depends_on_how_many_images_people_have() -> None:
-    order = MixtureOrder(method="mixture", epsilon=1.0, cells=1, upright=False)
-    plan = Plan((GaussianEvent(CLASS_MEANS, 1.0),))
+    """What is computed from what was released is the same, down to the directions."""
+    order = MixtureOrder(method="mixture", epsilon=1.0, cells=1, upright=False, record_norm=0.9, centred_norm=0.3)
+    events = tuple(GaussianEvent(purpose, 0.3) for purpose in (CLASS_MEANS, TONES, SHARED_MOMENTS, CELL_MOMENTS))
     few, many = (
-        ImageMixture(order, plan, make_people(sizes, 400), SecureRandom.from_test_seed(1))
-        for sizes in ([1] * 1_000, [9] * 1_000)
+        AlwaysTheSame(order, Plan(events), make_people(sizes, 9), SecureRandom.from_test_seed(1))
+        for sizes in ([1] * 200, [9] * 200)
     )
-    assert (few.scale, few.record_norm) == (many.scale, many.record_norm)
+    for method in (few, many):
+        method.measure()
+    for name, value in few.checkpoint().tensors.items():
+        assert torch.equal(value, many.checkpoint().tensors[name]), name
+    assert few.rows_per_unit == many.rows_per_unit
+
+
+def test_how_finely_images_are_measured_follows_from_units() -> None:
+    def crowd(images: int) -> EncodedImages:
+        pixels = np.broadcast_to(np.zeros((1, PIXELS), dtype=np.uint8), (images, PIXELS))
+        labels, starts = np.broadcast_to(np.int64(0), images), np.array([0, images // 2, images])
+        return EncodedImages(pixels, labels, SHAPE, CELLS, starts, 1_000)
+
+    order = MixtureOrder(method="mixture", epsilon=1.0, cells=1, upright=False)
+    few, many = (ImageMixture(order, Plan(()), crowd(n), SecureRandom.from_test_seed(1)) for n in (2, 10**9))
+    assert few.scale == many.scale
+
+
+class AlwaysTheSame(ImageMixture):
+    """What comes back from a release is the same, whatever was handed over."""
+
+    def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
+        noised = super()._release(purpose, private, shares)
+        given = np.random.default_rng(len(purpose))
+        return tuple(
+            np.abs(given.normal(size=value.shape)) * std for value, std in zip(noised, self._last_noise, strict=True)
+        )
 
 
 @pytest.mark.parametrize(("units", "most", "radius"), [(2, 1_000, 0.1), (60_000, 10, 5.6), (10**6, 1_000, 30.0)])

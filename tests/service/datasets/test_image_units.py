@@ -123,9 +123,10 @@ def test_an_image_without_a_unit_id_is_refused_or_its_own_unit(read, word):
 def test_long_ids_are_different_units(read):
     ids = np.array([str(12345678901234567890123 + i) for i in range(12)])
     assert read(npz(PIXELS, LABELS, units=ids))[0]["units"] == 12
-    assert read(npz(PIXELS, LABELS, units=np.array([2**64 - 1 - i // 2 for i in range(12)], dtype=np.uint64)))[0][
-        "units"
-    ] == 6
+    assert (
+        read(npz(PIXELS, LABELS, units=np.array([2**64 - 1 - i // 2 for i in range(12)], dtype=np.uint64)))[0]["units"]
+        == 6
+    )
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def test_of_every_unit_at_most_so_many_images_are_used_chosen_at_random(read):
             theirs = images.pixels[starts[i] : starts[i + 1]]
             names = {owner[image.tobytes()] for image in theirs}
             assert len(names) == 1
-            assert len(theirs) == min(2, (PEOPLE == names.pop()).sum())
+            assert len(theirs) == min(2, (names.pop() == PEOPLE).sum())
         seen |= {image.tobytes() for image in images.pixels}
     assert len(seen) == 12, "each image has its chance"
     whole = encode_images([canonical], schema, units=6, max_images_per_unit=9)
