@@ -196,8 +196,10 @@ class Client:
         distinct_from: Sequence[str] = (),
         on_progress: Callable[[str, float], None] | None = None,
     ) -> Dataset:
-        """Upload a CSV or Parquet file with its declared schema and its budget, given once.
+        """Upload a CSV or Parquet file, or images, with the declared schema and the budget, given once.
 
+        privacy_unit: {"column": "customer", "max_rows_per_unit": 8}, or of images {"max_images_per_unit": 10}. With
+        "missing": "own_unit", what has no unit id is a unit of its own; without, it is refused.
         At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
         `distinct_from`: ids of datasets that look the same, but hold other people's rows; the audit log keeps it.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.

@@ -190,7 +190,8 @@ TABLE_PROPERTIES: dict[str, Any] = {
     },
     "privacy_unit": {
         "type": "string",
-        "description": 'JSON: {"column": "customer", "max_rows_per_unit": 8}; all rows of one value are one unit.',
+        "description": 'JSON: {"column": "customer", "max_rows_per_unit": 8}; all rows of one value are one unit. Images: '
+        '{"max_images_per_unit": 10}; the file says whose each is. "missing": "own_unit" makes rows without an id units of their own.',
     },
     "distinct_from": {
         "type": "string",

@@ -48,12 +48,17 @@ def picture(pixels, kind="PNG", **options):
     return buffer.getvalue()
 
 
-def pictures(pixels, labels=None, *, names=None, kind="PNG", folder=""):
-    """A ZIP of pictures with a labels file."""
+def pictures(pixels, labels=None, *, names=None, units=None, kind="PNG", folder=""):
+    """A ZIP of pictures with a labels file, which may say whose they are."""
     files = {f"{folder}{i:03}.{kind.lower()}": picture(image, kind) for i, image in enumerate(pixels)}
+    columns = {"file": [f"{i:03}.{kind.lower()}" for i in range(len(pixels))]}
     if labels is not None:
-        lines = [f"{i:03}.{kind.lower()},{label if names is None else names[label]}" for i, label in enumerate(labels)]
-        files[f"{folder}labels.csv"] = ("file,label\n" + "\n".join(lines) + "\n").encode()
+        columns["label"] = [str(label if names is None else names[label]) for label in labels]
+    if units is not None:
+        columns["unit"] = [str(unit) for unit in units]
+    if len(columns) > 1:
+        lines = [",".join(columns), *map(",".join, zip(*columns.values(), strict=True))]
+        files[f"{folder}labels.csv"] = ("\n".join(lines) + "\n").encode()
     return archive(files)
 
 

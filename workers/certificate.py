@@ -6,6 +6,7 @@ import datetime as dt
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from service.datasets.privacy_unit import ImageUnit
 from service.privacy.events import events_to_json
 from service.privacy.filters import renyi_epsilon
 from service.privacy.orders import IdpganOrder
@@ -93,7 +94,7 @@ def _rounding(release: Release) -> str:
 
 def rows_per_unit(dataset: Dataset, trained: TrainedGenerator | MeasuredImages) -> dict[str, Any]:
     """How many rows of a unit are used at most, and how many it has on average where the events bought that."""
-    most = 1 if dataset.unit is None else dataset.unit.max_rows_per_unit
+    most = 1 if dataset.unit is None else dataset.unit.most
     if trained.rows_per_unit is None:
         return {"most": most, "mean": 1.0 if most == 1 and dataset.unit is None else None}
     return {"most": most, "mean": round(trained.rows_per_unit, 6)}
@@ -104,4 +105,8 @@ def unit_in_words(dataset: Dataset) -> str:
     unit = dataset.unit
     if unit is None:
         return "one row" if dataset.image_schema is None else "one image"
-    return f"all rows of one value of {unit.column!r}, of which at most {unit.max_rows_per_unit} are used"
+    if isinstance(unit, ImageUnit):
+        what, words = "image", f"all images of one unit, of which at most {unit.most} are used"
+    else:
+        what, words = "row", f"all rows of one value of {unit.column!r}, of which at most {unit.most} are used"
+    return words if unit.missing == "refuse" else f"{words}; {what}s without a unit id are units of their own"

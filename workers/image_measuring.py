@@ -29,6 +29,7 @@ class MeasuredImages:
     is_private: bool
     engine: str = "none: noised moments"
     rows_per_unit: float | None = None
+    """Mean images of a unit, where that was bought."""
 
 
 def measure_images(
@@ -47,4 +48,10 @@ def measure_images(
     method = ImageMixture(order, plan, images, randomness)
     hooks.measure_or_restore(method)
     hooks.on_progress(order.steps)
-    return MeasuredImages(method.build(), method.component_labels, method.component_frequencies, method.is_private)
+    return MeasuredImages(
+        method.build(),
+        method.component_labels,
+        method.component_frequencies,
+        method.is_private,
+        rows_per_unit=method.rows_per_unit,
+    )

@@ -211,7 +211,7 @@ class Attempt:
             rows,
             domain,
             units=dataset.units,
-            max_rows_per_unit=1 if unit is None else unit.max_rows_per_unit,
+            max_rows_per_unit=1 if unit is None else unit.most,
             scratch_dir=self.context.settings.scratch_dir,
             with_places=with_places,
         )
@@ -219,7 +219,11 @@ class Attempt:
     def read_images(self) -> tuple[ImageSchema, EncodedImages]:
         """Decrypt and encode images."""
         schema = ImageSchema.model_validate(self.dataset.schema)
-        return schema, self.patiently(lambda: encode_images(self.plain_data(), schema, units=self.dataset.units))
+        unit, units = self.dataset.unit, self.dataset.units
+        most = None if unit is None else unit.most
+        return schema, self.patiently(
+            lambda: encode_images(self.plain_data(), schema, units=units, max_images_per_unit=most)
+        )
 
     def plain_data(self) -> Iterator[bytes]:
         """The canonical file, decrypted piece by piece. Plain data exist in this process's memory only."""

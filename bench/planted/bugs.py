@@ -50,7 +50,15 @@ T_SAME_ROWS = "tests/service/api/test_same_rows_api.py"
 IMAGES = "workers/mechanism/image_moments.py"
 IMAGE_MIXTURE = "workers/methods/image_mixture.py"
 MIXTURE_PRICE = "service/privacy/mixture.py"
+IMAGE_IDPGAN = "workers/methods/image_idpgan.py"
+UNIT_IDS = "service/datasets/unit_ids.py"
+INGEST = "service/datasets/ingest_child.py"
+IMAGE_UNITS = "service/datasets/image_units.py"
 T_IMAGES = "tests/privacy/test_contracts_images.py"
+T_IMAGE_UNITS = "tests/privacy/test_contracts_image_units.py"
+T_READ_IMAGE_UNITS = "tests/service/datasets/test_image_units.py"
+T_UNIT_IDS = "tests/service/datasets/test_unit_ids.py"
+T_BAD_FILES = "tests/service/datasets/test_ingest_bad_files.py"
 T_IMAGE_MIXTURE = "tests/workers/test_image_mixture.py"
 T_MIXTURE_PRICE = "tests/service/privacy/test_mixture_price.py"
 T_PREVIEWS = "tests/service/api/test_previews.py"
@@ -455,6 +463,83 @@ BUGS: tuple[Bug, ...] = (
         ((LABELS, "1.0 if unit_starts is None else float(max_rows_per_unit)", "1.0"),),
         (T_LABELS,),
     ),
+    # -- whose rows and images are
+    Bug(
+        "rows without a unit id are one unit together",
+        ((UNIT_IDS, "if self._gives_own and absent.any():", "if False:"),),
+        (T_UNIT_IDS,),
+    ),
+    Bug(
+        "a cell that reads as missing is a unit id",
+        ((INGEST, 'if ids.missing and unit.missing == "refuse":', "if False:"),),
+        (f"{T_BAD_FILES}::test_the_refusal_of_missing_units_says_how_many_and_what_to_do",),
+    ),
+    Bug(
+        "words for a missing value are unit ids",
+        ((UNIT_IDS, "absent = cells.empty_or(MISSING_IDS)", 'absent = cells.empty_or([""])'),),
+        (T_UNIT_IDS,),
+    ),
+    Bug(
+        "long unit ids go through floats",
+        (
+            (
+                UNIT_IDS,
+                "    found = _NUMBER.fullmatch(text)\n",
+                "    text = repr(float(text)) if text.isdigit() else text\n    found = _NUMBER.fullmatch(text)\n",
+            ),
+        ),
+        (T_UNIT_IDS,),
+    ),
+    Bug(
+        "unit ids of sixteen digits go through floats",
+        ((UNIT_IDS, "whole = _whole(cells)\n", "whole = cells.whole\n"),),
+        (T_UNIT_IDS,),
+    ),
+    Bug(
+        "units in a file of images are passed over where none are declared",
+        ((IMAGE_UNITS, "    if not wanted and ids is not None:\n", "    if False:\n"),),
+        (f"{T_READ_IMAGE_UNITS}::test_units_that_nobody_declared_are_not_passed_over",),
+    ),
+    Bug(
+        "moments of a person with several images noised as for one",
+        ((IMAGES, "(units.bounded(cells), float(units.most))", "(units.bounded(cells), 1.0)"),),
+        (T_IMAGE_UNITS,),
+    ),
+    Bug(
+        "moments of all images of a person, however many",
+        ((IMAGES, "(units.bounded(cells), float(units.most))", "(cells, float(units.most))"),),
+        (T_IMAGE_UNITS,),
+    ),
+    Bug(
+        "two images of a person are two units of a step",
+        (
+            (IMAGE_IDPGAN, "units=images.units,", "units=len(images.pixels),"),
+            (IMAGE_IDPGAN, "rows_per_unit=images.max_images_per_unit,", "rows_per_unit=1,"),
+            (IMAGE_IDPGAN, "        if starts is None:\n", "        if True:\n"),
+        ),
+        (f"{T_IMAGE_UNITS}::test_every_private_sum_of_a_step_when_a_person_is_nulled",),
+    ),
+    Bug(
+        "labels of a person's images counted as those of several people",
+        ((IMAGE_IDPGAN, "unit_starts=self.images.unit_starts,", "unit_starts=None,"),),
+        (f"{T_IMAGE_UNITS}::test_every_private_sum_of_a_step_when_a_person_is_nulled",),
+    ),
+    Bug(
+        "the number of images, which is private, is divided by",
+        (
+            (
+                IMAGE_MIXTURE,
+                "self._directions(products, means, self._count(counts))",
+                "self._directions(products, means, len(pixels))",
+            ),
+        ),
+        (f"{T_IMAGE_UNITS}::test_nothing_public_depends_on_how_many_images_people_have",),
+    ),
+    Bug(
+        "the number of images, which is private, decides how finely they are measured",
+        ((IMAGE_MIXTURE, "scale_for(images.units,", "scale_for(len(images.pixels),"),),
+        (f"{T_IMAGE_UNITS}::test_how_finely_images_are_measured_follows_from_units",),
+    ),
     # -- reading rows that nobody paid for
     Bug(
         "generator step reads real rows",
@@ -856,12 +941,12 @@ BUGS: tuple[Bug, ...] = (
     # -- images
     Bug(
         "shared moments noised like a sum of vectors",
-        ((IMAGES, "((0,),), (float(radius) ** 2,))", "((0,),), (float(radius),))"),),
+        ((IMAGES, "((0,),), (most * radius**2,))", "((0,),), (most * radius,))"),),
         (T_IMAGES,),
     ),
     Bug(
         "tones noised as if an image were one pixel",
-        ((IMAGES, "(float(pixels.shape[1]),))", "(1.0,))"),),
+        ((IMAGES, "(most * pixels.shape[1],))", "(most,))"),),
         (T_IMAGES,),
     ),
     Bug(

@@ -37,16 +37,40 @@ DistinctFrom = Annotated[
         "--distinct-from", metavar="DATASET", help="A dataset that looks the same, but holds other people's rows."
     ),
 ]
+MaxImages = Annotated[
+    int | None, typer.Option("--max-images-per-unit", help="Of images: the file has units; so many of each are used.")
+]
+REFUSE = "refuse"
+MissingUnits = Annotated[
+    str, typer.Option("--missing-units", help="Rows without a unit id: refuse, or own_unit (each is a unit).")
+]
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
 
 
-def privacy_unit(column: str | None, max_rows_per_unit: int) -> dict[str, Any] | None:
+def privacy_unit(
+    column: str | None, max_rows_per_unit: int, max_images_per_unit: int | None, missing_units: str
+) -> dict[str, Any] | None:
     """The privacy unit as the API wants it."""
-    if column is None and max_rows_per_unit != 1:
+    unit: dict[str, Any]
+    if max_images_per_unit is not None:
+        if column is not None or max_rows_per_unit != 1:
+            raise typer.BadParameter(
+                "it is for images, whose file says whose each is", param_hint="--max-images-per-unit"
+            )
+        unit = {"max_images_per_unit": max_images_per_unit}
+    elif column is not None:
+        unit = {"column": column, "max_rows_per_unit": max_rows_per_unit}
+    elif max_rows_per_unit != 1:
         raise typer.BadParameter(
             "rows are bounded for each --privacy-unit; name its column", param_hint="--max-rows-per-unit"
         )
-    return None if column is None else {"column": column, "max_rows_per_unit": max_rows_per_unit}
+    elif missing_units != REFUSE:
+        raise typer.BadParameter(
+            "no privacy unit is declared: --privacy-unit, or --max-images-per-unit", param_hint="--missing-units"
+        )
+    else:
+        return None
+    return unit if missing_units == REFUSE else {**unit, "missing": missing_units}
 
 
 def upload(
@@ -57,6 +81,8 @@ def upload(
     name: Name = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
     rows_expire_at: Annotated[
         str | None,
         typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
@@ -82,7 +108,7 @@ def upload(
             epsilon=epsilon,
             delta=delta,
             name=name or file.stem,
-            privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+            privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
             rows_expire_at=rows_expire_at,
             distinct_from=unlike,
             on_progress=report,
@@ -107,6 +133,8 @@ def redeclare(
     ] = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
     rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is one.")] = False,
     name: Annotated[str | None, typer.Option("--name", help="New name of the dataset.")] = None,
     url: Url = None,
@@ -124,12 +152,12 @@ def redeclare(
     Example:
     [cyan]imprimatur redeclare people --schema corrected.json[/cyan]
     """
-    if rows_are_units and unit_column is not None:
-        raise typer.BadParameter("--privacy-unit names other units; leave one out", param_hint="--rows-are-units")
+    unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
+    if rows_are_units and unit is not None:
+        raise typer.BadParameter("other units are named, too; leave one out", param_hint="--rows-are-units")
     declared = None if schema is None else read_json(schema, "--schema")
     if declared is not None:
         warn_of_draft(declared)
-    unit = privacy_unit(unit_column, max_rows_per_unit)
     if declared is None and unit is None and name is None and not rows_are_units:
         raise typer.BadParameter("say what is declared anew: --schema, --privacy-unit, --rows-are-units or --name")
     with connect(url, key, data) as client, upload_bar() as report:

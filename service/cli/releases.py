@@ -9,10 +9,13 @@ import typer
 
 from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, connect_or_start, dataset_id_of
 from service.cli.datasets import (
+    REFUSE,
     DatasetArgument,
     Delta,
     File,
+    MaxImages,
     MaxRows,
+    MissingUnits,
     Name,
     SchemaFile,
     UnitColumn,
@@ -183,6 +186,8 @@ def publish(
     name: Name = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
     share_: ShareOf = None,
     method: Method = "auto",
     condition_on: ConditionOn = None,
@@ -239,7 +244,7 @@ def publish(
             epsilon=float(whole),
             delta=delta,
             name=name or file.stem,
-            privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+            privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
         )
         made = follow(client, client.create_release(dataset_id, document)["id"])
         wanted: dict[str, Any] = {"format": chosen, "where": conditions(where), "seed": seed}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.connection import AsJson
-from service.cli.datasets import MaxRows, UnitColumn, privacy_unit
+from service.cli.datasets import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn, privacy_unit
 from service.cli.order_options import read_json
 from service.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from service.datasets.image_schema import ImageSchema
-    from service.datasets.table_schema import TableSchema
+    from service.datasets.image_schema import DeclaredSchema, ImageSchema
+    from service.datasets.ingest import IngestedTable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,6 +66,8 @@ def check(
     ] = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
@@ -76,12 +78,14 @@ def check(
     from service.datasets.image_schema import ImageSchema, parse_schema
 
     declared = parse_schema(read_json(schema, "SCHEMA"))
+    unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
     if isinstance(declared, ImageSchema):
-        _check_images(file, declared, as_json=as_json)
+        _check_images(file, declared, unit, as_json=as_json)
         return
     facts: dict[str, Any] = {"fields": len(declared.fields)}
     if file is not None:
-        facts |= _check_table(file, declared, privacy_unit(unit_column, max_rows_per_unit))
+        table = _ingested(file, declared, unit)
+        facts |= {"rows": table.rows, "notices": list(table.notices)}
     if as_json:
         print_json(facts)
         return
@@ -98,14 +102,15 @@ def check(
             typer.echo(f"note: {notice}")
 
 
-def _check_images(file: Path | None, schema: ImageSchema, *, as_json: bool) -> None:
+def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] | None, *, as_json: bool) -> None:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     facts: dict[str, Any] = {"classes": len(schema.class_names)}
+    notices: tuple[str, ...] = ()
     if file is not None:
-        from service.datasets.image_reading import open_images
-        from service.datasets.limits import IngestLimits
-
-        facts["images"] = sum(len(pixels) for pixels, _ in open_images(file, schema, IngestLimits()).chunks())
+        images = _ingested(file, schema, unit)
+        facts["images"], notices = images.rows, images.notices
+        if unit is not None:
+            facts |= {"units": images.units, "notices": list(notices)}
     if as_json:
         print_json(facts)
         return
@@ -113,9 +118,11 @@ def _check_images(file: Path | None, schema: ImageSchema, *, as_json: bool) -> N
     print_table(None, ("height", "width", "channels", "classes"), rows)
     if file is not None:
         typer.echo(f"{file}: {facts['images']} images follow the schema")
+    for notice in notices:
+        typer.echo(f"note: {notice}")
 
 
-def _check_table(file: Path, schema: TableSchema, unit: dict[str, Any] | None) -> dict[str, Any]:
+def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -> IngestedTable:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     import tempfile
 
@@ -123,7 +130,7 @@ def _check_table(file: Path, schema: TableSchema, unit: dict[str, Any] | None) -
     from service.datasets.privacy_unit import parse_privacy_unit
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-check-") as folder:
-        table = ingest_table(
+        return ingest_table(
             file,
             schema,
             privacy_unit=None if unit is None else parse_privacy_unit(unit),
@@ -131,7 +138,6 @@ def _check_table(file: Path, schema: TableSchema, unit: dict[str, Any] | None) -
             workdir=Path(folder),
             fingerprint_key=bytes(32),
         )
-    return {"rows": table.rows, "notices": list(table.notices)}
 
 
 def _domain(enum: tuple[object, ...] | None, minimum: object, maximum: object) -> str:

@@ -18,7 +18,7 @@ from service.datasets.table_schema import UNIT_COLUMN
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.datasets.fingerprint import Blocks
+    from service.datasets.unit_ids import UnitBlocks
 
 _LOW, _HIGH = "__unit_low__", "__unit_high__"
 _GROUP_ROWS = 131_072
@@ -77,7 +77,7 @@ class RowGroupWriter:
 class CanonicalWriter(Protocol):
     """Takes the table's chunks; `finish` closes the file and returns what is known about the units."""
 
-    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None: ...
+    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None: ...
 
     def finish(self) -> Units: ...
 
@@ -97,7 +97,7 @@ class RowUnits:
         self._writer = RowGroupWriter(path)
         self._rows = 0
 
-    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:  # noqa: ARG002 - same signature
+    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None:  # noqa: ARG002 - same signature
         self._writer.write(frame)
         self._rows += frame.height
 
@@ -111,8 +111,7 @@ class RowUnits:
 class ColumnUnits:
     """Rows of one unit side by side, with a dense code, without holding the table or its units in memory.
 
-    A unit is known by its block of the fingerprint (`fingerprint.py`): 128 pseudorandom bits, different for different
-    units but for a chance of 2^-75 among 10^8 of them. Chunks are dealt into buckets on disk by the low bits; one
+    A unit is known by 128 pseudorandom bits (`unit_ids.py`). Chunks are dealt into buckets on disk by the low bits; one
     bucket at a time is then sorted and numbered on.
     """
 
@@ -124,7 +123,7 @@ class ColumnUnits:
         self._streams: list[Any] = [None] * buckets
         self._schema: pl.Schema | None = None
 
-    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:
+    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None:
         if units is None:
             raise ValueError("a table with a privacy unit needs the rows' units")
         self._schema = frame.schema

@@ -60,7 +60,11 @@ class Cells:
     @property
     def usually_missing(self) -> pl.Series:
         """Boolean mask of the cells that everybody would call missing."""
-        return self.text.str.to_lowercase().is_in(list(USUALLY_MISSING)).fill_null(value=True)
+        return self.empty_or(USUALLY_MISSING)
+
+    def empty_or(self, words: Collection[str]) -> pl.Series:
+        """Boolean mask of the cells that are null or one of these words (lower case here), in any case."""
+        return self.text.str.to_lowercase().is_in(list(words)).fill_null(value=True)
 
     @cached_property
     def number(self) -> pl.Series:
@@ -84,6 +88,12 @@ class Cells:
         return _moments(_where(looks, self.text))
 
     @cached_property
+    def nanoseconds(self) -> pl.Series:
+        """Int64; of a moment, what its whole microseconds leave out. 0 for every other cell."""
+        digits = self.text.str.extract(r"\.[0-9]{6}([0-9]{1,3})")
+        return digits.str.pad_end(3, "0").cast(pl.Int64, strict=False).fill_null(0)
+
+    @cached_property
     def boolean(self) -> pl.Series:
         """Boolean; true/false in any case, or 1/0."""
         named = self.word
@@ -105,8 +115,7 @@ class Cells:
 class _TypedCells(Cells):
     """Cells that are not text. Their text is made only where a column of text is wanted."""
 
-    @property
-    def usually_missing(self) -> pl.Series:
+    def empty_or(self, words: Collection[str]) -> pl.Series:  # noqa: ARG002 - no number and no moment is a word
         return self._raw.is_null()
 
     @cached_property
@@ -156,6 +165,7 @@ class MomentCells(_TypedCells):
         self._fits = self._ticks.is_between(first, last).fill_null(value=False)
         fitting = _where(self._fits, self._ticks)  # before they are scaled, which could overflow
         self._moment = fitting * tick.numerator // tick.denominator
+        self._nanoseconds = (fitting % tick.denominator).fill_null(0)
 
     @cached_property
     def raw(self) -> pl.Series:
@@ -172,6 +182,10 @@ class MomentCells(_TypedCells):
     @cached_property
     def moment(self) -> pl.Series:
         return self._moment
+
+    @cached_property
+    def nanoseconds(self) -> pl.Series:
+        return self._nanoseconds
 
     def _spelled(self, marker: str) -> pl.Series:
         if not marker:

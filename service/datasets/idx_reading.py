@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.datasets.image_schema import ImageSchema
+    from service.datasets.image_units import Ids
     from service.datasets.limits import IngestLimits
 
     Opener = Callable[[], IO[bytes]]
@@ -41,7 +42,9 @@ def is_idx(start: bytes) -> bool:
 
 
 class IdxImages:
-    """IDX files whose headers agree with the schema."""
+    """IDX files whose headers agree with the schema. The format cannot say whose an image is."""
+
+    unit_ids: Ids | None = None
 
     def __init__(
         self, images: Opener, labels: Opener | None, schema: ImageSchema, limits: IngestLimits, file_bytes: int

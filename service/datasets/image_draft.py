@@ -105,6 +105,8 @@ def _named(archive: zipfile.ZipFile, names: set[str]) -> list[str] | None:
     if not tables:
         return None
     lines = csv.DictReader(io.StringIO(archive.read(tables[0]).decode("utf-8-sig"), newline=""))
+    if "label" not in (lines.fieldnames or ()):
+        return None
     found = {(line.get("label") or "").strip() for line in lines}
     if len(found) > MAX_CLASSES or "" in found:
         raise InvalidFile(f"The CSV file of labels must name at most {MAX_CLASSES} classes, none of them empty.")

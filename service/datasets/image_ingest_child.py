@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.datasets.image_file import to_records
+from service.datasets.image_file import RecordFile, UnitFile, to_records
 from service.datasets.image_fingerprint import ImageFingerprint
 from service.datasets.image_reading import open_images
 from service.datasets.image_schema import ImageSchema
+from service.datasets.image_units import ImageOwners, owners_of
 from service.datasets.limits import IngestLimits
+from service.datasets.privacy_unit import ImageUnit
 from service.errors import InvalidFile
 
 
@@ -24,28 +26,49 @@ class ImageJob:
     schema: ImageSchema
     limits: IngestLimits
     fingerprint_key: bytes
+    privacy_unit: ImageUnit | None = None
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> ImageJob:
+        unit = document["privacy_unit"]
         return cls(
             path=Path(document["path"]),
             canonical_path=Path(document["canonical_path"]),
             schema=ImageSchema.model_validate(document["schema"]),
             limits=IngestLimits.model_validate(document["limits"]),
             fingerprint_key=bytes.fromhex(document["fingerprint_key"]),
+            privacy_unit=None if unit is None else ImageUnit.model_validate(unit),
         )
 
 
 def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
-    images = open_images(job.path, job.schema, job.limits)
+    unit = job.privacy_unit
+    images = open_images(job.path, job.schema, job.limits, units=unit is not None)
     fingerprint = ImageFingerprint(job.fingerprint_key, job.schema)
-    with job.canonical_path.open("wb") as file:
+    owners = None
+    if unit is not None and images.unit_ids is not None:
+        owners = owners_of(images.unit_ids, unit, job.limits, job.fingerprint_key)
+    with _opened(job, owners) as file:
         for pixels, labels in images.chunks():
             fingerprint.add(pixels)
-            file.write(to_records(pixels, labels).data)
+            file.write(to_records(pixels, labels))
             report(fingerprint.images / images.count)
     count = fingerprint.images
-    if count < 2:
-        raise InvalidFile(f"The file needs at least two images; it has {count}.", count=count)
-    return {"rows": count, "units": count, "fingerprints": [fingerprint.digest().hex()], "columns": [], "notices": []}
+    units = count if owners is None else len(owners.sizes)
+    if units < 2:
+        what = "images" if owners is None else "privacy units"
+        raise InvalidFile(f"The file needs at least two {what}; it has {units}.", count=units)
+    return {
+        "rows": count,
+        "units": units,
+        "fingerprints": [fingerprint.digest().hex()],
+        "columns": [],
+        "notices": [] if owners is None else list(owners.notices),
+    }
+
+
+def _opened(job: ImageJob, owners: ImageOwners | None) -> RecordFile | UnitFile:
+    if owners is None:
+        return RecordFile(job.canonical_path)
+    return UnitFile(job.canonical_path, job.schema, owners.unit_of_image)

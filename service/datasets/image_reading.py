@@ -10,6 +10,7 @@ import zipfile
 from typing import TYPE_CHECKING, Protocol
 
 from service.datasets.idx_reading import IdxImages, is_idx
+from service.datasets.image_units import check_units
 from service.datasets.npz_reading import NpzImages
 from service.datasets.picture_reading import Pictures
 from service.errors import InvalidFile, TooLarge
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.datasets.image_schema import ImageSchema
+    from service.datasets.image_units import Ids
     from service.datasets.limits import IngestLimits
 
 _USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -31,13 +33,26 @@ class Images(Protocol):
     """An opened file that agrees with the schema as far as its headers tell; `count` images."""
 
     count: int
+    unit_ids: Ids | None
+    """Of every image whose it is, where the file says so."""
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
         """Pixels (n, height, width, channels) and labels (n,): places in the list of classes, or `NO_LABEL`."""
 
 
-def open_images(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
-    """Tell the formats apart and check their headers; raises `InvalidFile` or `TooLarge`."""
+def open_images(path: Path, schema: ImageSchema, limits: IngestLimits, *, units: bool | None = None) -> Images:
+    """Tell the formats apart and check their headers; raises `InvalidFile` or `TooLarge`.
+
+    units: whether the file must say whose an image is. It may not where nobody declared units: who wrote them down
+    would believe that they are used. None: either will do.
+    """
+    images = _opened(path, schema, limits)
+    if units is not None:
+        check_units(images.unit_ids, wanted=units)
+    return images
+
+
+def _opened(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
     with path.open("rb") as file:
         start = file.read(4)
     if not start:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from service.datasets.alike import ColumnFingerprint
 from service.datasets.image_schema import DeclaredSchema, ImageSchema
 from service.datasets.limits import IngestLimits
+from service.datasets.privacy_unit import DeclaredUnit, ImageUnit
 from service.datasets.table_schema import UNIT_COLUMN
 from service.errors import InvalidFile, InvalidInput, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from service.datasets.privacy_unit import PrivacyUnit
     from service.datasets.table_schema import TableSchema
 
     Report = Callable[[float], None]
@@ -58,7 +58,7 @@ def ingest_table(
     path: Path,
     schema: DeclaredSchema,
     *,
-    privacy_unit: PrivacyUnit | None,
+    privacy_unit: DeclaredUnit | None,
     limits: IngestLimits,
     workdir: Path,
     fingerprint_key: bytes,
@@ -74,8 +74,12 @@ def ingest_table(
     """
     names: tuple[str, ...]
     if isinstance(schema, ImageSchema):
-        if privacy_unit is not None:
-            raise InvalidInput("Each image is its own privacy unit; leave privacy_unit out.", where="privacy_unit")
+        if privacy_unit is not None and not isinstance(privacy_unit, ImageUnit):
+            raise InvalidInput(
+                'Of images, declare {"max_images_per_unit": k} and nothing else; whose an image is, is in the column `unit` '
+                "of the labels file, or in the array `units` of an NPZ file. Without it each image is its own privacy unit.",
+                where="privacy_unit",
+            )
         canonical_path, names = workdir / "canonical.images", ()
     else:
         _check_unit(schema, privacy_unit)
@@ -85,7 +89,7 @@ def ingest_table(
         "canonical_path": str(canonical_path.absolute()),
         "workdir": str(workdir.absolute()),
         "schema": schema.as_json(),
-        "privacy_unit": None if privacy_unit is None else privacy_unit.model_dump(),
+        "privacy_unit": None if privacy_unit is None else privacy_unit.as_json(),
         "limits": limits.model_dump(),
         "fingerprint_key": fingerprint_key.hex(),
     }
@@ -108,11 +112,16 @@ def ingest_table(
     )
 
 
-def _check_unit(schema: TableSchema, privacy_unit: PrivacyUnit | None) -> None:
+def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
     if schema.field(UNIT_COLUMN) is not None:
         raise InvalidInput(f"The column name {UNIT_COLUMN!r} is reserved; rename the field.", where="schema")
     if privacy_unit is None:
         return
+    if isinstance(privacy_unit, ImageUnit):
+        raise InvalidInput(
+            'Of a table, declare {"column": "customer", "max_rows_per_unit": 8}; max_images_per_unit is for images.',
+            where="privacy_unit",
+        )
     if schema.field(privacy_unit.column) is not None:
         raise InvalidInput(
             f"The privacy unit's column {privacy_unit.column!r} must not be a field of the schema: it says whose row it"

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, holding_line_ends, refuse
-from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits
+from service.datasets.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
+from service.datasets.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
 from service.datasets.column_fingerprint import ColumnFingerprints
 from service.datasets.columns import Chunk, Column, cells_are
 from service.datasets.exclusions import ExclusionReader
@@ -29,9 +29,10 @@ from service.datasets.fingerprint import Blocks, fingerprints_of, meaning_of
 from service.datasets.image_ingest_child import ImageJob, read_images
 from service.datasets.image_schema import is_image_schema
 from service.datasets.limits import IngestLimits
-from service.datasets.privacy_unit import PrivacyUnit
+from service.datasets.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.datasets.reading import check_names, open_table
 from service.datasets.table_schema import TableSchema
+from service.datasets.unit_ids import UnitBlocks, UnitIds
 from service.errors import ImprimaturError, InvalidFile, TooLarge
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class _Read(NamedTuple):
     blocks: list[Blocks]
     """One for each fingerprint."""
     values: pl.Series | None
+    units: UnitBlocks | None
+    """Whose rows they are, if it is the privacy unit's column."""
 
 
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
@@ -87,7 +90,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     exclusions = ExclusionReader(job.schema)
     fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
     columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column])
-    missing_units = run_on_units = 0
+    ids = None if unit is None else _unit_ids(job, unit)
 
     def read(make: Callable[[], Column]) -> _Read:
         column = make()
@@ -99,6 +102,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             column,
             [one.blocks(column, meaning) for one, meaning in zip(fingerprints, meanings, strict=True)],
             None if reader is None or declared is None else reader.spread(column, declared),
+            ids.blocks(column) if ids is not None and unit is not None and column.name == unit.column else None,
         )
 
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
@@ -112,39 +116,48 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
             frame = pl.DataFrame([done[name].values for name in job.schema.names])
             exclusions.read(frame)
-            unit_blocks = None
-            if unit is not None:
-                column, unit_blocks = done[unit.column].column, done[unit.column].blocks[0]
-                missing_units += column.count(column.cells.missing(("", *job.schema.missing_values)))
-                run_on_units += column.count(holding_line_ends(column.cells.text))
-            writer.add(frame, unit_blocks)
+            writer.add(frame, None if unit is None else done[unit.column].units)
             report(chunk.share)
         problems = [problem for reader in readers.values() for problem in reader.problems()]
         problems += exclusions.problems()
-        if unit is not None and missing_units:
-            what = f"{missing_units} rows lack a privacy unit; every row must belong to one"
-            problems.insert(0, Problem(unit.column, missing_units, what))
-        if unit is not None and run_on_units:
-            what = f"{cells_are(run_on_units)} longer than a line: {OPEN_QUOTE}"
-            problems.insert(0, Problem(unit.column, run_on_units, what))
-        refuse(problems)
+        refuse([*_problems_of_units(unit, ids), *problems])
         units = writer.finish()
     if units.count < 2:
         what = "rows" if unit is None else "privacy units"
         raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
     notices = [notice for reader in readers.values() for notice in reader.notices()]
-    if unit is not None and units.over_maximum:
-        notices.append(
-            f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
-            f" of each, only {unit.max_rows_per_unit} are used."
-        )
     return {
         "rows": fingerprints[0].rows,
         "units": units.count,
         "fingerprints": list(dict.fromkeys(fingerprint.digest().hex() for fingerprint in fingerprints)),
         "columns": [[one.place, one.fingerprint.hex(), one.bits] for one in columns.fingerprints()],
-        "notices": notices,
+        "notices": [*notices, *_notices_of_units(unit, ids, units)],
     }
+
+
+def _unit_ids(job: Job, unit: PrivacyUnit) -> UnitIds:
+    return UnitIds(job.fingerprint_key, unit.column, job.schema.missing_values, missing=unit.missing)
+
+
+def _problems_of_units(unit: PrivacyUnit | None, ids: UnitIds | None) -> Iterator[Problem]:
+    if unit is None or ids is None:
+        return
+    if ids.run_on:
+        yield Problem(unit.column, ids.run_on, f"{cells_are(ids.run_on)} longer than a line: {OPEN_QUOTE}")
+    if ids.missing and unit.missing == "refuse":
+        yield Problem(unit.column, ids.missing, no_unit_ids(ids.missing, "row"))
+
+
+def _notices_of_units(unit: PrivacyUnit | None, ids: UnitIds | None, units: Units) -> Iterator[str]:
+    if unit is None or ids is None:
+        return
+    if ids.missing:
+        yield f"Column {unit.column!r}: {own_units(ids.missing, 'row')}"
+    if units.over_maximum:
+        yield (
+            f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
+            f" of each, only {unit.max_rows_per_unit} are used."
+        )
 
 
 def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chunk]:

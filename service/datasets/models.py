@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.datasets.image_schema import ImageSchema, is_image_schema
-from service.datasets.privacy_unit import PrivacyUnit
+from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.datasets.table_schema import TableSchema
 from service.db import Base
 from service.privacy.filters import Budget
@@ -76,8 +76,8 @@ class Dataset(Base):
         return ImageSchema.model_validate(self.schema) if is_image_schema(self.schema) else None
 
     @property
-    def unit(self) -> PrivacyUnit | None:
-        return None if self.privacy_unit is None else PrivacyUnit.model_validate(self.privacy_unit)
+    def unit(self) -> DeclaredUnit | None:
+        return None if self.privacy_unit is None else parse_privacy_unit(self.privacy_unit)
 
     @property
     def budget(self) -> Budget:

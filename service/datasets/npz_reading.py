@@ -1,4 +1,7 @@
-"""Images in NPZ: `images` (n, height, width[, channels]) of bytes and `labels` (n,) of whole numbers."""
+"""Images in NPZ: `images` (n, height, width[, channels]) of bytes and `labels` (n,) of whole numbers.
+
+`units` (n,), whole numbers or text, may say whose they are.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from service.datasets.image_labels import checked_labels, no_labels
+from service.datasets.image_units import MOST_ID_CHARACTERS
 from service.errors import InvalidFile, TooLarge
 
 if TYPE_CHECKING:
@@ -19,11 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.datasets.image_schema import ImageSchema
+    from service.datasets.image_units import Ids
     from service.datasets.limits import IngestLimits
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _MAX_HEADER_BYTES = 10_000
 _DAMAGED = "The NPZ file is damaged or cut off."
+_UNITS = "units.npy"
+_CHARACTER_BYTES = 4
 
 
 class NpzImages:
@@ -37,9 +44,12 @@ class NpzImages:
         limits: IngestLimits,
     ) -> None:
         wanted = {"images.npy"} | ({"labels.npy"} if schema.class_names else set())
-        if {member.filename for member in members} != wanted:
-            names = " and ".join(sorted(name.removesuffix(".npy") for name in wanted))
-            raise InvalidFile(f"The NPZ file must hold {names} for this schema, and nothing else.")
+        names = {member.filename for member in members}
+        if names - {_UNITS} != wanted:
+            spelled = " and ".join(sorted(name.removesuffix(".npy") for name in wanted))
+            raise InvalidFile(
+                f"The NPZ file must hold {spelled} for this schema, units where a privacy unit is declared, and nothing else."
+            )
         self._archive, self._schema = archive, schema
         with self._array("images.npy") as (_, shape, dtype):
             if dtype != np.uint8:
@@ -52,6 +62,24 @@ class NpzImages:
             with self._array("labels.npy") as (_, shape, dtype):
                 if dtype.kind not in "iu" or shape != (self.count,):
                     raise InvalidFile("labels in the NPZ file must be one whole number for each image.")
+
+        self.unit_ids = self._units(limits) if _UNITS in names else None
+
+    def _units(self, limits: IngestLimits) -> Ids:
+        with self._array(_UNITS) as (stream, shape, dtype):
+            if dtype.kind not in "iuU" or shape != (self.count,):
+                raise InvalidFile("units in the NPZ file must be one whole number or text for each image.")
+            if dtype.kind == "U" and dtype.itemsize > _CHARACTER_BYTES * MOST_ID_CHARACTERS:
+                raise InvalidFile(f"units in the NPZ file must have at most {MOST_ID_CHARACTERS} characters.")
+            size = self.count * dtype.itemsize
+            limit = limits.unpacked_limit(self._archive.getinfo(_UNITS).compress_size)
+            if size > limit:
+                raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+            data = _exactly(stream, size)
+            if dtype.kind == "U" and not _is_unicode(np.frombuffer(data, np.dtype("u4").newbyteorder(dtype.byteorder))):
+                raise InvalidFile("units in the NPZ file must be Unicode text, without lone surrogates.")
+            found: list[int | str] = np.frombuffer(data, dtype=dtype).tolist()
+            return found
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
         labels = self._labels()
@@ -97,6 +125,12 @@ def _check_amount(count: int, schema: ImageSchema, limits: IngestLimits, archive
     limit = limits.unpacked_limit(packed)
     if count * schema.pixels > limit:
         raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+
+
+def _is_unicode(characters: NDArray[np.unsignedinteger]) -> bool:
+    """What else there may be in four bytes would end in an error of Python's own."""
+    beyond = characters > 0x10FFFF
+    return not bool((beyond | ((characters >= 0xD800) & (characters <= 0xDFFF))).any())
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

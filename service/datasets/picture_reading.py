@@ -1,4 +1,7 @@
-"""Images as PNG or JPEG files in a ZIP, with their labels in one CSV file beside them: columns `file` and `label`."""
+"""Images as PNG or JPEG files in a ZIP, with one CSV file beside them: columns `file`, `label` and `unit`.
+
+`label` is there where the schema declares classes, `unit` where the file says whose an image is.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from service.datasets.image_labels import no_labels, undeclared_labels
+from service.datasets.image_units import MOST_ID_CHARACTERS
+from service.datasets.privacy_unit import IMAGE_UNITS
 from service.errors import InvalidFile, TooLarge
 
 if TYPE_CHECKING:
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.datasets.image_schema import ImageSchema
+    from service.datasets.image_units import Ids
     from service.datasets.limits import IngestLimits
 
 _FORMATS = ("PNG", "JPEG")
@@ -50,13 +56,11 @@ class Pictures:
         tables = [m for m in others if m.filename.lower().endswith(".csv")]
         if len(others) > len(tables) or len(tables) > 1:
             raise InvalidFile("The archive must hold PNG and JPEG files and at most one CSV file of labels.")
-        if bool(tables) != bool(schema.class_names):
-            raise InvalidFile(
-                "The schema declares classes, but the archive holds no CSV file of labels."
-                if schema.class_names
-                else "The archive holds a CSV file of labels, but the schema declares no classes."
-            )
-        self._labels = self._read_labels(tables[0]) if tables else no_labels(len(self._pictures))
+        if schema.class_names and not tables:
+            raise InvalidFile("The schema declares classes, but the archive holds no CSV file of labels.")
+        self._labels, self.unit_ids = no_labels(len(self._pictures)), None
+        if tables:
+            self._labels, self.unit_ids = self._read_labels(tables[0])
 
     def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
         at_a_time = max(1, min(_CHUNK_IMAGES, _CHUNK_BYTES // self._schema.pixels))
@@ -91,7 +95,8 @@ class Pictures:
             raise InvalidFile(f"{which} is damaged, cut off, or neither PNG nor JPEG.") from None
         return pixels.reshape(schema.shape)
 
-    def _read_labels(self, member: zipfile.ZipInfo) -> NDArray[np.uint16]:
+    def _read_labels(self, member: zipfile.ZipInfo) -> tuple[NDArray[np.uint16], Ids | None]:
+        """What the CSV file says of every picture: its label, and whose it is."""
         most = _LABEL_BYTES * (len(self._pictures) + 1)
         data = self._read(member, most, "The CSV file of labels is larger than one short line for each image.")
         try:
@@ -99,37 +104,53 @@ class Pictures:
         except (UnicodeDecodeError, csv.Error):
             raise InvalidFile("The CSV file of labels cannot be read; save it as CSV in UTF-8.") from None
         lines = [line for line in lines if line]
-        if not lines or [name.strip().lower() for name in lines[0]] != ["file", "label"]:
-            raise InvalidFile("The first line of the CSV file of labels must be: file,label")
-        if any(len(line) != 2 for line in lines):
-            raise InvalidFile("Every line of the CSV file of labels must have two cells: file,label")
+        columns = [name.strip().lower() for name in lines[0]] if lines else []
+        known = [column for column in ("label", IMAGE_UNITS) if column in columns]
+        if columns != ["file", *known] or not known:
+            raise InvalidFile(
+                f"The first line of the CSV file of labels must be file,label or file,label,{IMAGE_UNITS} or, without classes, file,{IMAGE_UNITS}"
+            )
+        if ("label" in known) != bool(self._schema.class_names):
+            raise InvalidFile(
+                "The schema declares classes, but the CSV file has no column label."
+                if self._schema.class_names
+                else "The archive holds a CSV file of labels, but the schema declares no classes."
+            )
+        if any(len(line) != len(columns) for line in lines):
+            raise InvalidFile(
+                f"Every line of the CSV file of labels must have {len(columns)} cells: {','.join(columns)}"
+            )
         names = [line[0] for line in lines[1:]]
         if len(set(names)) != len(names):
             count = len(names) - len(set(names))
             raise InvalidFile(f"The CSV file of labels names {count} images more than once.", count=count)
         folder = member.filename.rpartition("/")[0]
-        return self._places(dict(lines[1:]), f"{folder}/" if folder else "")
+        of_pictures = self._of_pictures({line[0]: line[1:] for line in lines[1:]}, f"{folder}/" if folder else "")
+        labels = no_labels(len(self._pictures))
+        if "label" in known:
+            labels = self._places([cells[0] for cells in of_pictures])
+        return labels, _ids([cells[-1] for cells in of_pictures]) if IMAGE_UNITS in known else None
 
-    def _places(self, label_of: Mapping[str, str], folder: str) -> NDArray[np.uint16]:
-        """The label of every picture; a line names a file as it is in the archive, or from where the CSV file lies."""
-        place_of = {name: place for place, name in enumerate(self._schema.class_names)}
-        labels = np.zeros(len(self._pictures), dtype=np.uint16)
-        unlabelled = undeclared = 0
-        for i, picture in enumerate(self._pictures):
-            name = picture.filename
-            label = label_of.get(name, label_of.get(name.removeprefix(folder)))
-            place = None if label is None else place_of.get(label.strip())
-            unlabelled += label is None
-            undeclared += label is not None and place is None
-            labels[i] = place or 0
-        if unlabelled:
-            raise InvalidFile(f"{unlabelled} images have no line in the CSV file of labels.", count=unlabelled)
-        if undeclared:
-            raise undeclared_labels(undeclared, self._schema)
-        if len(label_of) > len(self._pictures):
-            count = len(label_of) - len(self._pictures)
+    def _of_pictures(self, cells_of: Mapping[str, Sequence[str]], folder: str) -> list[Sequence[str]]:
+        """The other cells of every picture's line; a line names a file as it is in the archive, or from where the CSV file lies."""
+        names = [picture.filename for picture in self._pictures]
+        found = [cells_of.get(name, cells_of.get(name.removeprefix(folder))) for name in names]
+        cells = [one for one in found if one is not None]
+        if len(cells) < len(found):
+            count = len(found) - len(cells)
+            raise InvalidFile(f"{count} images have no line in the CSV file of labels.", count=count)
+        if len(cells_of) > len(cells):
+            count = len(cells_of) - len(cells)
             raise InvalidFile(f"{count} lines of the CSV file of labels name no image of the archive.", count=count)
-        return labels
+        return cells
+
+    def _places(self, labels: Sequence[str]) -> NDArray[np.uint16]:
+        """Of every label its place in the list of classes."""
+        place_of = {name: place for place, name in enumerate(self._schema.class_names)}
+        places = [place_of.get(label.strip()) for label in labels]
+        if None in places:
+            raise undeclared_labels(places.count(None), self._schema)
+        return np.array(places, dtype=np.uint16)
 
     def _read(self, member: zipfile.ZipInfo, most: int, too_large: str) -> bytes:
         """A member's bytes, at most `most`, whatever its header claims; all members together are bounded, too."""
@@ -144,3 +165,11 @@ class Pictures:
         if self._left < 0:
             raise TooLarge("The archive unpacks to far more than its own size.", limit_bytes=most)
         return data
+
+
+def _ids(ids: Sequence[str]) -> Ids:
+    """Checked for what no id can be; it repeats none."""
+    long = sum(len(one) > MOST_ID_CHARACTERS for one in ids)
+    if long:
+        raise InvalidFile(f"{long} unit ids have more than {MOST_ID_CHARACTERS} characters.", count=long)
+    return ids

@@ -29,7 +29,7 @@ from service.datasets.alike import alike
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, ingest_table
 from service.datasets.models import Dataset
-from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
+from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.errors import (
     AlreadyCharged,
     Gone,
@@ -59,7 +59,7 @@ class Replacement:
 
     name: str | None
     schema: DeclaredSchema | None
-    privacy_unit: tuple[PrivacyUnit | None] | None
+    privacy_unit: tuple[DeclaredUnit | None] | None
 
 
 def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
@@ -188,7 +188,7 @@ def _replace(
     declaration: int,
     name: str,
     schema: DeclaredSchema,
-    unit: PrivacyUnit | None,
+    unit: DeclaredUnit | None,
     budget: Budget,
 ) -> Dataset:
     """Store the rows as they are declared now, then change everything in one transaction or nothing."""

@@ -25,7 +25,7 @@ from service.datasets.alike import ColumnFingerprint, alike
 from service.datasets.image_schema import DeclaredSchema, parse_schema
 from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
-from service.datasets.privacy_unit import PrivacyUnit, parse_privacy_unit
+from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.datasets.schemas import (
     Accounts,
     BudgetReply,
@@ -66,7 +66,7 @@ class Declaration:
     name: str
     schema: DeclaredSchema
     budget: BudgetRequest
-    privacy_unit: PrivacyUnit | None
+    privacy_unit: DeclaredUnit | None
     rows_expire_at: dt.datetime | None
     distinct_from: tuple[uuid.UUID, ...] = ()
     """Datasets of the tenant that may look the same and hold other people's rows, on the owner's word."""
@@ -196,7 +196,7 @@ def _keep(
                     tenant_id=principal.tenant_id,
                     name=declaration.name,
                     schema=declaration.schema.as_json(),
-                    privacy_unit=None if declaration.privacy_unit is None else declaration.privacy_unit.model_dump(),
+                    privacy_unit=None if declaration.privacy_unit is None else declaration.privacy_unit.as_json(),
                     units=table.units,
                     epsilon=budget.epsilon,
                     delta=budget.delta,

@@ -64,8 +64,11 @@ def resolve_mixture_first(
 def affordable_cells(
     order: MixtureOrder, *, units: int, shape: ImageShape, budget: Budget, precision_share: float = 1.0
 ) -> int:
-    """The most cells a class whose own noise is small, where the measurement has this part of the precision."""
-    noise = whole_noise(order, budget) / math.sqrt(precision_share)
+    """The most cells a class whose own noise is small, where the measurement has this part of the precision.
+
+    Noise is for all images that a unit may have. How many it has is not public: it is taken to have one, as for tables.
+    """
+    noise = whole_noise(order, budget) / math.sqrt(precision_share) * shape.max_images_per_unit
     directions = min(order.rank, order.coefficients, shape.pixels)
 
     def edge(cells: int) -> float:

@@ -21,12 +21,13 @@ class TableShape:
 
 @dataclass(frozen=True)
 class ImageShape:
-    """The declared size of the images, and classes (1 where there are none)."""
+    """The declared size of the images, classes (1 where there are none), and how many images of a unit are used."""
 
     height: int
     width: int
     channels: int
     classes: int
+    max_images_per_unit: int = 1
 
     @property
     def pixels(self) -> int:

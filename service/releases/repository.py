@@ -84,7 +84,8 @@ GROUND = """
 SELECT d.units, d.epsilon, d.delta, d.renyi_order, d.renyi_capacity,
        b.simple_pending, b.simple_posted, b.renyi_pending, b.renyi_posted,
        d.erased_at IS NOT NULL OR coalesce(d.rows_expire_at <= clock_timestamp(), false),
-       b.declaration, d.schema::text, coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, 1),
+       b.declaration, d.schema::text,
+       coalesce((d.privacy_unit ->> 'max_rows_per_unit')::int, (d.privacy_unit ->> 'max_images_per_unit')::int, 1),
        (SELECT r.id FROM releases r WHERE r.tenant_id = d.tenant_id AND r.idempotency_key = %(key)s::text)
 FROM datasets d JOIN balances b ON b.dataset_id = d.id
 WHERE d.id = %(dataset)s AND d.tenant_id = %(tenant)s
@@ -99,7 +100,8 @@ class Ground(NamedTuple):
     declaration: int
     """The number of the declaration. A price holds under it alone, and the reservation says so."""
     schema: str
-    max_rows_per_unit: int
+    most_per_unit: int
+    """Rows or images."""
     earlier_id: uuid.UUID | None
 
     @property
@@ -108,7 +110,7 @@ class Ground(NamedTuple):
 
     def shape(self, numeric_bins: int) -> TableShape | ImageShape:
         """What prices and the choice of a method may depend on, beside n."""
-        return _shape(self.schema, numeric_bins, self.max_rows_per_unit)
+        return _shape(self.schema, numeric_bins, self.most_per_unit)
 
 
 @lru_cache(maxsize=256)
@@ -118,11 +120,12 @@ def _declared_schema(document: str) -> DeclaredSchema:
 
 
 @lru_cache(maxsize=256)
-def _shape(document: str, numeric_bins: int, max_rows_per_unit: int) -> TableShape | ImageShape:
+def _shape(document: str, numeric_bins: int, most_per_unit: int) -> TableShape | ImageShape:
     schema = _declared_schema(document)
     if isinstance(schema, ImageSchema):
-        return ImageShape(*schema.shape, classes=max(1, len(schema.class_names)))
-    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=max_rows_per_unit)
+        classes = max(1, len(schema.class_names))
+        return ImageShape(*schema.shape, classes=classes, max_images_per_unit=most_per_unit)
+    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=most_per_unit)
 
 
 def find_ground(

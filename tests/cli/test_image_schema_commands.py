@@ -75,3 +75,33 @@ def test_tables_are_no_images(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text("a,b\n1,2\n")
     assert not looks_like_images(file)
+
+
+def test_check_says_what_an_upload_with_units_would_say(tmp_path):
+    file, schema = tmp_path / "faces.zip", tmp_path / "schema.json"
+    pixels, labels = make_images(12, SHAPE, 3)
+    file.write_bytes(pictures(pixels, labels, units=["zoe"] * 6 + ["ada"] * 3 + ["NA"] * 3))
+    assert CliRunner().invoke(app, ["draft", str(file), "-o", str(schema)]).exit_code == 0
+    check = ["check", str(schema), str(file)]
+    assert isinstance(CliRunner().invoke(app, check).exception, InvalidFile)
+    refused = CliRunner().invoke(app, [*check, "--max-images-per-unit", "4"])
+    assert "3 images have no unit id" in str(refused.exception)
+    own = ["--max-images-per-unit", "4", "--missing-units", "own_unit"]
+    done = CliRunner().invoke(app, [*check, *own, "--json"])
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert (facts["images"], facts["units"], len(facts["notices"])) == (12, 5, 2)
+    assert "note: 3 images have no unit id" in CliRunner().invoke(app, [*check, *own]).output
+    for wrong in (
+        ["--missing-units", "own_unit"],
+        ["--privacy-unit", "unit", "--max-images-per-unit", "4"],
+        ["--max-images-per-unit", "4", "--max-rows-per-unit", "4"],
+    ):
+        assert CliRunner().invoke(app, [*check, *wrong]).exit_code == 2
+
+
+def test_a_draft_of_pictures_that_say_only_whose_they_are_has_no_classes(tmp_path):
+    file = tmp_path / "faces.zip"
+    pixels, _ = make_images(12, SHAPE, 3)
+    file.write_bytes(pictures(pixels, units=range(12)))
+    assert "classes" not in draft_image_schema(file)

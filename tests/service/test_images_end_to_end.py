@@ -136,3 +136,60 @@ def test_a_generator_that_begins_with_a_mixture(client, tmp_path):
     with client.sample(release["id"], 200, seed=4) as chunks, np.load(io.BytesIO(b"".join(chunks))) as arrays:
         assert arrays["images"].shape == (200, 8, 7, 1)
         assert set(arrays["labels"].tolist()) == {0, 1, 2}
+
+
+UNITS = [
+    ({"method": "mixture", "epsilon": 8.0, "cells": 2}, "pictures"),
+    (
+        {
+            "method": "idpgan",
+            "epsilon": 2.0,
+            "steps": 6,
+            "sampling_probability": 0.2,
+            "image_networks": {"noise_dimension": 4, "generator_channels": [8], "critic_channels": [4]},
+        },
+        "npz",
+    ),
+    (
+        {
+            "method": "idpgan",
+            "epsilon": 8.0,
+            "steps": 6,
+            "sampling_probability": 0.2,
+            "warm_start": {"kind": "mixture", "cells": 1, "hidden": [16]},
+        },
+        "npz",
+    ),
+]
+
+
+@pytest.mark.parametrize(("order", "kind"), UNITS, ids=["mixture", "convolutions", "from a mixture"])
+def test_a_person_is_the_unit_of_several_images(client, tmp_path, order, kind):
+    path = tmp_path / "faces"
+    pixels, labels = make_images(600, (8, 7, 1), 3)
+    people = np.array([f"person {i // 6}" for i in range(600)])
+    people[:6] = ["", "NA", "nan", "null", "?", "None"]  # six images, each a unit
+    if kind == "npz":
+        path.write_bytes(npz(pixels, labels, units=people))
+    else:
+        path.write_bytes(pictures(pixels, labels, units=people))
+    unit = {"max_images_per_unit": 4, "missing": "own_unit"}
+    dataset = client.create_dataset(path, image_schema((8, 7, 1), 3), epsilon=20.0, privacy_unit=unit)
+    assert (dataset["units"], dataset["privacy_unit"], dataset["delta"]) == (105, unit, pytest.approx(1 / 1_050))
+    assert len(dataset["notices"]) == 2
+    release = client.create_release(dataset["id"], order)
+    ended = client.wait(release["id"], timeout=START_SECONDS)
+    assert ended["state"] == "published", ended["failure"]
+    certificate = client.certificate(release["id"])
+    assert certificate["units"] == 105
+    assert certificate["unit"] == (
+        "all images of one unit, of which at most 4 are used; images without a unit id are units of their own"
+    )
+    most, mean = certificate["rows_per_unit"]["most"], certificate["rows_per_unit"]["mean"]
+    assert most == 4
+    if certificate["events"][0]["purpose"] == "label_counts":
+        assert mean is None, "nothing bought says so"
+    else:
+        assert 3.0 < mean <= 4.0, "99 units of 4 images and 6 of one"
+    with client.sample(release["id"], 60, seed=4) as chunks, np.load(io.BytesIO(b"".join(chunks))) as arrays:
+        assert arrays["images"].shape == (60, 8, 7, 1)

@@ -302,7 +302,7 @@ def encode_table(
         return EncodedTable(codes, units, None, 1, places)
     if rows and (unit_of_row.min() < 0 or unit_of_row.max() >= units or (np.diff(unit_of_row) < 0).any()):
         raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
-    kept = _choose_rows(unit_of_row, max_rows_per_unit, random_keys)
+    kept = choose_rows(unit_of_row, max_rows_per_unit, random_keys)
     unit_starts = np.searchsorted(unit_of_row[kept], np.arange(units + 1)).astype(np.int64)
     own_places = {index: _moved_up(own, kept) for index, own in places.items()}
     return EncodedTable(_moved_up(codes, kept), units, unit_starts, max_rows_per_unit, own_places)
@@ -342,7 +342,7 @@ def _moved_up(array: NDArray[Any], kept: NDArray[np.intp]) -> NDArray[Any]:
     return array[: len(kept)]
 
 
-def _choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomKeys) -> NDArray[np.intp]:
+def choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomKeys) -> NDArray[np.intp]:
     """Indices, in order, of a uniformly random subset of at most `most` rows of every unit."""
     counts = np.bincount(unit_of_row) if len(unit_of_row) else np.zeros(0, dtype=np.int64)
     if len(counts) == 0 or counts.max() <= most:

@@ -3,6 +3,8 @@
 Everything up to the noise is exact. Pixels are whole numbers, the public basis is rounded to whole numbers, and what a
 record adds is a vector of whole numbers whose norm is checked in whole numbers; all sums stay below 2^53, where float64
 adds and multiplies whole numbers without rounding, in any order. So the declared sensitivities hold to the last bit.
+
+A unit is one record, or several side by side (`Units`), and then moves a sum by as many times what one record moves.
 """
 
 from __future__ import annotations
@@ -31,6 +33,31 @@ Whole = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Units:
+    """Which records are whose, where a unit may have several: those of unit i are starts[i]:starts[i+1].
+
+    Adjacency:   zero-out one unit.
+    Sensitivity: none of its own: multiplies that of one record by `most`.
+    Shapes:      starts (units + 1,), from 0 to the number of records.
+    Source:      docs/privacy.md, images.
+    Edge cases:  records beyond `most` of their unit are left out here, whatever the reader promised.
+    """
+
+    starts: NDArray[np.int64]
+    most: int
+
+    def bounded(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cells (n,), NOBODY for records that are too many of their unit."""
+        place_in_unit = np.arange(len(cells)) - np.repeat(self.starts[:-1], np.diff(self.starts))
+        return np.where(place_in_unit < self.most, cells, NOBODY)
+
+
+def _bounded(cells: NDArray[np.int64], units: Units | None) -> tuple[NDArray[np.int64], float]:
+    """The cells of records that count, and how many of one unit may."""
+    return (cells, 1.0) if units is None else (units.bounded(cells), float(units.most))
+
+
+@dataclass(frozen=True)
 class Coefficients:
     """Images as whole-number coefficients of a public basis: a coefficient of 1 is `scale`.
 
@@ -45,6 +72,12 @@ class Coefficients:
     basis: NDArray[np.float64]
     scale: float
 
+    @property
+    def longest(self) -> float:
+        """No record's coefficients have a larger norm, whatever its pixels are."""
+        largest = self.scale * np.abs(self.basis).sum(axis=0).max() + 1.0
+        return float(largest * math.sqrt(self.basis.shape[1]))
+
     def blocks(self) -> Iterator[tuple[slice, Whole]]:
         """Coefficients of consecutive records."""
         rounded = np.rint(self.basis * _BASIS_SCALE)
@@ -54,19 +87,20 @@ class Coefficients:
             yield rows, np.rint(exact * (self.scale / (_WHITE * _BASIS_SCALE)))
 
 
-def scale_for(units: int, radius: float) -> float:
-    """The largest power of two s with units·(s·radius)² < 2^53: what one coefficient of 1 counts.
+def scale_for(units: int, radius: float, *, most: int = 1) -> float:
+    """The largest power of two s with units·most·(s·radius)² < 2^53: what one coefficient of 1 counts. most: records of a unit.
 
     Adjacency:   zero-out one unit.
     Sensitivity: none; reads no row.
     Shapes:      one number.
-    Source:      sums of at most `units` products, each at most (s·radius)².
-    Edge cases:  at most 2^12, finer than any noise; below 2^4 the data set is too large for this method.
+    Source:      sums of at most units·most products, each at most (s·radius)².
+    Edge cases:  at most 2^12/√most, finer than any noise and no noisier in whole numbers; below 2^4 the data set is too
+                 large for this method.
     """
-    bits = math.floor((53 - math.log2(max(2, units)) - 2.0 * math.log2(radius) - 0.01) / 2.0)
+    bits = math.floor((53 - math.log2(max(2, units * most)) - 2.0 * math.log2(radius) - 0.01) / 2.0)
     if bits < 4:
         raise ValueError("too many records for exact sums")
-    return 2.0 ** min(bits, _MOST_BITS)
+    return 2.0 ** min(bits, _MOST_BITS - math.ceil(math.log2(most) / 2.0))
 
 
 def clip(vectors: Whole, radius: int) -> Whole:
@@ -88,34 +122,41 @@ def clip(vectors: Whole, radius: int) -> Whole:
     return np.where(too_long, 0.0, shortened)
 
 
-def first_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+def first_moments(
+    records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int, units: Units | None = None
+) -> PrivateSum:
     """Of every cell, how many records it has and the sum of d, with d = clip(x - centre of the cell).
 
     Adjacency:   zero-out one unit.
-    Sensitivity: L2 1 for the counts and `radius` for the sums, of one record, which is in at most one cell.
+    Sensitivity: L2 1 for the counts and `radius` for the sums, of one record, which is in at most one cell; times
+                 `units.most`, as all records of a unit may be alike.
     Shapes:      cells (n,) in [0, K) or NOBODY; centres (K, d) public whole numbers; returns (K,) and (K, d).
     Source:      docs/privacy.md, images.
     Edge cases:  an empty cell has zeros; a record of NOBODY adds nothing.
     """
+    cells, most = _bounded(cells, units)
     sums = np.zeros(centres.shape)
     for rows, vectors in records.blocks():
         of = cells[rows]
         for cell in np.unique(of[of >= 0]):
             sums[cell] += clip(vectors[of == cell] - centres[cell], radius).sum(axis=0)
     values = (torch.from_numpy(_count(cells, len(centres))), torch.from_numpy(sums))
-    return PrivateSum(values, ((0,), (1,)), (1.0, float(radius)))
+    return PrivateSum(values, ((0,), (1,)), (most, most * radius))
 
 
-def second_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+def second_moments(
+    records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int, units: Units | None = None
+) -> PrivateSum:
     """Of every cell: its records, the sum of d and the sum of d·dᵀ, with d = clip(x - centre of the cell).
 
     Adjacency:   zero-out one unit.
     Sensitivity: L2 1 for the counts, `radius` for the sums and radius² for the products, since ‖d·dᵀ‖ = ‖d‖² in the
-                 Frobenius norm, which counts both triangles; of one record, which is in at most one cell.
+                 Frobenius norm, which counts both triangles; of one record, which is in at most one cell. Times `units.most`.
     Shapes:      cells (n,) in [0, K) or NOBODY; centres (K, d) public whole numbers; returns (K,), (K, d), (K, d, d).
     Source:      docs/privacy.md, images; Dwork, Talwar, Thakurta, Zhang 2014 for the noised covariance.
     Edge cases:  an empty cell has zeros; a record of NOBODY adds nothing.
     """
+    cells, most = _bounded(cells, units)
     count, width = centres.shape
     sums, products = np.zeros((count, width)), np.zeros((count, width, width))
     for rows, vectors in records.blocks():
@@ -125,10 +166,12 @@ def second_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: 
             sums[cell] += kept.sum(axis=0)
             products[cell] += kept.T @ kept
     values = (torch.from_numpy(_count(cells, count)), torch.from_numpy(sums), torch.from_numpy(products))
-    return PrivateSum(values, ((0,), (1,), (2,)), (1.0, float(radius), float(radius) ** 2))
+    return PrivateSum(values, ((0,), (1,), (2,)), (most, most * radius, most * radius**2))
 
 
-def shared_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int) -> PrivateSum:
+def shared_moments(
+    records: Coefficients, cells: NDArray[np.int64], *, centres: Whole, radius: int, units: Units | None = None
+) -> PrivateSum:
     """The sum of d·dᵀ over all records, with d = clip(x - centre of the record's cell): one for all cells.
 
     Adjacency:   zero-out one unit.
@@ -137,44 +180,51 @@ def shared_moments(records: Coefficients, cells: NDArray[np.int64], *, centres: 
     Source:      docs/privacy.md, images; Dwork, Talwar, Thakurta, Zhang 2014.
     Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
     """
+    cells, most = _bounded(cells, units)
     products = np.zeros((centres.shape[1], centres.shape[1]))
     for rows, vectors in records.blocks():
         there = cells[rows] >= 0
         kept = clip(vectors[there] - centres[cells[rows][there]], radius)
         products += kept.T @ kept
-    return PrivateSum((torch.from_numpy(products),), ((0,),), (float(radius) ** 2,))
+    return PrivateSum((torch.from_numpy(products),), ((0,),), (most * radius**2,))
 
 
-def tone_counts(pixels: NDArray[np.uint8], cells: NDArray[np.int64], *, bins: int) -> PrivateSum:
+def tone_counts(
+    pixels: NDArray[np.uint8], cells: NDArray[np.int64], *, bins: int, units: Units | None = None
+) -> PrivateSum:
     """How many numbers of all images lie in each of `bins` equal parts of 0..255.
 
     Adjacency:   zero-out one unit.
-    Sensitivity: L2 D: a record adds whole counts that are D together, at most all of them to one bin.
+    Sensitivity: L2 D: a record adds whole counts that are D together, at most all of them to one bin. Times `units.most`.
     Shapes:      pixels (n, D) uint8; cells (n,), NOBODY for null records; returns (bins,).
     Source:      docs/privacy.md, images.
     Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
     """
+    cells, most = _bounded(cells, units)
     bin_of = np.arange(256) * bins // 256
     counts = np.zeros(bins)
     for start in range(0, len(pixels), _BLOCK_RECORDS):
         rows = slice(start, start + _BLOCK_RECORDS)
         by_value = np.bincount(pixels[rows][cells[rows] >= 0].ravel(), minlength=256)
         counts += np.bincount(bin_of, weights=by_value, minlength=bins)
-    return PrivateSum((torch.from_numpy(counts),), ((0,),), (float(pixels.shape[1]),))
+    return PrivateSum((torch.from_numpy(counts),), ((0,),), (most * pixels.shape[1],))
 
 
-def leaning_counts(slant_codes: NDArray[np.int64], cells: NDArray[np.int64], *, classes: int, bins: int) -> PrivateSum:
+def leaning_counts(
+    slant_codes: NDArray[np.int64], cells: NDArray[np.int64], *, classes: int, bins: int, units: Units | None = None
+) -> PrivateSum:
     """How many records of every class have a slant in each of `bins` equal parts of 0..255.
 
     Adjacency:   zero-out one unit.
-    Sensitivity: L2 1: a record is counted once, at one place.
+    Sensitivity: L2 1: a record is counted once, at one place. Times `units.most`.
     Shapes:      slant_codes (n,) whole numbers of 0..255; cells (n,) in [0, classes) or NOBODY; returns (classes, bins).
     Source:      docs/privacy.md, images.
     Edge cases:  no records -> zeros; a record of NOBODY adds nothing.
     """
+    cells, most = _bounded(cells, units)
     places = np.where(cells >= 0, cells * bins + slant_codes * bins // 256, NOBODY)
     counts = _count(places, classes * bins).reshape(classes, bins)
-    return PrivateSum((torch.from_numpy(counts),), ((0,),), (1.0,))
+    return PrivateSum((torch.from_numpy(counts),), ((0,),), (most,))
 
 
 def nearest_cells(
@@ -186,8 +236,12 @@ def nearest_cells(
     Sensitivity: none of its own: a record's cell is a function of that record and of public centres.
     Shapes:      labels (n,) or NOBODY; centres (K, d) public, centre_labels (K,); returns (n,) in [0, K) or NOBODY.
     Source:      Lloyd's assignment step.
-    Edge cases:  ties go to the first centre; a label without a centre, and NOBODY, go to NOBODY.
+    Edge cases:  ties go to the first centre; a label without a centre, and NOBODY, go to NOBODY. Centres that noise
+                 carried far beyond all images are brought back, so that products are exact: a rounded one could depend
+                 on a record's place, which others' records move where a unit has several.
     """
+    lengths = np.linalg.norm(centres, axis=1, keepdims=True)
+    centres = np.trunc(centres * np.minimum(1.0, EXACT / 4.0 / records.longest / np.maximum(lengths, 1.0)))
     norms = np.square(centres).sum(axis=1)
     cells = np.full(len(labels), NOBODY, dtype=np.int64)
     for rows, vectors in records.blocks():

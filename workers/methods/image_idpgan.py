@@ -13,6 +13,7 @@ from torch import Tensor
 from service.errors import InvalidOrder
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint
+from workers.mechanism.image_moments import NOBODY
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan import Idpgan
 from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
@@ -36,7 +37,7 @@ PREVIEWED = 10
 
 
 class ImageIdpgan(Idpgan):
-    """A run on images; each is a unit of its own, of its own class."""
+    """A run on images, each of its own class; a unit is one of them, or several side by side."""
 
     def __init__(
         self,
@@ -61,8 +62,8 @@ class ImageIdpgan(Idpgan):
             plan,
             randomness,
             device,
-            units=len(images.pixels),
-            rows_per_unit=1,
+            units=images.units,
+            rows_per_unit=images.max_images_per_unit,
             networks=(self.make_generator(), self.make_critic()),
         )
 
@@ -117,16 +118,35 @@ class ImageIdpgan(Idpgan):
         return images.mul(255.0).round().to(torch.uint8).reshape(classes, PREVIEWED, *self.shape)
 
     def _label_counts(self) -> PrivateSum:
-        return label_counts(self.images.labels.astype(np.uint16), categories=self.classes)
+        return label_counts(
+            self.images.labels.astype(np.uint16),
+            categories=self.classes,
+            unit_starts=self.images.unit_starts,
+            max_rows_per_unit=self.images.max_images_per_unit,
+        )
 
     def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        """An image is a null record where its label is none of the classes."""
-        labels = torch.from_numpy(self.images.labels[units]).to(self.device)
+        """An image is a null record where its label is none of the classes.
+
+        Of a unit that may have several images, as many places; empty ones hold null records, so that the others keep
+        theirs however many images it has.
+        """
+        images, empty = self._places_of(units)
+        labels = torch.from_numpy(np.where(empty, NOBODY, self.images.labels[images])).to(self.device)
         present = (labels >= 0) & (labels < self.classes)
         conditions = torch.where(present, labels, 0)
-        pixels = torch.from_numpy(self.images.pixels[units]).to(self.device).float() / 255.0
+        pixels = torch.from_numpy(self.images.pixels[images]).to(self.device).float() / 255.0
         records = self._as_records(pixels, conditions)
         return torch.where(present.unsqueeze(1), records, 0.0), present, conditions
+
+    def _places_of(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(R,) which image is in every place of these units, and whether none is."""
+        starts, places = self.images.unit_starts, self.images.max_images_per_unit
+        if starts is None:
+            return units, np.zeros(len(units), dtype=np.bool_)
+        images = starts[units][:, None] + np.arange(places)  # (U, places)
+        empty = images >= starts[units + 1][:, None]
+        return np.where(empty, 0, images).ravel(), empty.ravel()
 
     def _as_records(self, pixels: Tensor, conditions: Tensor) -> Tensor:
         """Pixels (R, D) between 0 and 1 with their classes, as the critic sees them: shrunk, each image by itself."""

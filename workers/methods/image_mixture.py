@@ -37,6 +37,7 @@ from workers.encoding.slant import MOST_SLANT, slant_codes, upright, with_slant
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     Coefficients,
+    Units,
     first_moments,
     leaning_counts,
     nearest_cells,
@@ -112,7 +113,10 @@ class ImageMixture:
         # Radii are declared per pixel's root, so that one default serves every size.
         root = math.sqrt(math.prod(images.shape))
         self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
-        self.scale = scale_for(len(images.pixels), max(self.record_norm, self.centred_norm))
+        starts, most = images.unit_starts, images.max_images_per_unit
+        self.units = None if starts is None else Units(starts, most)
+        # Of units, not of records, whose number is private where a unit may have several.
+        self.scale = scale_for(images.units, max(self.record_norm, self.centred_norm), most=most)
         self.measured: Gaussians | None = None
         self.tones = np.zeros(0)
 
@@ -121,20 +125,21 @@ class ImageMixture:
     def measure(self) -> None:
         """All private releases of the order, from the next events of the plan."""
         pixels, labels = self._as_measured(), self.images.labels
-        records = Coefficients(pixels, self.basis, self.scale)
+        records, units = Coefficients(pixels, self.basis, self.scale), self.units
         none = np.zeros((self.classes, self.basis.shape[1]))
         counts, sums = self._release(
             CLASS_MEANS,
-            first_moments(records, labels, centres=none, radius=self._whole(self.record_norm)),
+            first_moments(records, labels, centres=none, radius=self._whole(self.record_norm), units=units),
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        (self.tones,) = self._release(TONES, tone_counts(self.images.pixels, labels, bins=TONE_BINS), (1.0,))
+        tones = tone_counts(self.images.pixels, labels, bins=TONE_BINS, units=units)
+        (self.tones,) = self._release(TONES, tones, (1.0,))
         radius = self._whole(self.centred_norm)
         (products,) = self._release(
-            SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius), (1.0,)
+            SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius, units=units), (1.0,)
         )
-        spread, directions = self._directions(products, means)
+        spread, directions = self._directions(products, means, self._count(counts))
 
         self.basis = self.basis @ directions  # (pixels, k): orthonormal like the first
         records, means = Coefficients(pixels, self.basis, self.scale), means @ directions
@@ -142,12 +147,14 @@ class ImageMixture:
         if self.cells > 1:
             for _ in range(self.order.sorting_rounds):
                 places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-                moved = first_moments(records, places, centres=cells.centres, radius=self._whole(cells.radius))
+                radius = self._whole(cells.radius)
+                moved = first_moments(records, places, centres=cells.centres, radius=radius, units=units)
                 counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
                 shifts = self._shifts(counts, sums)
                 cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
         places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-        moments = second_moments(records, places, centres=cells.centres, radius=self._whole(cells.radius))
+        radius = self._whole(cells.radius)
+        moments = second_moments(records, places, centres=cells.centres, radius=radius, units=units)
         rest = 1.0 - self.order.count_share - self.order.mean_share
         counts, sums, products = self._release(
             CELL_MOMENTS, moments, (self.order.count_share, self.order.mean_share, rest)
@@ -163,7 +170,9 @@ class ImageMixture:
             return self.images.pixels
         stood = upright(self.images.pixels, self.images.shape)
         if self.order.upright is None:
-            leanings = leaning_counts(slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS)
+            leanings = leaning_counts(
+                slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
+            )
             (counts,) = self._release(LEANINGS, leanings, (1.0,))
             if not _most_lean(counts, self._last_noise[0]):
                 return self.images.pixels
@@ -185,12 +194,24 @@ class ImageMixture:
 
     # -- post-processing
 
-    def _directions(self, products: Floats, means: Floats) -> tuple[Floats, Floats]:
+    def _count(self, counts: Floats) -> float:
+        """How many records there are: n where each is a unit, else what noised counts say."""
+        if self.units is None:
+            return float(self.images.units)
+        return float(np.clip(counts.sum(), min(_SMALLEST_COUNT, self.images.most_images), self.images.most_images))
+
+    @property
+    def rows_per_unit(self) -> float | None:
+        """Mean images of a unit by noised counts, where a unit may have several."""
+        if self.units is None:
+            return None
+        return self._count(self._done.counts) / self.images.units
+
+    def _directions(self, products: Floats, means: Floats, n: float) -> tuple[Floats, Floats]:
         """Variance along each shared direction that stands out of the noise (r,), and an orthonormal (d, k) of these.
 
         After those r, the directions of class means outside them; a single class has a mean too.
         """
-        n = len(self.images.pixels)
         values, vectors = np.linalg.eigh((products + products.T) / 2.0 / n)
         edge = _noise_edge(len(products), self._last_noise[0] / n)
         kept = np.flatnonzero(values > edge)[::-1][: self.order.rank]

@@ -65,6 +65,11 @@ class StartedImageIdpgan(ImageIdpgan):
         return self.start.component_frequencies
 
     @property
+    def rows_per_unit(self) -> float | None:
+        """By the mixture's noised counts."""
+        return self.start.rows_per_unit
+
+    @property
     def corrected(self) -> CorrectedMixture:
         if not isinstance(self.generator, CorrectedMixture):
             raise TypeError("the generator corrects no mixture")

@@ -1,10 +1,13 @@
 """Image datasets through HTTP: what is kept, what is refused, and that a refusal keeps nothing."""
 
 import json
+import uuid
 
 import numpy as np
 import pytest
 
+from service.privacy.shapes import ImageShape
+from service.releases import repository
 from tests.tiny_images import idx_pair, image_schema, make_images, npz, pictures
 
 MARKER = b"Zanzibar-90210"
@@ -123,3 +126,51 @@ def test_a_table_has_no_mixture_of_images(api, dataset_id):
     assert (reply.status_code, reply.json()["where"]) == (422, "image_networks")
     reply = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "warm_start": {"kind": "mixture"}})
     assert (reply.status_code, reply.json()["where"]) == (422, "warm_start")
+
+
+PEOPLE = [f"person {i // 3}" for i in range(12)]
+
+
+def test_units_of_images_are_counted_and_stored_and_decide_the_shape(context, upload):
+    pixels, labels = make_images()
+    unit = {"max_images_per_unit": 2}
+    reply = upload(npz(pixels, labels, units=np.array(PEOPLE)), privacy_unit=json.dumps(unit))
+    assert reply.status_code == 201, reply.text
+    body = reply.json()
+    assert (body["units"], body["privacy_unit"], body["delta"]) == (4, unit, 1 / 40)
+    assert body["notices"] == ["4 units have more than 2 images; of each, only 2 are used."]
+    (stored,) = [context.storage.get(key) for key in context.storage.list("datasets")]
+    assert b"person" not in stored
+    with context.driver() as connection:
+        tenant = connection.execute("SELECT tenant_id FROM datasets").fetchone()[0]
+        ground = repository.find_ground(connection, tenant, uuid.UUID(body["id"]))
+    assert ground.shape(32) == ImageShape(6, 5, 1, 3, max_images_per_unit=2)
+
+
+def test_training_on_very_many_images_of_a_unit_is_refused_at_the_order(api, upload):
+    pixels, labels = make_images()
+    unit = json.dumps({"max_images_per_unit": 101})
+    dataset = upload(pictures(pixels, labels, units=PEOPLE), privacy_unit=unit).json()["id"]
+    reply = api.order(dataset, {"method": "idpgan", "epsilon": 1})
+    assert (reply.status_code, reply.json()["where"]) == (422, "method")
+    assert "at most 100 images of a unit" in reply.json()["detail"]
+    assert api.order(dataset, {"epsilon": 1}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "code", "says"),
+    [
+        (None, {"max_images_per_unit": 2}, "invalid_file", "does not say whose"),
+        (PEOPLE, None, "invalid_file", "no privacy unit is declared"),
+        ([*PEOPLE[:-2], "NA", ""], {"max_images_per_unit": 2}, "invalid_file", "2 images have no unit id"),
+        (PEOPLE, {"max_images_per_unit": 0}, "invalid_input", "greater than or equal to 1"),
+        (PEOPLE, {"max_images_per_unit": 2, "missing": "drop"}, "invalid_input", "refuse"),
+        (PEOPLE, {"column": "unit", "max_rows_per_unit": 2}, "invalid_input", "max_images_per_unit"),
+    ],
+)
+def test_units_that_do_not_fit_are_refused(api, upload, units, unit, code, says):
+    content = pictures(*make_images(), units=units)
+    reply = upload(content, privacy_unit=None if unit is None else json.dumps(unit))
+    assert (reply.status_code, reply.json()["code"]) == (422, code)
+    assert says in reply.json()["detail"]
+    assert api.http.get("/v1/datasets", headers=api.reader).json()["items"] == []

@@ -334,6 +334,6 @@ def test_the_real_child_reads_images(tmp_path):
     images.canonical_path.unlink()
     with pytest.raises(InvalidFile, match="number 5"):
         ingest(with_picture(png_header(60_000, 60_000)))
-    with pytest.raises(InvalidInput, match="own privacy unit"):
+    with pytest.raises(InvalidInput, match="max_images_per_unit"):
         ingest(npz(PIXELS, LABELS), PrivacyUnit(column="who", max_rows_per_unit=2))
     assert list(workdir.iterdir()) == []

@@ -251,6 +251,14 @@ def test_bad_units_are_refused(content, values, reader, says_nothing):
     assert values.items() <= caught.value.values.items()
 
 
+def test_the_refusal_of_missing_units_says_how_many_and_what_to_do(reader, says_nothing):
+    path = reader.write("age,wage,town,who\n30,1,Ulm,a\n31,1,Ulm,NA\n31,1,Ulm,null\n32,1,Ulm,?\n33,1,Ulm,b\n")
+    with pytest.raises(InvalidFile, match=r"'who': 3 rows have no unit id.*\"missing\": \"own_unit\"") as caught:
+        reader.read(path, SCHEMA, privacy_unit=UNIT)
+    says_nothing(caught.value)
+    assert caught.value.values["count"] == 3
+
+
 @given(position=st.integers(0, len(GOOD_PARQUET) - 1), byte=st.integers(0, 255), cut=st.integers(0, 40))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_parquet_is_refused_or_read(position, byte, cut, reader, says_nothing):

@@ -270,6 +270,27 @@ def test_rows_of_a_unit_lie_side_by_side(reader):
     assert answer["notices"] == ["Column 'who': 1 units have more than 2 rows; of each, only 2 are used."]
 
 
+@pytest.mark.parametrize("parquet", [True, False])
+def test_by_declaration_rows_without_a_unit_id_are_units_of_their_own(reader, parquet):
+    schema = _one("integer", minimum=0, maximum=9)
+    frame = pl.DataFrame({"x": [1, 2, 3, 4, 5, 6], "who": ["ada", "NA", None, "ada", "NA", "?"]})
+    unit = PrivacyUnit(column="who", max_rows_per_unit=2, missing="own_unit")
+    answer, canonical = reader.read(reader.write(frame, parquet=parquet), schema, privacy_unit=unit)
+    assert (answer["rows"], answer["units"]) == (6, 5)
+    grouped = canonical.group_by("__unit__").agg("x")["x"].to_list()
+    assert sorted(grouped) == [[1, 4], [2], [3], [5], [6]]
+    assert answer["notices"] == ["Column 'who': 4 rows have no unit id; each is a unit of its own."]
+
+
+def test_ten_thousand_long_ids_are_ten_thousand_units(reader):
+    """As floats they would be a handful."""
+    schema, unit = _one("integer", minimum=0, maximum=9), PrivacyUnit(column="who", max_rows_per_unit=2)
+    rows = "".join(f"{i % 10},{12345678901234567890000 + i // 2}\n" for i in range(20_000))
+    answer, canonical = reader.read(reader.write(f"x,who\n{rows}"), schema, privacy_unit=unit)
+    assert (answer["units"], answer["notices"]) == (10_000, [])
+    assert canonical["__unit__"].n_unique() == 10_000
+
+
 def test_units_through_many_buckets(reader, monkeypatch):
     """The same table as through one bucket, only the numbering differs."""
     frame = pl.DataFrame({"x": [i % 10 for i in range(5_000)], "who": [(i * 7919) % 613 for i in range(5_000)]})

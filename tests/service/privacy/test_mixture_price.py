@@ -96,3 +96,16 @@ def test_the_rest_of_a_budget_fits():
     )
     price = price_order(order_of(epsilon=epsilon, cells=1), units=60_000, budget=BUDGET)
     assert 0.9 * left < price.shares.renyi <= left
+
+
+def test_cells_are_for_the_noise_of_all_images_that_a_unit_may_have():
+    def cells(most, units=60_000):
+        shape = ImageShape(28, 28, 1, classes=10, max_images_per_unit=most)
+        return resolve_order(order_of(epsilon=10.0), units=units, shape=shape, budget=BUDGET).cells
+
+    assert [cells(1), cells(10), cells(10, 600_000)] == [24, 1, 24]
+    order = order_of(epsilon=1.0)
+    people = ImageShape(28, 28, 1, classes=10, max_images_per_unit=10)
+    one, ten = (resolve_order(order, units=60_000, shape=shape, budget=BUDGET) for shape in (DIGITS, people))
+    prices = [price_order(resolved, units=60_000, budget=BUDGET).shares for resolved in (one, ten)]
+    assert prices[0] == prices[1], "ten photographs of a person cost what one costs"

@@ -275,12 +275,13 @@ def test_the_critic_is_bounded_more_narrowly_in_more_noise(epsilon: float, units
         ((4, 28, 1), {"image_networks": {"shrink": 4}}, "method"),
         ((8, 8, 1), {"image_networks": {"shrink": 2, "critic_channels": [2, 2, 2]}}, "image_networks.critic_channels"),
         ((256, 256, 3), {}, "method"),
+        ((28, 28, 1, 101), {}, "method"),
     ],
 )
 def test_sizes_that_the_images_do_not_allow_are_refused(
-    shape: tuple[int, int, int], knobs: dict[str, Any], where: str
+    shape: tuple[int, ...], knobs: dict[str, Any], where: str
 ) -> None:
     order = parse_order({"method": "idpgan", "epsilon": 1, **knobs})
     with pytest.raises(InvalidOrder) as refused:
-        resolve_order(order, units=1_000, shape=ImageShape(*shape, 10))
+        resolve_order(order, units=1_000, shape=ImageShape(*shape[:3], 10, *shape[3:]))
     assert refused.value.values["where"] == where
