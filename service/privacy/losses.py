@@ -40,7 +40,7 @@ TRANSFORM_ERROR = 8.0
 """A Fourier transform of 2^m points errs in each by at most this times m·UNIT times the sum of absolute values: the
 stages of two points each have a product with a rounded factor (√5 and 1 UNIT) and an addition (1), which is 4.24."""
 
-DISCRETISATION = 1e-3
+DISCRETISATION = 2e-4
 """The part of ε that the width of the grid may add, by the Gaussian limit of the composed loss."""
 
 LARGEST_GRID = 2**22
@@ -51,9 +51,11 @@ LARGEST_EXPONENT = 1e6
 """Exponents beyond it would be rounded by more than SLACK covers: no finite ε is claimed."""
 
 TINIEST = 1e-300
+_LEAST_POINTS = 1_000
 _HALF = 0.5
 _LARGEST_LOSS = 700.0
 """e to it is a double; a mass against which another weighs more is rounded up to the end of its cell."""
+_WORTH_A_STEP = 1e-3
 _FARTHEST = 80
 """Steps: how far from its first guess a tilt is looked for."""
 
@@ -107,12 +109,13 @@ class Composed:
 
     @cached_property
     def _growth(self) -> Floats:
-        """1 - e^-(i·width)."""
-        return -np.expm1(-self.width * np.arange(len(self.terms)))
+        """1 - e^-(i·width) for i = 1, 2, ..."""
+        return -np.expm1(-self.width * np.arange(1, len(self.terms) + 1))
 
     def _delta_at(self, point: int) -> float:
         """Hockey-stick divergence at a point of the grid: Σ terms·(1 - e^(ε - loss)) over losses above."""
-        finite = float((self.terms[point:] * self._growth[: len(self.terms) - point]).sum())
+        above = self.terms[point + 1 :]
+        finite = float((above * self._growth[: len(above)]).sum())
         return (finite + self.lost) * (1.0 + SLACK)
 
     def delta(self, epsilon: float) -> float:
@@ -227,7 +230,7 @@ def _both_directions(
     total = sum(count for count, _, _ in listed)
     reaches = [_reach(q, noise, TAIL * delta / total) for _, q, noise in listed]
     size = _gaussian_size(epsilon_scale, delta)
-    width = min(epsilon_scale * DISCRETISATION, _width(size, epsilon_scale, delta, total))
+    width = min(epsilon_scale / _LEAST_POINTS, _width(size, epsilon_scale, delta, total))
     width = max(width, *(_span_of(q, reach) / LARGEST_STEP for (_, q, _), reach in zip(listed, reaches, strict=True)))
     start = math.sqrt(-2.0 * math.log(delta)) / size
     while True:
@@ -397,7 +400,7 @@ def _least(objective: Callable[[float], float], start: float) -> float:
             before = best
             for _ in range(_FARTHEST):
                 value = objective(best * ratio)
-                if not value < least:
+                if not value < least - _WORTH_A_STEP * abs(least):
                     break
                 best, least = best * ratio, value
             if best != before:
