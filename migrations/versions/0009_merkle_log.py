@@ -20,9 +20,9 @@ CREATE TABLE merkle_leaves (
         CONSTRAINT ck_merkle_leaves_leaf_index CHECK (leaf_index >= 0),
     dataset_id uuid NOT NULL,
     seq bigint NOT NULL,
-    CONSTRAINT uq_merkle_leaves_dataset_id_seq UNIQUE (dataset_id, seq),
-    CONSTRAINT fk_merkle_leaves_dataset_id_ledger_entries FOREIGN KEY (dataset_id, seq) REFERENCES ledger_entries
+    CONSTRAINT uq_merkle_leaves_dataset_id_seq UNIQUE (dataset_id, seq)
 );
+-- No foreign key to the entries: a place outlives whatever becomes of its entry, and that is how a loss is seen.
 
 -- Complete subtrees: the node `place` of level L covers the leaves from place * 2^L on, 2^L of them.
 CREATE TABLE merkle_nodes (
