@@ -38,9 +38,9 @@ without that unit.
 
 ## What is not protected
 
-- The declared schema, with its size and classes, and the number of images: they are public.
+- The declared schema, with its size and classes, and the number of {counted}: they are public.
 - Facts about the whole population, such as how a class looks on average.
-- A person who is in several images, beyond the protection of each single one.
+- A person who {several}, beyond the protection of each single one.
 - Other releases from the same images: each adds to what is revealed. The owner's ledger keeps the sum within a budget.
 
 Synthetic images are approximate and look blurred: what few images share is lost on purpose. Do not use them to decide
@@ -68,6 +68,7 @@ about a single person, and check important findings against the real images with
 def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> str:
     """The card as Markdown; what the certificate does not say is left to certificate.json."""
     names = schema.class_names
+    by_image = certificate.get("unit", "one image") == "one image"
     return _CARD.format(
         method=order.get("method", _SEE),
         height=schema.height,
@@ -76,6 +77,8 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
         classes=f", of {len(names)} classes" if names else "",
         example=names[0] if names else "CLASS",
         unit=certificate.get("unit", _SEE),
+        counted="images" if by_image else "units",
+        several="is in several images" if by_image else "has several unit ids, or is in images of others",
         adjacency=certificate.get("adjacency", _SEE),
         epsilon=f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {_SEE}",
         warnings="".join(f"- Warning: {warning}\n" for warning in certificate.get("warnings", [])),

@@ -498,10 +498,10 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "units in a file of images are passed over where none are declared",
         ((IMAGE_UNITS, "    if not wanted and ids is not None:\n", "    if False:\n"),),
-        (f"{T_READ_IMAGE_UNITS}::test_units_that_nobody_declared_are_not_passed_over",),
+        (f"{T_READ_IMAGE_UNITS}::test_units_that_are_not_declared_are_not_passed_over",),
     ),
     Bug(
-        "moments of a person with several images noised as for one",
+        "moments of a person with several images have the noise of one image",
         ((IMAGES, "(units.bounded(cells), float(units.most))", "(units.bounded(cells), 1.0)"),),
         (T_IMAGE_UNITS,),
     ),

@@ -43,8 +43,8 @@ class Images(Protocol):
 def open_images(path: Path, schema: ImageSchema, limits: IngestLimits, *, units: bool | None = None) -> Images:
     """Tell the formats apart and check their headers; raises `InvalidFile` or `TooLarge`.
 
-    units: whether the file must say whose an image is. It may not where nobody declared units: who wrote them down
-    would believe that they are used. None: either will do.
+    units: whether the file must say whose an image is. Where no unit is declared it must not: the owner who wrote units
+    down would believe that they are used. None: either will do.
     """
     images = _opened(path, schema, limits)
     if units is not None:

@@ -62,7 +62,7 @@ class UnitIds:
         """Rows whose id has a line end so far."""
 
     def blocks(self, column: Column) -> UnitBlocks:
-        """Whose every row of the chunk is. With `own_unit`, a row without an id is nobody else's."""
+        """Whose every row of the chunk is. With `own_unit`, a row without an id is a new unit."""
         cells = column.cells
         blocks = self._cell_blocks(cells)
         absent = cells.empty_or(MISSING_IDS)

@@ -203,7 +203,7 @@ def test_cells_do_not_depend_on_whose_images_lie_beside() -> None:
 
 
 def measured_sums(images: EncodedImages, released: list[tuple[np.ndarray, ...]] | None) -> tuple[list[PrivateSum], Any]:
-    """What a run hands over to be noised. With `released`, what comes back is that, whatever was handed over."""
+    """What a run hands over for noise. With `released`, what comes back is that, whatever was handed over."""
     order = MixtureOrder(method="mixture", epsilon=1.0, cells=2, sorting_rounds=2, record_norm=0.9, centred_norm=0.3)
     purposes = [LEANINGS, CLASS_MEANS, TONES, SHARED_MOMENTS, CELL_MEANS, CELL_MEANS, CELL_MOMENTS]
     plan = Plan(tuple(GaussianEvent(purpose, 0.3) for purpose in purposes))

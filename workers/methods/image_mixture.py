@@ -195,14 +195,14 @@ class ImageMixture:
     # -- post-processing
 
     def _count(self, counts: Floats) -> float:
-        """How many records there are: n where each is a unit, else what noised counts say."""
+        """How many records there are: n where each is a unit, else what noisy counts say."""
         if self.units is None:
             return float(self.images.units)
         return float(np.clip(counts.sum(), min(_SMALLEST_COUNT, self.images.most_images), self.images.most_images))
 
     @property
     def rows_per_unit(self) -> float | None:
-        """Mean images of a unit by noised counts, where a unit may have several."""
+        """Mean images of a unit by noisy counts, where a unit may have several."""
         if self.units is None:
             return None
         return self._count(self._done.counts) / self.images.units

@@ -66,7 +66,7 @@ class StartedImageIdpgan(ImageIdpgan):
 
     @property
     def rows_per_unit(self) -> float | None:
-        """By the mixture's noised counts."""
+        """By the mixture's noisy counts."""
         return self.start.rows_per_unit
 
     @property

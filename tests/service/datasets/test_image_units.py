@@ -165,8 +165,8 @@ def test_bad_units_are_refused_in_words_of_ours(read, says_nothing, name):
 
 
 @pytest.mark.parametrize("kind", contents())
-def test_units_that_nobody_declared_are_not_passed_over(read, kind):
-    """Whoever wrote them down would believe that they are used."""
+def test_units_that_are_not_declared_are_not_passed_over(read, kind):
+    """The owner who wrote them down would believe that they are used."""
     with pytest.raises(InvalidFile, match="no privacy unit is declared"):
         read(contents()[kind], None)
 

@@ -153,7 +153,7 @@ def test_a_marker_that_is_a_long_number_is_that_number_only():
     repeats=st.booleans(),
 )
 @settings(max_examples=100, deadline=None)
-def test_by_declaration_each_row_without_an_id_is_nobody_elses(chunks, repeats):
+def test_by_declaration_each_row_without_an_id_is_a_unit_of_its_own(chunks, repeats):
     cells = [cell for chunk in chunks for cell in chunk]
     units = units_of(*(texts(*chunk) for chunk in chunks), repeats=repeats)
     for place, cell in enumerate(cells):
