@@ -2,7 +2,7 @@
 
     δ(ε) = 1/(2πi) ∫ M(s)·e^(-sε) / (s(s + 1)) ds  along Re s = θ > 0,  M(s) = E[e^(s·loss)] of the whole list
 
-(Alghamdi et al. 2022, The Saddle-Point Accountant). All integrands are smooth, so the trapezoidal rule converges exponentially. At a θ
+(Alghamdi et al. 2023, The Saddle-Point Method in Differential Privacy). All integrands are smooth, so the trapezoidal rule converges exponentially. At a θ
 near the saddle point the integrand is largest at s = θ: nothing cancels, and doubles give δ to many digits however small it is.
 """
 

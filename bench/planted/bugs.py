@@ -30,6 +30,7 @@ ENCODING = "workers/encoding/table.py"
 EVENTS = "service/privacy/events.py"
 CALIBRATION = "service/privacy/calibration.py"
 ACCOUNTING = "service/privacy/accounting.py"
+LOSSES = "service/privacy/losses.py"
 FILTERS = "service/privacy/filters.py"
 STATEMENTS = "service/privacy/statements.py"
 DATASETS = "service/datasets/service.py"
@@ -88,6 +89,7 @@ T_PLAN = "tests/workers/test_plan.py"
 T_RESUME = "tests/workers/test_resume.py"
 T_TABLE = "tests/workers/encoding/test_table.py"
 T_CALIBRATION = "tests/service/privacy/test_calibration.py"
+T_LOSSES = "tests/privacy/test_losses.py"
 T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
@@ -680,6 +682,23 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_ORACLES}::test_histogram_and_gradient_on_one_batch_by_integration_over_both",),
+    ),
+    Bug(
+        "losses are composed without a tilt, and the error of the transform is not paid for",
+        (
+            (
+                LOSSES,
+                "    tilt = _least(implied_epsilon, start)\n",
+                "    tilt = 0.03 * _least(implied_epsilon, start)\n",
+            ),
+            (LOSSES, "    terms = (np.maximum(sums, 0.0) + paid) * untilted\n", "    terms = sums * untilted\n"),
+        ),
+        (T_LOSSES,),
+    ),
+    Bug(
+        "the loss of a step is rounded down",
+        ((LOSSES, "    spread[:-1] += masses - upper\n    spread[1:] += upper\n", "    spread[:-1] += masses\n"),),
+        (T_LOSSES,),
     ),
     Bug(
         "a negative divergence becomes a cost",

@@ -1,6 +1,6 @@
 """The privacy-loss distribution of a list of Gaussian releases and Poisson-sampled steps, rounded up throughout.
 
-Source: Koskela et al. 2020 (composition by Fourier transform), Doroshenko et al. 2022 (a loss on a grid), Alghamdi et al. 2022 (the
+Source: Koskela et al. 2020 (composition by Fourier transform), Doroshenko et al. 2022 (a loss on a grid), Alghamdi et al. 2023 (the
 tilt). Proofs of the bounds: docs/privacy.md, "How a list is composed". Nothing here sees data.
 """
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.lazy import lazy
 from service.privacy.events import Event
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import fft, special
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[np.floating[Any]]
 else:
     np = lazy("numpy")
     fft = lazy("scipy.fft")
@@ -75,10 +75,11 @@ class Cells:
     @cached_property
     def log_masses(self) -> Floats:
         with np.errstate(divide="ignore"):
-            return np.log(self.masses)
+            logs: Floats = np.log(self.masses)
+        return logs
 
     def losses(self, width: float) -> Floats:
-        return (self.first + np.arange(len(self.masses))) * width
+        return (self.first + np.arange(len(self.masses), dtype=np.float64)) * width
 
     def log_moment(self, tilt: float, width: float) -> float:
         """Log of E[e^(tilt·loss)] over finite losses."""
@@ -110,7 +111,8 @@ class Composed:
     @cached_property
     def _growth(self) -> Floats:
         """1 - e^-(i·width) for i = 1, 2, ..."""
-        return -np.expm1(-self.width * np.arange(1, len(self.terms) + 1))
+        growth: Floats = -np.expm1(-self.width * np.arange(1, len(self.terms) + 1))
+        return growth
 
     def _delta_at(self, point: int) -> float:
         """Hockey-stick divergence at a point of the grid: Σ terms·(1 - e^(ε - loss)) over losses above."""
@@ -281,7 +283,7 @@ def _cells(q: float, noise: float, width: float, lowest: float, highest: float) 
     """
     first = math.floor(_loss(q, lowest) / width)
     last = max(first + 1, math.ceil(_loss(q, highest) / width))
-    losses = np.arange(first, last + 1) * width
+    losses = np.arange(first, last + 1, dtype=np.float64) * width
     with np.errstate(divide="ignore", over="ignore"):
         absent = np.minimum(1.0, (1.0 - q) * np.exp(-losses)) if q < 1.0 else np.zeros(len(losses))
         y = losses - math.log(q) + np.log1p(-absent)  # -∞ where no output has so small a loss
