@@ -234,7 +234,9 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     corrected = ("--schema", json.dumps(small_schema | {"target": "colour"}), "--name", "corrected", "--json")
     changed = document(imprimatur("redeclare", known["dataset_id"], *corrected, **key))
     assert (changed["schema"]["target"], changed["name"]) == ("colour", "corrected")
-    assert document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", "--json", **key))["units"] == 200
+    assert (
+        document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", "--json", **key))["units"] == 200
+    )
     for wrong in ((), ("--rows-are-units", "--privacy-unit", "colour"), ("--max-rows-per-unit", 3)):
         assert imprimatur("redeclare", "corrected", *wrong, **key).returncode == 2
 
