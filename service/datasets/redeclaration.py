@@ -20,6 +20,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.context import Context
@@ -158,9 +159,19 @@ def _budget_of(before: Dataset, units: int) -> Budget:
 
 
 def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, path: Path) -> None:
-    """Decrypt the kept upload into a scratch file. The reading is counted, and that committed, before it begins."""
+    """Decrypt the kept upload into a scratch file. The reading is counted and noted, and that committed, before it begins."""
     with context.transaction() as session:
         taken = repository.take_upload(session, dataset_id, principal.key_id, MOST_READS)
+        if taken is not None:
+            audit_lines.add(
+                session,
+                principal.tenant_id,
+                "read_upload",
+                key_id=principal.key_id,
+                request_id=principal.request_id,
+                object_kind="dataset",
+                object_id=dataset_id,
+            )
     if taken is None:
         raise UploadNeeded(
             "send the file of the upload again, as `file` of multipart/form-data: it is not kept, or was sent with "
@@ -171,7 +182,9 @@ def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID,
     try:
         pieces = context.storage.stream(upload_key)
     except NotFound:
-        raise _already_charged() from None  # or erased: nothing else removes it
+        raise Redeclared(
+            "the upload is no longer there: the dataset was charged, erased or declared anew in the meantime; look at it first"
+        ) from None
     with path.open("wb") as file:
         for piece in decrypt(pieces, key, context=service.UPLOAD):
             file.write(piece)

@@ -29,9 +29,20 @@ def test_images_become_a_dataset_and_are_stored_encrypted(api, context, upload):
     assert (body["units"], body["schema"], body["notices"]) == (12, image_schema(), [])
     read = api.http.get(f"/v1/datasets/{body['id']}", headers=api.reader).json()
     assert read["schema"] == image_schema()
-    (stored,) = [context.storage.get(key) for key in context.storage.list("datasets")]
-    assert pixels[0].tobytes() not in stored
-    assert len(stored) > pixels.size
+    stored = [context.storage.get(key) for key in context.storage.list("datasets")]
+    assert len(stored) == 2  # the images, and the upload as it came
+    assert not any(pixels[0].tobytes() in content for content in stored)
+    assert all(len(content) > pixels.size for content in stored)
+
+
+def test_a_declaration_of_images_is_replaced(api, upload):
+    dataset = upload(npz(*make_images())).json()
+    more = image_schema() | {"classes": image_schema()["classes"] + 1}
+    reply = api.http.put(f"/v1/datasets/{dataset['id']}/declaration", json={"schema": more}, headers=api.owner)
+    assert (reply.status_code, reply.json().get("schema")) == (200, more), reply.text
+    wrong = {"schema": image_schema() | {"height": 7}}
+    reply = api.http.put(f"/v1/datasets/{dataset['id']}/declaration", json=wrong, headers=api.owner)
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_file")
 
 
 def test_the_same_pictures_in_another_format_have_one_budget(upload):

@@ -83,7 +83,7 @@ def test_a_wrong_enum_is_corrected_from_the_stored_upload(api, context):
         assert reply.json()[kept] == made[kept]
     shown = api.http.get(f"/v1/datasets/{made['id']}", headers=api.reader).json()
     assert shown == {name: value for name, value in reply.json().items() if name != "notices"}
-    assert acts(api)[-1] == ("replace_declaration", "dataset", made["id"], "done")
+    assert acts(api)[-2:] == [(act, "dataset", made["id"], "done") for act in ("read_upload", "replace_declaration")]
     now = columns(context, made["id"])
     assert objects(context) == sorted([now.storage_key, now.upload_key])
     assert now.storage_key != old
