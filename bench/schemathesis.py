@@ -108,8 +108,8 @@ class Outcome:
 @contextmanager
 def serve(context: Context) -> Iterator[World]:
     """A seeded API on a loopback port of its own."""
-    # Half of the cases come without a good key, all from one address.
-    unlimited = context.settings.model_copy(update={"rate_limit_failures_per_minute": 1e9})
+    # Half of the cases come without a good key, all from one address; and one budget must last for all orders.
+    unlimited = context.settings.model_copy(update={"rate_limit_failures_per_minute": 1e9, "max_epsilon": 1_000.0})
     config = uvicorn.Config(
         create_app(unlimited), port=0, http=ImpatientProtocol, log_level="critical", access_log=False
     )
