@@ -27,6 +27,7 @@ from service.datasets.image_schema import ImageSchema
 from service.datasets.models import Dataset
 from service.errors import NotFound, Unavailable
 from service.ledger import repository as ledger_repository
+from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
@@ -257,8 +258,15 @@ class Attempt:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
-        certificate = certify(
-            self.context.secrets, dataset=self.dataset, release=self.release, posted=posted, trained=made
+        certificate = self.in_transaction(
+            lambda session: certify(
+                self.context.secrets,
+                dataset=self.dataset,
+                release=self.release,
+                posted=posted,
+                trained=made,
+                others=ledger.other_releases(session, self.dataset.id, self.release.id),
+            )
         )
         content = bundle(certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
