@@ -293,7 +293,7 @@ def _runs(runs: list[Mapping[str, Any]]) -> str:
     )
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc] - PyYAML has no types
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
     """Texts of several lines as literal blocks: the registry refuses folded ones."""
 
 
