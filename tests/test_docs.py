@@ -9,6 +9,7 @@ import pytest
 
 from bench.tables import beside
 from service.datasets.table_schema import parse_table_schema
+from tests.certificates import made_certificate
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,6 +38,12 @@ def test_the_page_of_schemas_shows_one_that_is_accepted():
     fields = [{"name": name, "type": "string", "constraints": {"enum": enum}} for name, enum in categories.items()]
     fields.append({"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}})
     assert len(parse_table_schema({"fields": fields, **json.loads(f"{{{exclusions}}}")}).exclusions) == 3
+
+
+def test_the_page_of_certificates_names_every_field():
+    page = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+    named = {name for row in re.findall(r"^\|([^|]*)\|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert set(made_certificate()) <= named
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -3,28 +3,97 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from service.datasets.privacy_unit import ImageUnit
-from service.privacy.events import events_to_json
-from service.privacy.filters import renyi_epsilon
-from service.privacy.orders import IdpganOrder
+from service.datasets.privacy_unit import IMAGE_UNITS, ImageUnit
+from service.privacy import events as price_list
+from service.privacy.accounting import renyi_divergence
+from service.privacy.events import Event, Events, SampledStepEvent, events_to_json
+from service.privacy.filters import proven_epsilon, renyi_epsilon
 from service.privacy.statements import statement_warnings
 from service.version import VERSION
+from workers.audited import AUDIT
 
 if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
+    from service.ledger.service import OtherReleases
     from service.releases.models import Release
     from service.signing import SigningKey
     from workers.image_measuring import MeasuredImages
     from workers.training import TrainedGenerator
 
-FORMAT = 1
-NOISE = {"idpgan": "", "marginals": "; rounded to whole counts", "mixture": "; rounded to whole numbers"}
+FORMAT = 2
+"""Since 2: contribution bound, neighbouring relation, mechanisms, trust model, what is not protected, other releases, audit."""
+
+# -- the words of certificates, all here: docs/certificate.md explains each
+
 ADJACENCY = (
     "zero-out one unit (REPLACE_SPECIAL in dp_accounting): a neighbouring dataset has one unit that contributes nothing"
+)
+NEIGHBOURING_RELATION = {
+    "name": "zero-out",
+    "changed_units": 1,
+    "dp_accounting": "REPLACE_SPECIAL",
+    "number_of_units": "the same in both datasets, and public",
+    "replacing_a_unit_by_another": "(2ε, (1 + e^ε)·δ)",
+}
+NOISE = "discrete Gaussian, drawn exactly, from ChaCha20 seeded by the operating system"
+WHOLE_NUMBERS = "discrete Gaussian on the integers, of variance noise_std² + 1.2 + ln(a)/(2π²), a the most numbers that a unit moves"
+SAMPLED_SUMS = (
+    "Poisson-sampled Gaussian: a fresh draw, each unit with the sampling probability, and a discrete Gaussian on a public grid of "
+    "1/128 of its standard deviation, 1.00012 times noise_std; histograms of norms as whole numbers"
+)
+NOISE_STD = "Σ over the parts of one release of (sensitivity / noise_std)² = 1 / noise_multiplier²"
+ACCOUNTING = (
+    "all mechanisms compose adaptively; the privacy-loss distribution of the whole list gives pld, the sum of its Rényi divergences "
+    "at the dataset's one order gives renyi, and the price is (epsilon, delta)"
+)
+STEPS = "sampled_steps"
+MEASURED = {
+    "label_counts": ("records of each value of the condition", "{rows} in all counts"),
+    price_list.ONE_WAY_TABLES: ("one-way tables: counts of the cells of each column", "{rows} in each table"),
+    price_list.PAIR_SCORES: (
+        "for each pair of columns, how far its counts are from independent",
+        "{rows} in each score",
+    ),
+    price_list.MARGINALS: ("one-way or two-way tables: counts of cells", "{rows} in each table"),
+    price_list.SHARED_VALUES: ("counts of single values of columns that are ranges", "{rows} in each column"),
+    price_list.CLASS_MEANS: ("records and sums of each class", "{rows} in counts, {rows}·R in sums, R the clip norm"),
+    price_list.CELL_MEANS: (
+        "records and sums of each cell of a class",
+        "{rows} in counts, {rows}·R in sums, R the clip norm",
+    ),
+    price_list.SHARED_MOMENTS: ("sum of products of two coefficients over all records", "{rows}·R², R the clip norm"),
+    price_list.CELL_MOMENTS: (
+        "records, sums and sums of products of each class or cell",
+        "{rows} in counts, {rows}·R in sums, {rows}·R² in products, R the clip norm",
+    ),
+    price_list.TONES: ("histogram of the numbers of all images", "{rows} times how many numbers an image has"),
+    price_list.LEANINGS: ("records in each interval of slant", "{rows} in all counts"),
+    STEPS: (
+        "gradients of a step, clipped per unit and added up, and where a histogram is priced that of their norms",
+        "in each group of tensors its clip norm; √M in histograms of M tensors",
+    ),
+}
+"""Purpose of a release -> what is released, and how far one unit moves it in L2."""
+OTHERWISE = ("a sum over all units", "1 after scaling")
+TRUST_MODEL = (
+    "central: those who run the service see the rows and are trusted with them; rows are stored encrypted, and decrypted in a worker while a "
+    "generator is made; all others see what is released, and are not trusted"
+)
+NOT_PROTECTED = (
+    "What the owner declared (columns or sizes, categories, bounds, privacy unit), and that every uploaded row agrees with it.",
+    "The number of units.",
+    "How long a release took, and when it was made.",
+    "Facts about the population, which hold with or without any one unit.",
+    "A person who is in several units: of k units together the promise is (k·ε, …), not (ε, δ).",
+    "A person who is in other datasets too: each has a budget of its own, and they add up.",
+    "What all releases of this dataset together reveal, beyond the dataset's budget.",
+    "That these rows, or most of their columns, were uploaded before: they are refused a second budget.",
 )
 
 
@@ -37,6 +106,7 @@ def certify(
     trained: TrainedGenerator | MeasuredImages,
     transparency: dict[str, Any],
     consistency: list[dict[str, Any]],
+    others: OtherReleases,
 ) -> dict[str, Any]:
     """The signed document. Everything in it is public: order, price, ledger line, versions.
 
@@ -50,8 +120,10 @@ def certify(
         "method": release.order_["method"],
         "unit": unit_in_words(dataset),
         "units": dataset.units,
+        "contribution_bound": contribution_bound(dataset),
         "rows_per_unit": rows_per_unit(dataset, trained),
         "adjacency": ADJACENCY,
+        "neighbouring_relation": NEIGHBOURING_RELATION,
         "epsilon": price["epsilon"],
         "delta": price["delta"],
         "pld": {"epsilon": price["pld_epsilon"], "delta": price["delta"]},
@@ -71,10 +143,18 @@ def certify(
             "shares": {"simple": posted.simple, "renyi": posted.renyi},
             "hash": bytes(posted.hash).hex(),
         },
+        "other_releases": in_figures(others, posted, dataset),
         "events": events_to_json(release.events),
-        "accountant": f"dp_accounting {version('dp_accounting')}",
-        "noise": "Gaussian, from ChaCha20 seeded by the operating system" + _rounding(release),
+        "mechanisms": mechanisms(
+            release.events, most_rows=contribution_bound(dataset)["max_rows"], renyi_order=budget.renyi_order
+        ),
+        "accounting": ACCOUNTING,
+        "accountant": f"Imprimatur {VERSION} (loss distributions), dp_accounting {version('dp_accounting')} (Rényi divergences)",
+        "noise": NOISE,
         "gradients": trained.engine,
+        "trust_model": TRUST_MODEL,
+        "not_protected": list(NOT_PROTECTED),
+        "audit": AUDIT,
         "schema_source": "declared by the owner",
         "code_version": VERSION,
         "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -84,12 +164,77 @@ def certify(
     return {**document, **unsigned, "signature": key.sign(document)}
 
 
-def _rounding(release: Release) -> str:
-    """Which noised sums are whole numbers."""
-    order = release.order
-    if isinstance(order, IdpganOrder) and order.tables_order is not None:
-        return "; that of tables rounded to whole counts"
-    return NOISE[order.method]
+def mechanisms(events: Events, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:
+    """Every event of the price list with its original parameters, by what it is for; those alike are counted together.
+
+    Order does not matter to composition. The Rényi divergences of all runs add up to that of the list.
+    """
+    alike: Counter[Event] = Counter()
+    for event in events:
+        alike[replace(event, count=1)] += event.count
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for event, count in alike.items():
+        runs.setdefault(_purpose(event), []).append(_run(event, count, renyi_order))
+    return [_mechanism(purpose, of_it, most_rows) for purpose, of_it in runs.items()]
+
+
+def _mechanism(purpose: str, runs: list[dict[str, Any]], most_rows: int) -> dict[str, Any]:
+    releases, unit_moves = MEASURED.get(purpose, OTHERWISE)
+    return {
+        "purpose": purpose,
+        "mechanism": SAMPLED_SUMS if purpose == STEPS else WHOLE_NUMBERS,
+        "releases": releases,
+        "sensitivity": {"norm": "L2", "of_one_unit": unit_moves.format(rows=most_rows)},
+        "noise_std": NOISE_STD,
+        "runs": runs,
+    }
+
+
+def _run(event: Event, count: int, renyi_order: int) -> dict[str, Any]:
+    """One set of parameters, and how often."""
+    parts = {}
+    if isinstance(event, SampledStepEvent):
+        parts = {
+            "gradient_noise_multiplier": event.gradient_noise_multiplier,
+            "histogram_noise_multiplier": event.histogram_noise_multiplier,
+        }
+    return {
+        "count": count,
+        "sampling_probability": event.sampling_probability,
+        "noise_multiplier": event.joint_noise_multiplier,
+        **parts,
+        "renyi_divergence": renyi_divergence([replace(event, count=count)], renyi_order),
+    }
+
+
+def _purpose(event: Event) -> str:
+    return STEPS if isinstance(event, SampledStepEvent) else event.purpose
+
+
+def in_figures(others: OtherReleases, posted: LedgerEntry, dataset: Dataset) -> dict[str, Any]:
+    """What was charged or reserved on the same dataset by this moment, without this release and with it."""
+    simple, renyi = others.simple + posted.simple, others.renyi + posted.renyi
+    return {
+        "charged": others.charged,
+        "pending": others.pending,
+        "epsilon": proven_epsilon(others.simple, others.renyi, dataset.budget),
+        "shares": {"simple": others.simple, "renyi": others.renyi},
+        "with_this": {
+            "epsilon": proven_epsilon(simple, renyi, dataset.budget),
+            "shares": {"simple": simple, "renyi": renyi},
+        },
+        "up_to_entry": others.entries,
+    }
+
+
+def contribution_bound(dataset: Dataset) -> dict[str, Any]:
+    """The unit and its bound for programs: what `unit` says in words."""
+    unit = dataset.unit
+    if unit is None:
+        return {"unit": "row" if dataset.image_schema is None else "image", "column": None, "max_rows": 1}
+    if isinstance(unit, ImageUnit):
+        return {"unit": "all images of a unit", "column": IMAGE_UNITS, "max_rows": unit.most}
+    return {"unit": "value of a column", "column": unit.column, "max_rows": unit.most}
 
 
 def rows_per_unit(dataset: Dataset, trained: TrainedGenerator | MeasuredImages) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from workers.model_card import other_releases
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,6 +32,7 @@ Any number of images may be drawn, shared and analysed: drawing costs no privacy
 
 - Unit of protection: {unit}
 - Adjacency: {adjacency}
+- Trust model: {trust_model}
 - Guarantee: ({epsilon}, {delta})-differential privacy
 {warnings}
 Whoever sees this ZIP, every image drawn from it, and knows everything about all other units, can hardly tell whether one
@@ -42,6 +45,7 @@ without that unit.
 - Facts about the whole population, such as how a class looks on average.
 - A person who {several}, beyond the protection of each single one.
 - Other releases from the same images: each adds to what is revealed. The owner's ledger keeps the sum within a budget.
+  {other_releases}
 
 Synthetic images are approximate and look blurred: what few images share is lost on purpose. Do not use them to decide
 about a single person, and check important findings against the real images with their owner.
@@ -49,6 +53,7 @@ about a single person, and check important findings against the real images with
 ## Where it comes from
 
 - Code version: {code_version}
+- Audit: {audit}
 - certificate.json: the guarantee with its accounting, the ledger entry that paid for it, and a signature
 
 | file | |
@@ -84,5 +89,8 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
         warnings="".join(f"- Warning: {warning}\n" for warning in certificate.get("warnings", [])),
         delta=f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {_SEE}",
         code_version=certificate.get("code_version", _SEE),
+        trust_model=certificate.get("trust_model", _SEE),
+        other_releases=other_releases(certificate),
+        audit=certificate.get("audit", {}).get("says", _SEE),
         order=json.dumps(order, ensure_ascii=False, sort_keys=True),
     )

@@ -45,6 +45,7 @@ Any number of rows may be drawn, shared and analysed: drawing costs no privacy.
 - Unit of protection: {unit}
 - Rows of a unit, on average: {rows_per_unit}
 - Adjacency: {adjacency}
+- Trust model: {trust_model}
 - Guarantee: ({epsilon}, {delta})-differential privacy
 {warnings}
 Whoever sees this ZIP, every row drawn from it, and knows everything about all other units, can hardly tell whether one
@@ -57,6 +58,7 @@ have been without that unit.
 - Facts about the whole population. If the table shows that smoking goes with cancer, so will these rows.
 - One unit beyond the unit named above: a household is not protected by a guarantee for single rows.
 - Other releases from the same table: each adds to what is revealed. The owner's ledger keeps the sum within a budget.
+  {other_releases}
 
 Synthetic rows are approximate, most of all for rare groups and for relations among many columns. Do not use them to
 decide about a single person, and check important findings against the real table with its owner. Standard errors
@@ -68,6 +70,7 @@ the noise of the method changed is in all of them.
 
 - Schema: {schema_source}
 - Code version: {code_version}
+- Audit: {audit}
 - certificate.json: the guarantee with its accounting, the ledger entry that paid for it, and a signature
 
 | file | |
@@ -109,12 +112,26 @@ def model_card(
         delta=f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {_SEE}",
         schema_source=certificate.get("schema_source", "declared by the owner before any row was read"),
         code_version=certificate.get("code_version", _SEE),
+        trust_model=certificate.get("trust_model", _SEE),
+        other_releases=other_releases(certificate),
+        audit=certificate.get("audit", {}).get("says", _SEE),
         condition_input=" and a condition" if condition else "",
         columns="\n".join(
             f"| {column.name.replace('|', chr(92) + '|')} | {column.type} | {column.size} {_KINDS[column.kind]}{_shared(column)} |"
             for column in domain.columns
         ),
         order=json.dumps(order, ensure_ascii=False, sort_keys=True),
+    )
+
+
+def other_releases(certificate: Mapping[str, Any]) -> str:
+    """What had been charged on the same data when this was made."""
+    others = certificate.get("other_releases")
+    if others is None:
+        return f"How much by others: {_SEE}."
+    return (
+        f"When this one was made, {others['charged']} others were charged and {others['pending']} reserved, together ε = "
+        f"{others['epsilon']:.6g}; with this one ε = {others['with_this']['epsilon']:.6g}."
     )
 
 

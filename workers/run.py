@@ -28,6 +28,7 @@ from service.datasets.models import Dataset
 from service.errors import NotFound, Unavailable
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
+from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
@@ -270,6 +271,7 @@ class Attempt:
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
         key = self.patiently(self.signing_key)
+        others = self.in_transaction(lambda session: ledger.other_releases(session, self.dataset.id, self.release.id))
         transparency, consistency = self.patiently(lambda: log.transparency(self.context, key, posted))
         certificate = certify(
             key,
@@ -279,6 +281,7 @@ class Attempt:
             trained=made,
             transparency=transparency,
             consistency=consistency,
+            others=others,
         )
         content = bundle(certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))

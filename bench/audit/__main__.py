@@ -2,8 +2,8 @@
 
     python -m bench.audit [--quick]
 
-Writes bench/results/audit-<date>.{json,md}. Everything runs on test seeds: the result is repeatable, and nothing made
-here could be published. Exit status 1 if a bound exceeds its claim, or the plain Gaussian step comes not within 20 %.
+Writes bench/results/audit-<date>.{json,md}, and workers/audit_summary.json, which certificates repeat. Everything runs on
+test seeds: the result is repeatable, and nothing made here could be published. Exit status 1 if a bound exceeds its claim, or the plain Gaussian step comes not within 20 %.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import torch
 
 from bench.audit import attacks
 from bench.audit.attacks import DELTA, Finding
+from bench.audit.summary import write_summary
 
 RESULTS = Path(__file__).parents[1] / "results"
 NEAR_ENOUGH = 0.8
@@ -107,6 +108,7 @@ def write(ours: list[Finding], broken: list[Finding], seconds: float) -> None:
         "paper_acts": [{**asdict(finding), "ratio": finding.ratio} for finding in broken],
     }
     (RESULTS / f"audit-{date}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_summary(document)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,8 @@ T_DATASETS = "tests/service/api/test_datasets_api.py"
 T_CERTIFICATE_WARNINGS = "tests/workers/test_certificate_warnings.py"
 T_DRAFT = "tests/service/datasets/test_draft.py"
 
+T_CERTIFICATE = "tests/workers/test_certificate.py"
+
 T_NOISE = "tests/workers/mechanism/test_noise.py"
 T_WHOLE = "tests/workers/numerics/test_discrete_gaussian.py"
 T_DISCRETE = "tests/privacy/test_discrete_noise.py"
@@ -1227,5 +1229,55 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_SAME_ROWS,),
+    ),
+    # -- what a certificate says
+    Bug(
+        "a certificate without the releases before the steps",
+        (
+            (
+                CERTIFICATE,
+                "    for event in events:\n        alike[",
+                "    for event in [e for e in events if isinstance(e, SampledStepEvent)] or events:\n        alike[",
+            ),
+        ),
+        (T_CERTIFICATE,),
+    ),
+    Bug(
+        "a certificate tells the sensitivity of one row where a unit has several",
+        ((CERTIFICATE, 'most_rows=contribution_bound(dataset)["max_rows"]', "most_rows=1"),),
+        (T_CERTIFICATE,),
+    ),
+    Bug(
+        "an audit of other code passes for one of this",
+        (
+            (
+                "workers/audited.py",
+                'same_code = summary["code_digest"] == running_digest',
+                'same_code = summary["code_version"] == running_version',
+            ),
+        ),
+        (T_CERTIFICATE,),
+    ),
+    Bug(
+        "other releases that are still running are not told of",
+        (
+            (
+                "service/ledger/repository.py",
+                "sum(simple) FILTER (WHERE kind <> 'void')",
+                "sum(simple) FILTER (WHERE kind IN ('post', 'settle'))",
+            ),
+        ),
+        ("tests/service/ledger/test_ledger.py::test_what_other_releases_cost",),
+    ),
+    Bug(
+        "an entry of the registry whose intended use was made up",
+        (
+            (
+                "service/cli/certificates.py",
+                "    if missing and not allow_missing:\n",
+                "    if not typed and not allow_missing:\n",
+            ),
+        ),
+        ("tests/cli/test_certificates.py::test_what_only_people_know_must_be_typed",),
     ),
 )

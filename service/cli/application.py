@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import datasets, local, releases, results, schemas
+from service.cli import certificates, datasets, local, releases, results, schemas
 from service.cli.output import Exit, Failure, print_failure
 
 EXIT_CODES = """[bold]Exit codes[/bold]
@@ -80,6 +80,7 @@ app.command(rich_help_panel=ORDER)(releases.status)
 app.command(rich_help_panel=ORDER)(releases.cancel)
 app.command(rich_help_panel=RESULT)(results.sample)
 app.command(rich_help_panel=RESULT)(results.download)
+app.command(rich_help_panel=RESULT)(certificates.certificate)
 app.command(rich_help_panel=RESULT)(results.verify)
 
 

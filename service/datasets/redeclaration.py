@@ -223,7 +223,7 @@ def _replace(
                 declaration=declaration,
                 name=name,
                 schema=json.dumps(schema.as_json()),
-                privacy_unit=None if unit is None else unit.model_dump_json(),
+                privacy_unit=None if unit is None else json.dumps(unit.as_json()),
                 units=table.units,
                 delta=budget.delta,
                 renyi_order=budget.renyi_order,

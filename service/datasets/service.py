@@ -41,7 +41,7 @@ from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.chain import Amounts, verify_ledger
 from service.privacy.calibration import largest_epsilon
-from service.privacy.filters import NANO, Budget, open_budget, renyi_epsilon
+from service.privacy.filters import NANO, Budget, open_budget, proven_epsilon
 from service.privacy.orders import AutoOrder
 from service.privacy.statements import check_epsilon, choose_delta
 from service.settings import Settings
@@ -407,10 +407,6 @@ def _rounded_down(amount: int, bits: int = 6) -> int:
 
 
 def _epsilon_spent(balance: Amounts, budget: Budget) -> float:
-    """Spent means reserved or charged. Each account proves an ε at its half of δ; the smaller one counts."""
+    """Spent means reserved or charged."""
     simple, renyi = balance.simple_pending + balance.simple_posted, balance.renyi_pending + balance.renyi_posted
-    if simple == 0 and renyi == 0:
-        return 0.0
-    by_simple = simple / NANO * budget.epsilon
-    by_renyi = renyi_epsilon(renyi / NANO * budget.renyi_capacity, budget.account_delta, budget.renyi_order)
-    return min(by_simple, by_renyi)
+    return proven_epsilon(simple, renyi, budget)

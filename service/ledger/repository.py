@@ -51,3 +51,21 @@ def entries_of_dataset(session: Session, dataset_id: uuid.UUID) -> Sequence[Ledg
     return session.scalars(
         select(LedgerEntry).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.seq)
     ).all()
+
+
+def sums_of_others(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> Row[Any]:
+    """Numbers and sums of a dataset's releases but one, by the last entry of each; one moment, as it is one statement."""
+    return session.execute(
+        text(
+            """
+            SELECT count(*) FILTER (WHERE kind IN ('post', 'settle')) AS charged,
+                   count(*) FILTER (WHERE kind = 'reserve') AS pending,
+                   coalesce(sum(simple) FILTER (WHERE kind <> 'void'), 0)::bigint AS simple,
+                   coalesce(sum(renyi) FILTER (WHERE kind <> 'void'), 0)::bigint AS renyi,
+                   (SELECT max(seq) FROM ledger_entries WHERE dataset_id = :dataset) AS entries
+            FROM (SELECT DISTINCT ON (release_id) kind, simple, renyi FROM ledger_entries
+                  WHERE dataset_id = :dataset AND release_id <> :release ORDER BY release_id, seq DESC) AS last
+            """
+        ),
+        {"dataset": dataset_id, "release": release_id},
+    ).one()

@@ -80,6 +80,23 @@ def verify(session: Session, dataset_id: uuid.UUID) -> list[str]:
     return verify_ledger(repository.entries_of_dataset(session, dataset_id), balance)
 
 
+@dataclass(frozen=True, slots=True)
+class OtherReleases:
+    """What a dataset's other releases cost by one moment of its ledger. Reserved counts as spent; what was given back does not."""
+
+    charged: int
+    pending: int
+    simple: int
+    renyi: int
+    entries: int
+
+
+def other_releases(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> OtherReleases:
+    """All but one release of a dataset, those that failed after their charge too."""
+    row = repository.sums_of_others(session, dataset_id, release_id)
+    return OtherReleases(row.charged, row.pending, row.simple, row.renyi, row.entries or 0)
+
+
 class Outcome(Protocol):
     """What the database's functions answer besides an entry."""
 

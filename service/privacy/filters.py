@@ -87,6 +87,15 @@ def renyi_cost(divergence: float, budget: Budget) -> int:
     return min(LARGEST_COST, math.ceil(Fraction(ratio) * NANO))
 
 
+def proven_epsilon(simple: int, renyi: int, budget: Budget) -> float:
+    """The smaller ε of what both accounts prove, each at its half of δ, where so many nano-shares are spent in each."""
+    if simple == 0 and renyi == 0:
+        return 0.0
+    by_simple = simple / NANO * budget.epsilon
+    by_renyi = renyi_epsilon(renyi / NANO * budget.renyi_capacity, budget.account_delta, budget.renyi_order)
+    return min(by_simple, by_renyi)
+
+
 def exact(value: float) -> Fraction:
     """The number as its writer meant it: 0.1 is one tenth, not the nearest double."""
     return Fraction(Decimal(repr(value)))

@@ -13,7 +13,7 @@ from service.cli.application import app
 
 COMMANDS = (
     *("up", "demo", "publish", "upload", "datasets", "erase", "expire", "budget", "ledger", "audit-log"),
-    *("quote", "release", "status", "cancel", "sample", "download", "verify"),
+    *("quote", "release", "status", "cancel", "sample", "download", "certificate", "verify"),
     *("schema draft", "schema check", "key create", "key list", "key replace", "key revoke"),
 )
 

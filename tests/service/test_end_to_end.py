@@ -126,6 +126,10 @@ def test_the_certificate_is_signed_complete_and_in_the_ledger(stack, published):
     assert sum(event["count"] for event in certificate["events"] if event["kind"] == "sampled_step") == 4
     posted = next(entry for entry in ledger["items"] if entry["kind"] == "post")
     assert certificate["ledger_entry"]["hash"] == posted["hash"]
+    assert certificate["other_releases"]["with_this"]["shares"] == {
+        "simple": posted["simple"],
+        "renyi": posted["renyi"],
+    }
     assert ledger["verified"] is True
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
         assert json.loads(archive.read("certificate.json")) == certificate
@@ -260,6 +264,22 @@ def test_a_privacy_unit_is_trained_and_certified_as_such(client, tmp_path, small
     assert ended["certificate"]["schema_source"] == "declared by the owner"
 
 
+def test_a_certificate_tells_of_the_other_releases_of_its_dataset(client, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    made = []
+    for epsilon in (1.0, 1.5):
+        ended = client.wait(client.create_release(dataset["id"], {**small_order, "epsilon": epsilon})["id"], timeout=90)
+        made.append(ended["certificate"])
+    first, second = (certificate["other_releases"] for certificate in made)
+    assert (first["charged"], first["pending"], first["epsilon"]) == (0, 0, 0.0)
+    assert (second["charged"], second["pending"], second["up_to_entry"]) == (1, 0, 4)
+    assert second["shares"] == made[0]["ledger_entry"]["shares"]
+    assert second["epsilon"] == first["with_this"]["epsilon"] > 0.0
+    budget = client.budget(dataset["id"])
+    assert second["with_this"]["epsilon"] == budget["epsilon_spent"]
+    assert second["with_this"]["shares"] == {name: budget["accounts"][name]["posted"] for name in ("simple", "renyi")}
+
+
 MARGINALS = {"method": "marginals", "epsilon": 2.0, "condition_on": "colour", "components": 64, "steps": 40}
 
 
@@ -272,7 +292,8 @@ def test_marginals_go_the_whole_way(stack, api_key, client, small_csv, small_sch
     certificate = release["certificate"]
     assert [event["purpose"] for event in certificate["events"]] == ["one_way_tables", "pair_scores", "marginals"]
     assert release["order"]["pair_groups"] == release["order"]["numeric_cells"] == "counted"
-    assert certificate["noise"].endswith("rounded to whole counts")
+    assert certificate["noise"].startswith("discrete Gaussian")
+    assert [each["purpose"] for each in certificate["mechanisms"]] == ["one_way_tables", "pair_scores", "marginals"]
     assert certificate["rows_per_unit"] == {"most": 1, "mean": 1.0}
     sample = httpx.get(
         f"{stack.url}/v1/releases/{release['id']}/sample",
@@ -292,7 +313,7 @@ def test_networks_that_begin_near_tables_go_the_whole_way(client, small_csv, sma
     assert release["state"] == "published", release
     certificate = release["certificate"]
     assert [event.get("purpose") for event in certificate["events"]] == ["one_way_tables", "marginals", None]
-    assert certificate["noise"].endswith("that of tables rounded to whole counts")
+    assert [each["purpose"] for each in certificate["mechanisms"]] == ["one_way_tables", "marginals", "sampled_steps"]
     assert certificate["gradients"] == "outer_products"
 
 

@@ -28,6 +28,9 @@ NOISE_DIMENSION = 16
 CERTIFICATE = {
     "unit": "one row",
     "adjacency": "zero-out",
+    "trust_model": "central: they",
+    "other_releases": {"charged": 2, "pending": 1, "epsilon": 0.5, "with_this": {"epsilon": 4.25}},
+    "audit": {"says": "None of 12 attacks."},
     "epsilon": 3.98,
     "delta": 4e-6,
     "schema_source": "declared",
@@ -157,6 +160,13 @@ def test_publishing_leaves_the_generator_as_it_was():
 def test_the_card_tells_the_promise_in_words(bundle):
     card = member(bundle, "MODEL_CARD.md").decode()
     for words in ("one row", "zero-out", "ε = 3.98", "δ = 4e-06", "idpgan", "0.1.0", "declared", "--where rank:VALUE"):
+        assert words in card
+    for words in (
+        "central: they",
+        "2 others were charged and 1 reserved, together ε = 0.5",
+        "ε = 4.25",
+        "None of 12 attacks.",
+    ):
         assert words in card
     assert "{" not in card.split("## Order")[0]
     bare = build_bundle(

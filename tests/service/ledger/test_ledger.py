@@ -159,3 +159,24 @@ def test_the_database_hashes_as_the_verifier_does(
         created_at=at,
         previous_hash=previous,
     )
+
+
+def test_what_other_releases_cost(settings, dataset_id):
+    """Charged, settled and pending ones count, voided ones and the release itself do not."""
+    this, posted, pending, voided, settled = (uuid.uuid4() for _ in range(5))
+    with transaction(settings) as session:
+        another_dataset = add_bare_dataset(session)[1]
+        assert ledger.other_releases(session, dataset_id, this) == ledger.OtherReleases(0, 0, 0, 0, 0)
+        costs = {this: (1, 2), posted: (10, 20), pending: (100, 200), voided: (1_000, 2_000), settled: (10_000, 20_000)}
+        for release, cost in costs.items():
+            ledger.reserve(session, dataset_id, release, Shares(*cost))
+        for release in (this, posted, settled):
+            ledger.post(session, dataset_id, release)
+        ledger.void(session, dataset_id, voided)
+        ledger.settle(session, dataset_id, settled, renyi=7)
+        ledger.reserve(session, another_dataset, uuid.uuid4(), Shares(5, 5))
+        found = ledger.other_releases(session, dataset_id, this)
+        assert found == ledger.OtherReleases(charged=2, pending=1, simple=10_110, renyi=227, entries=10)
+        balance = repository.read_balance(session, dataset_id)
+        assert found.simple + 1 == balance.simple_pending + balance.simple_posted
+        assert found.renyi + 2 == balance.renyi_pending + balance.renyi_posted

@@ -1,0 +1,69 @@
+"""Certificates without a service: made by the worker's own function from rows that no database holds."""
+
+import datetime as dt
+import os
+import uuid
+from types import SimpleNamespace
+
+from service.crypto import Secrets
+from service.datasets.models import Dataset
+from service.ledger.models import LedgerEntry
+from service.ledger.service import OtherReleases
+from service.privacy.calibration import price_order
+from service.privacy.filters import open_budget
+from service.privacy.orders import parse_order
+from service.releases.models import Release
+from workers.certificate import certify
+
+NEW_IN_2 = (
+    *("contribution_bound", "neighbouring_relation", "other_releases", "mechanisms", "accounting", "trust_model"),
+    *("not_protected", "audit"),
+)
+BUDGET = open_budget(5.0, 1e-6)
+IDPGAN = {
+    "method": "idpgan",
+    "epsilon": 2.0,
+    "steps": 40,
+    "condition_on": "colour",
+    "noise_decay": {"kind": "periodic", "period_epochs": 1},
+    "thresholds": {"kind": "adaptive", "every_steps": 3},
+    "sampling_probability": 0.2,
+}
+VISITS = {"column": "person", "max_rows_per_unit": 3}
+NO_OTHERS = OtherReleases(charged=0, pending=0, simple=0, renyi=0, entries=2)
+SECRETS = Secrets(os.urandom(32))
+
+
+def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False):
+    """A signed certificate of an order of 10,000 units."""
+    resolved = parse_order(order)
+    price = price_order(resolved, units=10_000, budget=BUDGET)
+    schema = {"type": "image", "height": 8, "width": 8, "channels": 1} if image else {"fields": []}
+    dataset = Dataset(
+        id=uuid.uuid4(),
+        schema=schema,
+        privacy_unit=privacy_unit,
+        units=10_000,
+        epsilon=BUDGET.epsilon,
+        delta=BUDGET.delta,
+        renyi_order=BUDGET.renyi_order,
+        renyi_capacity=BUDGET.renyi_capacity,
+    )
+    release = Release(id=uuid.uuid4(), order_=resolved.model_dump(mode="json"), price=price.as_json)
+    posted = LedgerEntry(
+        seq=2,
+        kind="post",
+        simple=price.shares.simple,
+        renyi=price.shares.renyi,
+        hash=os.urandom(32),
+        created_at=dt.datetime.now(dt.UTC),
+    )
+    trained = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
+    return certify(SECRETS, dataset=dataset, release=release, posted=posted, trained=trained, others=others)
+
+
+def of_format_1(certificate):
+    """As versions before format 2 made and signed it."""
+    left = {k: v for k, v in certificate.items() if k not in {*NEW_IN_2, "public_key", "signature"}}
+    document = {**left, "format": 1, "noise": "Gaussian, from ChaCha20 seeded by the operating system"}
+    return {**document, "public_key": SECRETS.public_key, "signature": SECRETS.sign(document)}

@@ -1,0 +1,166 @@
+"""The certificate says all that is asked of a claim: every mechanism with its original parameters, what else was spent, who audited it."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bench.audit.summary import summarise, write_summary
+from service.crypto import verify_signature
+from service.ledger.service import OtherReleases
+from service.privacy import events as price_list
+from service.privacy.events import SampledStepEvent, events_from_json
+from service.privacy.filters import NANO
+from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
+from workers.audited import AUDIT, audit_statement, code_digest
+from workers.certificate import FORMAT, MEASURED, STEPS
+
+MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "pairs": "chosen"}
+MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
+ORDERS = (
+    IDPGAN,
+    MARGINALS | {"pair_groups": "counted", "values_precision_share": 0.02},
+    MIXTURE,
+    IDPGAN | {"warm_start": {"kind": "tables", "pairs": "chosen"}, "noise_decay": {"kind": "constant"}},
+)
+
+
+def runs_of(certificate):
+    return [(each["purpose"], run) for each in certificate["mechanisms"] for run in each["runs"]]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["steps", "tables", "images", "tables, then steps"])
+def test_every_event_is_there_with_its_original_parameters(order):
+    certificate = made_certificate(order, image=order is MIXTURE)
+    bought, told = {}, {}
+    for event in events_from_json(certificate["events"]):
+        purpose = STEPS if isinstance(event, SampledStepEvent) else event.purpose
+        key = (purpose, event.sampling_probability, event.joint_noise_multiplier)
+        bought[key] = bought.get(key, 0) + event.count
+    for purpose, run in runs_of(certificate):
+        key = (purpose, run["sampling_probability"], run["noise_multiplier"])
+        assert key not in told
+        told[key] = run["count"]
+    assert told == bought
+    parts = [run for purpose, run in runs_of(certificate) if purpose == STEPS]
+    priced = [event for event in events_from_json(certificate["events"]) if isinstance(event, SampledStepEvent)]
+    assert {(run["gradient_noise_multiplier"], run["histogram_noise_multiplier"]) for run in parts} == {
+        (event.gradient_noise_multiplier, event.histogram_noise_multiplier) for event in priced
+    }
+    for each in certificate["mechanisms"]:
+        assert each["sensitivity"]["norm"] == "L2"
+        assert each["sensitivity"]["of_one_unit"]
+        assert each["mechanism"].startswith("Poisson-sampled" if each["purpose"] == STEPS else "discrete Gaussian")
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["steps", "tables", "images", "tables, then steps"])
+def test_what_the_mechanisms_cost_adds_up_to_what_was_paid(order):
+    certificate = made_certificate(order, image=order is MIXTURE)
+    total = sum(run["renyi_divergence"] for _, run in runs_of(certificate))
+    assert total == pytest.approx(certificate["renyi"]["divergence"], rel=1e-9)
+    assert total / BUDGET.renyi_capacity * NANO <= certificate["ledger_entry"]["shares"]["renyi"]
+
+
+def test_every_purpose_has_words():
+    purposes = {name: value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
+    assert {"MARGINALS", "LEANINGS"} <= set(purposes)
+    assert set(purposes.values()) | {"label_counts", STEPS} == set(MEASURED)
+
+
+def test_the_unit_and_its_bound_are_there_for_programs():
+    bounds = [
+        made_certificate()["contribution_bound"],
+        made_certificate(MIXTURE, image=True)["contribution_bound"],
+        made_certificate(privacy_unit=VISITS)["contribution_bound"],
+    ]
+    assert bounds == [
+        {"unit": "row", "column": None, "max_rows": 1},
+        {"unit": "image", "column": None, "max_rows": 1},
+        {"unit": "value of a column", "column": "person", "max_rows": 3},
+    ]
+    tables = made_certificate(MARGINALS, privacy_unit=VISITS)["mechanisms"]
+    assert {each["sensitivity"]["of_one_unit"] for each in tables} == {"3 in each table", "3 in each score"}
+
+
+def test_format_2_is_signed_and_is_json():
+    certificate = made_certificate()
+    assert certificate["format"] == FORMAT == 2
+    signed = {k: v for k, v in certificate.items() if k not in {"signature", "public_key"}}
+    assert verify_signature(json.loads(json.dumps(signed)), certificate["signature"], certificate["public_key"])
+    assert certificate["trust_model"].startswith("central: ")
+    assert certificate["neighbouring_relation"]["name"] == "zero-out"
+    assert len(certificate["not_protected"]) >= 5
+
+
+def test_other_releases_are_told_by_the_accounts_of_the_ledger():
+    others = OtherReleases(charged=2, pending=1, simple=NANO // 2, renyi=NANO // 10, entries=9)
+    certificate = made_certificate(others=others)
+    said, paid = certificate["other_releases"], certificate["ledger_entry"]["shares"]
+    assert (said["charged"], said["pending"], said["up_to_entry"]) == (2, 1, 9)
+    assert said["shares"] == {"simple": NANO // 2, "renyi": NANO // 10}
+    assert 0.0 < said["epsilon"] <= 0.5 * BUDGET.epsilon
+    assert said["with_this"]["shares"] == {
+        "simple": NANO // 2 + paid["simple"],
+        "renyi": NANO // 10 + paid["renyi"],
+    }
+    assert said["epsilon"] < said["with_this"]["epsilon"] <= BUDGET.epsilon
+    alone = made_certificate()["other_releases"]
+    assert (alone["charged"], alone["epsilon"]) == (0, 0.0)
+    assert alone["with_this"]["epsilon"] == pytest.approx(2.0)
+
+
+# -- the audit
+
+AUDITED = {
+    "date": "2026-11-23",
+    "code_version": "0.1.0",
+    "code_digest": "a" * 64,
+    "confidence": 0.95,
+    "delta": 1e-5,
+    "attacks": [
+        {"name": "one", "epsilon_claimed": 4.0, "epsilon_lower": 3.0, "ratio": 0.75},
+        {"name": "two", "epsilon_claimed": 8.0, "epsilon_lower": 7.2, "ratio": 0.9},
+    ],
+}
+
+
+def test_an_audit_of_this_very_code_says_so():
+    said = audit_statement(AUDITED, running_digest="a" * 64)
+    assert (said["same_code"], said["holds"], said["attacks"]) == (True, True, 2)
+    assert (said["largest_ratio"], said["largest_ratio_of"]) == (0.9, "two")
+    assert "not" not in said["says"].split()
+
+
+@pytest.mark.parametrize("digest", ["b" * 64, None])
+def test_an_audit_of_other_code_says_so(digest):
+    said = audit_statement({**AUDITED, "code_digest": digest}, running_digest="a" * 64)
+    assert said["same_code"] is False
+    assert "not byte for byte" in said["says"]
+
+
+def test_an_attack_that_proved_too_much_is_not_passed_over():
+    beaten = [*AUDITED["attacks"], {"name": "three", "epsilon_claimed": 1.0, "epsilon_lower": 1.1, "ratio": 1.1}]
+    said = audit_statement({**AUDITED, "attacks": beaten}, running_digest="a" * 64)
+    assert said["holds"] is False
+    assert said["says"].startswith("An attack proved more than is claimed")
+
+
+def test_the_summary_in_the_package_is_one_and_holds():
+    assert AUDIT["holds"]
+    assert AUDIT["attacks"] >= 10
+    assert 0.8 <= AUDIT["largest_ratio"] <= 1.0
+    assert made_certificate()["audit"] == AUDIT
+
+
+def test_an_audit_writes_the_summary_of_the_code_it_attacked(tmp_path):
+    @dataclasses.dataclass
+    class Finding:
+        name: str = "plain"
+        epsilon_claimed: float = 4.0
+        epsilon_lower: float = 3.0
+
+    document = {"date": "2026-11-27", "delta": 1e-5, "ours": [dataclasses.asdict(Finding())], "paper_acts": []}
+    write_summary(document, tmp_path / "summary.json")
+    written = json.loads((tmp_path / "summary.json").read_text())
+    assert written == summarise(document, digest=code_digest())
+    assert audit_statement(written, running_digest=code_digest())["same_code"]
