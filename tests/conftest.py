@@ -97,7 +97,8 @@ def _shared(name: str) -> dict[str, Any]:
         if not (folder / "supervisor.pid").exists():
             with (folder / "output").open("w") as output:
                 process = subprocess.Popen(
-                    [sys.executable, HERE / "shared_servers.py", name, folder, os.environ["IMPRIMATUR_TEST_PID"]],
+                    # -P: this folder is not searched, whose `service` would pass for the package.
+                    [sys.executable, "-P", HERE / "shared_servers.py", name, folder, os.environ["IMPRIMATUR_TEST_PID"]],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
