@@ -695,12 +695,12 @@ BUGS: tuple[Bug, ...] = (
             ),
             (LOSSES, "    terms = (np.maximum(sums, 0.0) + paid) * untilted\n", "    terms = sums * untilted\n"),
         ),
-        (T_LOSSES,),
+        (f"{T_LOSSES}::test_no_length_of_a_long_list_is_claimed_to_cost_less_than_it_does",),
     ),
     Bug(
         "the loss of a step is rounded down",
         ((LOSSES, "    spread[:-1] += masses - upper\n    spread[1:] += upper\n", "    spread[:-1] += masses\n"),),
-        (T_LOSSES,),
+        (f"{T_LOSSES}::test_steps_of_several_kinds_and_a_gaussian_release",),
     ),
     Bug(
         "a negative divergence becomes a cost",

@@ -402,7 +402,8 @@ def _least(objective: Callable[[float], float], start: float) -> float:
             before = best
             for _ in range(_FARTHEST):
                 value = objective(best * ratio)
-                if not value < least - _WORTH_A_STEP * abs(least):
+                # A loss that cannot exceed a bound is bounded the better the larger the tilt, without end.
+                if not value < least - (_WORTH_A_STEP * abs(least) if ratio > 1.0 else 0.0):
                     break
                 best, least = best * ratio, value
             if best != before:
