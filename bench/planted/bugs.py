@@ -1278,6 +1278,6 @@ BUGS: tuple[Bug, ...] = (
                 "    if not typed and not allow_missing:\n",
             ),
         ),
-        ("tests/cli/test_certificates.py::test_what_only_people_know_must_be_typed",),
+        ("tests/cli/test_certificates.py::test_nothing_is_made_up_for_the_curator",),
     ),
 )

@@ -94,7 +94,7 @@ def certificate(
         else:
             save_json(found, output)
         return
-    owner = _owner(typed, name, tuple(author or ()), allow_missing=allow_missing)
+    owner = owner_of(typed, name, tuple(author or ()), allow_missing=allow_missing)
     from service.releases.registry import entry_of, to_yaml
 
     _write(to_yaml(entry_of(_read(release, url, key, data), owner)), output)
@@ -149,7 +149,7 @@ def _read(release: str, url: str | None, key: str | None, data: Path) -> dict[st
         return client.certificate(release)
 
 
-def _owner(typed: Mapping[str, Any], name: str | None, authors: tuple[str, ...], *, allow_missing: bool) -> Owner:
+def owner_of(typed: Mapping[str, Any], name: str | None, authors: tuple[str, ...], *, allow_missing: bool) -> Owner:
     """What was typed; what is missing is refused, or named in the entry and on standard error."""
     from service.releases.registry import TO_BE_FILLED_IN, Owner
 

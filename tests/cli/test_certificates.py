@@ -10,6 +10,8 @@ import sys
 import pytest
 import yaml
 
+from service.cli.certificates import owner_of
+from service.cli.output import Exit, Failure
 from service.client import Client
 from service.crypto import verify_signature
 from service.releases.registry import TO_BE_FILLED_IN, Entry
@@ -79,6 +81,15 @@ def test_what_only_people_know_must_be_typed(imprimatur, certificate_file, tmp_p
     assert done.returncode == 2
     assert "--intended-use, --region, --sector, --justification" in " ".join(done.stderr.split())
     assert not (tmp_path / "entry.yaml").exists()
+
+
+def test_nothing_is_made_up_for_the_curator():
+    typed = {"curator": ("City of X",), "intended_use": None, "region": "", "sector": "Energy", "justification": "j"}
+    with pytest.raises(Failure, match="--intended-use, --region: ") as refused:
+        owner_of(typed, None, (), allow_missing=False)
+    assert (refused.value.exit_code, refused.value.values["missing"]) == (Exit.USAGE, ["intended_use", "region"])
+    owner = owner_of(typed, None, (), allow_missing=True)
+    assert (owner.intended_use, owner.region, owner.sector) == (TO_BE_FILLED_IN, TO_BE_FILLED_IN, "Energy")
 
 
 def test_missing_fields_are_named_where_that_is_allowed(imprimatur, certificate_file, tmp_path):
