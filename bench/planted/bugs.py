@@ -1206,7 +1206,7 @@ BUGS: tuple[Bug, ...] = (
                 "            repository.lock_fingerprints(session)\n",
             ),
         ),
-        (T_SAME_ROWS,),
+        (f"{T_SAME_ROWS}::test_of_two_uploads_at_once_one_is_refused",),
     ),
     Bug(
         "an owner's word is not written into the audit log",
@@ -1217,7 +1217,7 @@ BUGS: tuple[Bug, ...] = (
                 "                pass\n",
             ),
         ),
-        (T_SAME_ROWS,),
+        (f"{T_SAME_ROWS}::test_an_owner_may_say_that_rows_are_other_peoples_and_the_audit_log_keeps_it",),
     ),
     Bug(
         "an owner's word lets the very same rows in",
@@ -1228,7 +1228,7 @@ BUGS: tuple[Bug, ...] = (
                 "    if known is not None and known.id not in distinct_from:\n        if known.tenant_id",
             ),
         ),
-        (T_SAME_ROWS,),
+        (f"{T_SAME_ROWS}::test_whole_rows_are_the_same_whatever_an_owner_says",),
     ),
     # -- what a certificate says
     Bug(
