@@ -323,7 +323,16 @@ def test_every_grant_of_the_application_role_is_known(database):
         "releases": "SELECT",
     }
     assert columns == "body_digest dataset_id id idempotency_key order_ price renyi_cost simple_cost steps tenant_id"
-    # refuse_change only raises; it stands since 0001.
+    merkle = {name: privileges for name, privileges in granted.items() if name.startswith(("merkle", "sign", "tree"))}
+    assert merkle == {
+        "merkle_leaves": "SELECT",
+        "merkle_nodes": "SELECT",
+        "merkle_cursors": "SELECT",
+        "merkle_certified": "SELECT",
+        "signing_keys": "SELECT",
+        "tree_heads": "INSERT SELECT",
+    }
+    # refuse_change only raises; it stands since 0001. The two of the log append hashes and move no money.
     assert callable_ == [
         "dataset_redeclare",
         "ledger_open",
@@ -332,6 +341,8 @@ def test_every_grant_of_the_application_role_is_known(database):
         "ledger_reserve",  # of the first declaration, and of a numbered one
         "ledger_settle",
         "ledger_void",
+        "merkle_certify",
+        "merkle_integrate",
         "refuse_change",
     ]
 
