@@ -19,6 +19,7 @@ from bench.audit.bounds import (
     one_run_epsilon,
 )
 from bench.audit.worlds import (
+    FIRST_UNIT,
     CanaryIdpgan,
     Wiretap,
     histogram_score,
@@ -35,7 +36,7 @@ from workers.methods.table_idpgan import TableIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5
-FIRST = np.array([0])
+FIRST = FIRST_UNIT
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,11 @@ class Errors:
         )
 
 
-def clopper_pearson_upper(successes: int, trials: int) -> float:
-    """Upper limit for a binomial proportion, at half of the allowed error: there are two rates to bound."""
+def clopper_pearson_upper(successes: int, trials: int, *, failure: float = (1.0 - CONFIDENCE) / 2.0) -> float:
+    """Upper limit for a binomial proportion, wrong with probability `failure`: half of what is allowed, as there are two rates to bound."""
     if successes >= trials:
         return 1.0
-    return float(stats.beta.ppf(1.0 - (1.0 - CONFIDENCE) / 2.0, successes + 1, trials - successes))
+    return float(stats.beta.isf(failure, successes + 1, trials - successes))
 
 
 def direct_epsilon(errors: Errors, delta: float) -> float:

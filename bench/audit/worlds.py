@@ -38,6 +38,7 @@ SCHEMA = TableSchema.model_validate(
     }
 )
 DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=8)
+FIRST_UNIT = np.array([0])
 LARGE = 1e6
 """Norm of a canary's gradient before clipping: far above every clip norm."""
 

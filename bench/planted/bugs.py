@@ -96,6 +96,7 @@ T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
+T_AUDIT = "tests/privacy/test_audit.py"
 
 MERKLE = "service/ledger/merkle.py"
 SIGNING = "service/signing.py"
@@ -777,6 +778,31 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (T_TABLES,),
+    ),
+    Bug(
+        "noise on counts ends at eight standard deviations",
+        (
+            (
+                NOISE,
+                "discrete_gaussian(*value.shape, variance=variance).to(",
+                "discrete_gaussian(*value.shape, variance=variance)"
+                ".clamp(-int(8 * variance**0.5), int(8 * variance**0.5)).to(",
+            ),
+        ),
+        (f"{T_AUDIT}::test_outputs_alone",),
+    ),
+    Bug(
+        "noise beyond a few hundred counts is even",
+        (
+            (WHOLE, "offsets & (table.block - 1)\n", "offsets & (table.block - 2)\n"),
+            (WHOLE_LOOPS, "(((uint64_t)1 << t->block_bits) - 1)", "(((uint64_t)1 << t->block_bits) - 2)"),
+        ),
+        (f"{T_AUDIT}::test_noise_as_large_as_it_may_be_tells_nothing",),
+    ),
+    Bug(
+        "a sum keeps its place between two points of the grid",
+        ((NOISE, "torch.split(below.add_(drawn), [", "torch.split(below.add_(drawn).add_(places), ["),),
+        (f"{T_AUDIT}::test_outputs_alone",),
     ),
     Bug(
         "whole noise has the variance of the Gaussian that pays for it",

@@ -5,14 +5,18 @@ Seeds are fixed, so the runs repeat. The full audit is `python -m bench.audit`; 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from bench.audit import attacks
+from bench.audit import attacks, outputs
 from bench.audit.bounds import (
     Errors,
     claimed_epsilon,
@@ -23,7 +27,11 @@ from bench.audit.bounds import (
     one_run_epsilon,
     one_run_p_value,
 )
+from bench.audit.outputs import OutputFinding
+from bench.audit.summary import write_summary
+from service.privacy import events as price_list
 from service.privacy.events import GaussianEvent, SampledStepEvent
+from workers.mechanism.noise import release, release_counts
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +93,109 @@ def test_the_papers_histogram_is_broken() -> None:
         assert as_published.ratio > 4.0
         assert as_published.epsilon_direct > 1.1 * as_published.epsilon_claimed
     assert attacks.acts_ten_weights(4_000).ratio > 1.2
+
+
+# -- outputs alone ----------------------------------------------------------------------------------------------------
+
+
+def assert_outputs_below(finding: OutputFinding, *, at_least: float) -> None:
+    assert finding.impossible_share == 0.0
+    assert finding.proven <= finding.epsilon_claimed
+    assert finding.ratio >= at_least, "a weak audit proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon", "rows_per_unit", "at_least"),
+    [
+        ("label counts", 1.0, 10, 0.6),
+        ("label counts", 50.0, 1_000, 0.8),
+        ("one- and two-way tables", 10.0, 1_000, 0.8),
+        ("tables and shared values", 10.0, 10, 0.6),
+        ("single columns, looked at twice", 20.0, 10, 0.6),
+        ("scores of pairs", 20.0, 1_000, 0.8),
+        ("IDPGAN step: gradient and histogram", 10.0, 10, 0.7),
+        ("the same, Poisson-sampled, q = 0.25", 10.0, 1, 0.6),
+    ],
+)
+def test_outputs_alone(kind: str, epsilon: float, rows_per_unit: int, at_least: float) -> None:
+    neighbours = outputs.OF_TABLES[kind](epsilon, rows_per_unit)
+    finding = outputs.judge(kind, epsilon, rows_per_unit, neighbours, trials=20_000, seed=1)
+    assert_outputs_below(finding, at_least=at_least)
+
+
+@pytest.mark.parametrize("kind", outputs.IMAGE_RELEASES)
+def test_outputs_of_images_alone(kind: str) -> None:
+    """A unit is one record: where it moves counts alone, they have more noise than they pay for."""
+    neighbours = outputs.of_images(*outputs.IMAGE_RELEASES[kind], 10.0)
+    finding = outputs.judge(kind, 10.0, 1, neighbours, trials=20_000, seed=1)
+    assert_outputs_below(finding, at_least=0.2 if kind == "images: leanings" else 0.7)
+
+
+def test_noise_as_large_as_it_may_be_tells_nothing() -> None:
+    finding = outputs.judge("", 0.0, 1, outputs.labels_under_large_noise(1), trials=60_000, seed=1)
+    assert finding.epsilon_claimed == finding.proven == 0.0
+
+
+def test_what_was_wrong_with_rounded_normals_is_found_out() -> None:
+    """Outputs that the other dataset cannot have, and at large noise the parity of an output."""
+    found = [attempt() for attempt in outputs.attempts_on_rounded_normals(60_000)]
+    assert [finding.ratio > 1.0 for finding in found] == [True] * 4
+    assert [finding.impossible_share > 0.01 for finding in found] == [True, True, True, False]
+    assert "odd or even" in found[-1].event or "modulo" in found[-1].event
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_events_of_outputs_see_noise_that_is_too_small(epsilon: float) -> None:
+    real = outputs.tables(epsilon, 10)
+
+    def half_the_noise(private: Any, *, noise_stds: Any, noise_multiplier: float, randomness: Any) -> Any:
+        stds = [std / 2.0 for std in noise_stds]
+        return release_counts(private, noise_stds=stds, noise_multiplier=noise_multiplier / 2.0, randomness=randomness)
+
+    without, with_unit = (
+        [replace(call, function=half_the_noise) for call in calls] for calls in (real.without, real.with_unit)
+    )
+    broken = outputs.Neighbours(without, with_unit, real.events)
+    assert outputs.judge("half", epsilon, 10, broken, trials=20_000, seed=1).ratio > 1.3
+
+
+def test_an_output_that_ends_in_digits_of_the_private_number_is_found_out() -> None:
+    """The noise of a sum in float64 would be large enough; what tells is where its output lies between two points of the grid."""
+    real = outputs.step(0.1, 1)
+
+    def off_the_grid(private: Any, **knobs: Any) -> Any:
+        released = release(private, **knobs)
+        return tuple(value + own.remainder(1e-6) for value, own in zip(released, private.values, strict=True))
+
+    without, with_unit = ([replace(calls[0], function=off_the_grid)] for calls in (real.without, real.with_unit))
+    finding = outputs.judge("digits", 0.1, 1, outputs.Neighbours(without, with_unit, real.events), trials=4_000, seed=1)
+    assert finding.proven > 3.0
+    assert "last bits" in finding.event
+
+
+def test_outputs_of_every_kind_of_release_are_attacked() -> None:
+    built = [build(1.0, 1) for build in outputs.OF_TABLES.values()]
+    built += [outputs.of_images(*release, 1.0) for release in outputs.IMAGE_RELEASES.values()]
+    attacked = {getattr(event, "purpose", event.kind) for neighbours in built for event in neighbours.events}
+    purposes = {value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
+    assert attacked == purposes | {"label_counts", "sampled_step"}
+
+
+def test_certificates_count_attacks_on_outputs(tmp_path: Path) -> None:
+    ours = {"name": "plain", "epsilon_claimed": 4.0, "epsilon_lower": 3.0}
+    mine = {"kind": "label counts", "epsilon": 1.0, "rows_per_unit": 1_000, "epsilon_claimed": 1.0, "proven": 0.9}
+    document = {
+        "date": "2026-01-01",
+        "delta": 1e-5,
+        "ours": [ours],
+        "outputs": [mine, {**mine, "epsilon_claimed": 0.0}],
+    }
+    write_summary(outputs.summarised(document), tmp_path / "summary.json")
+    attacks_of = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["attacks"]
+    assert [(attack["name"], attack["ratio"]) for attack in attacks_of] == [
+        ("plain", 0.75),
+        ("outputs alone: label counts, ε = 1, 1,000 rows a unit", 0.9),
+    ]
 
 
 # -- the instrument itself --------------------------------------------------------------------------------------------
