@@ -11,6 +11,7 @@ from service.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from service.cli.datasets import (
     DatasetArgument,
     Delta,
+    DistinctFrom,
     File,
     MaxRows,
     Name,
@@ -181,6 +182,7 @@ def publish(
     name: Name = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
+    distinct_from: DistinctFrom = None,
     share_: ShareOf = None,
     method: Method = "auto",
     condition_on: ConditionOn = None,
@@ -238,6 +240,7 @@ def publish(
             delta=delta,
             name=name or file.stem,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit),
+            distinct_from=[dataset_id_of(client, dataset) for dataset in distinct_from or ()],
         )
         made = follow(client, client.create_release(dataset_id, document)["id"])
         wanted: dict[str, Any] = {"format": chosen, "where": conditions(where), "seed": seed}
