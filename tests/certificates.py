@@ -5,7 +5,6 @@ import os
 import uuid
 from types import SimpleNamespace
 
-from service.crypto import Secrets
 from service.datasets.models import Dataset
 from service.ledger.models import LedgerEntry
 from service.ledger.service import OtherReleases
@@ -13,11 +12,12 @@ from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
 from service.privacy.orders import parse_order
 from service.releases.models import Release
+from service.signing import UNSIGNED, SigningKey
 from workers.certificate import certify
 
 NEW_IN_2 = (
     *("contribution_bound", "neighbouring_relation", "other_releases", "mechanisms", "accounting", "trust_model"),
-    *("not_protected", "audit"),
+    *("not_protected", "audit", "warnings", "transparency"),
 )
 BUDGET = open_budget(5.0, 1e-6)
 IDPGAN = {
@@ -31,23 +31,25 @@ IDPGAN = {
 }
 VISITS = {"column": "person", "max_rows_per_unit": 3}
 NO_OTHERS = OtherReleases(charged=0, pending=0, simple=0, renyi=0, entries=2)
-SECRETS = Secrets(os.urandom(32))
+SIGNING_KEY = SigningKey(os.urandom(32))
+TRANSPARENCY = {"tree_head": {"tree_size": 2}}
+"""Passed through as it is; `tests/service/api/test_rewrites.py` has the real one."""
 
 
-def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False):
-    """A signed certificate of an order of 10,000 units."""
+def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False, budget=BUDGET, units=10_000):
+    """A signed certificate of an order."""
     resolved = parse_order(order)
-    price = price_order(resolved, units=10_000, budget=BUDGET)
+    price = price_order(resolved, units=units, budget=budget)
     schema = {"type": "image", "height": 8, "width": 8, "channels": 1} if image else {"fields": []}
     dataset = Dataset(
         id=uuid.uuid4(),
         schema=schema,
         privacy_unit=privacy_unit,
-        units=10_000,
-        epsilon=BUDGET.epsilon,
-        delta=BUDGET.delta,
-        renyi_order=BUDGET.renyi_order,
-        renyi_capacity=BUDGET.renyi_capacity,
+        units=units,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        renyi_order=budget.renyi_order,
+        renyi_capacity=budget.renyi_capacity,
     )
     release = Release(id=uuid.uuid4(), order_=resolved.model_dump(mode="json"), price=price.as_json)
     posted = LedgerEntry(
@@ -59,11 +61,20 @@ def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image
         created_at=dt.datetime.now(dt.UTC),
     )
     trained = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
-    return certify(SECRETS, dataset=dataset, release=release, posted=posted, trained=trained, others=others)
+    return certify(
+        SIGNING_KEY,
+        dataset=dataset,
+        release=release,
+        posted=posted,
+        trained=trained,
+        transparency=TRANSPARENCY,
+        consistency=[],
+        others=others,
+    )
 
 
 def of_format_1(certificate):
     """As versions before format 2 made and signed it."""
-    left = {k: v for k, v in certificate.items() if k not in {*NEW_IN_2, "public_key", "signature"}}
+    left = {k: v for k, v in certificate.items() if k not in {*NEW_IN_2, *UNSIGNED}}
     document = {**left, "format": 1, "noise": "Gaussian, from ChaCha20 seeded by the operating system"}
-    return {**document, "public_key": SECRETS.public_key, "signature": SECRETS.sign(document)}
+    return {**document, "public_key": SIGNING_KEY.public_key, "signature": SIGNING_KEY.sign(document)}

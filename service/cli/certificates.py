@@ -27,6 +27,15 @@ ALWAYS = {
     "ledger_entry",
     "issued_at",
     "public_key",
+    "method",
+    "units",
+    "adjacency",
+    "noise",
+    "code_version",
+    "accountant",
+    "pld",
+    "renyi",
+    "schema_source",
 }
 """Fields that certificates of every format have."""
 
@@ -110,6 +119,7 @@ def as_text(certificate: Mapping[str, Any]) -> list[str]:
         f"Neighbouring datasets: {certificate['adjacency']}",
         f"Budget of the dataset, for all releases together: (ε, δ) = ({whole['epsilon']:g}, {whole['delta']:g})",
     ]
+    lines += [f"Warning: {warning}" for warning in certificate.get("warnings", [])]
     if "other_releases" in certificate:
         others = certificate["other_releases"]
         lines.append(

@@ -12,6 +12,7 @@ from service.cli.datasets import (
     REFUSE,
     DatasetArgument,
     Delta,
+    DistinctFrom,
     File,
     MaxImages,
     MaxRows,
@@ -188,6 +189,7 @@ def publish(
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
+    distinct_from: DistinctFrom = None,
     share_: ShareOf = None,
     method: Method = "auto",
     condition_on: ConditionOn = None,
@@ -245,6 +247,7 @@ def publish(
             delta=delta,
             name=name or file.stem,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
+            distinct_from=[dataset_id_of(client, dataset) for dataset in distinct_from or ()],
         )
         made = follow(client, client.create_release(dataset_id, document)["id"])
         wanted: dict[str, Any] = {"format": chosen, "where": conditions(where), "seed": seed}

@@ -254,10 +254,11 @@ def _neighbours(certificate: Mapping[str, Any]) -> str:
 
 def _parameters(certificate: Mapping[str, Any]) -> str:
     pld, renyi, whole = certificate["pld"], certificate["renyi"], certificate["dataset_budget"]
-    return (
+    figures = (
         f"ε = {pld['epsilon']:.6g} at the same δ by privacy-loss distribution; Rényi divergence {renyi['divergence']:.6g} of order "
         f"{renyi['order']}. All releases of the dataset together stay within (ε, δ) = ({whole['epsilon']:g}, {whole['delta']:g})."
     )
+    return " ".join([figures, *certificate.get("warnings", [])])
 
 
 def _other_releases(certificate: Mapping[str, Any]) -> str | None:

@@ -281,6 +281,26 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
         assert imprimatur("redeclare", "corrected", *wrong, **key).returncode == 2
 
 
+def test_rows_that_look_the_same_are_not_ordered_from_and_may_be_told_apart(
+    imprimatur, new_tenant, small_csv, small_schema
+):
+    """`publish` finds the very same rows again, and never takes a table with most columns the same for them."""
+    key = {"IMPRIMATUR_API_KEY": new_tenant()}
+    budget = ("--schema", json.dumps(small_schema), "--json")
+    first = imprimatur("upload", small_csv, "--budget-epsilon", 2, "--name", "first", *budget, **key)
+    assert first.returncode == 0, first.stderr
+    head, *rows = small_csv.read_text().splitlines()
+    weights = ",".join([*rows[0].split(",")[:2], "7.5"])
+    small_csv.write_text("\n".join([head, weights, *rows[1:]]) + "\n")
+    publish = ("publish", small_csv, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", *budget)
+    refused = json.loads(imprimatur(*publish, **key).stderr.splitlines()[-1])
+    assert (refused["code"], refused["dataset_id"]) == ("duplicate_rows", json.loads(first.stdout)["id"])
+    assert "distinct_from" in refused["detail"]
+    told_apart = imprimatur("upload", small_csv, "--budget-epsilon", 2, "--distinct-from", "first", *budget, **key)
+    assert told_apart.returncode == 0, told_apart.stderr
+    assert json.loads(told_apart.stdout)["id"] != json.loads(first.stdout)["id"]
+
+
 def test_publish_starts_a_service_of_its_own_and_leaves_nothing_running(imprimatur, small_csv, small_schema, tmp_path):
     alone = {"IMPRIMATUR_URL": "", "IMPRIMATUR_API_KEY": "", "IMPRIMATUR_DATA": str(tmp_path / "own data")}
     (tmp_path / "s.json").write_text(json.dumps(small_schema))

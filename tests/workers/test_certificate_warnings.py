@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
-from types import SimpleNamespace
-
 import pytest
 
-from service.crypto import Secrets, verify_signature
+from service.crypto import verify_signature
 from service.datasets.image_schema import ImageSchema
-from service.datasets.models import Dataset
 from service.datasets.table_schema import parse_table_schema
-from service.ledger.models import LedgerEntry
-from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import MarginalsOrder
 from service.privacy.statements import statement_warnings
-from service.releases.models import Release
-from workers.certificate import certify
+from service.signing import UNSIGNED
+from tests.certificates import made_certificate
 from workers.encoding.table import TableDomain
 from workers.image_card import image_card
 from workers.model_card import model_card
@@ -27,28 +19,8 @@ SCHEMA = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum"
 
 
 def certificate(epsilon: float, delta: float, units: int, release_epsilon: float):
-    budget = open_budget(epsilon, delta)
-    order = MarginalsOrder.model_validate({"method": "marginals", "epsilon": release_epsilon, "pairs": "all"})
-    dataset = Dataset(
-        id=uuid.uuid4(),
-        schema=SCHEMA,
-        units=units,
-        epsilon=epsilon,
-        delta=delta,
-        renyi_order=budget.renyi_order,
-        renyi_capacity=budget.renyi_capacity,
-    )
-    release = Release(
-        id=uuid.uuid4(),
-        dataset_id=dataset.id,
-        order_=order.model_dump(mode="json"),
-        price=price_order(order, units=units, budget=budget).as_json,
-    )
-    posted = LedgerEntry(
-        seq=2, kind="post", simple=1, renyi=1, created_at=dt.datetime.now(dt.UTC), previous_hash=b"", hash=b"h"
-    )
-    trained = SimpleNamespace(engine="none", rows_per_unit=None)
-    return certify(Secrets(bytes(32)), dataset=dataset, release=release, posted=posted, trained=trained)
+    order = {"method": "marginals", "epsilon": release_epsilon, "pairs": "all"}
+    return made_certificate(order, budget=open_budget(epsilon, delta), units=units)
 
 
 def test_a_large_promise_is_signed_with_its_warnings_and_the_cards_repeat_them():
@@ -59,7 +31,7 @@ def test_a_large_promise_is_signed_with_its_warnings_and_the_cards_repeat_them()
         "ε = 12 for this release alone",
         "δ = 0.0005",
     ]
-    signed = {name: value for name, value in made.items() if name not in {"signature", "public_key"}}
+    signed = {name: value for name, value in made.items() if name not in UNSIGNED}
     assert verify_signature(signed, made["signature"], made["public_key"])
     assert not verify_signature({**signed, "warnings": []}, made["signature"], made["public_key"])
     for card in cards(made):
