@@ -237,7 +237,7 @@ SCHEMA = TableSchema.model_validate(
 SCHEMA_OF_VALUES = TableSchema.model_validate(
     {
         "fields": [
-            {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 23, "required": True}},
+            {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99, "required": True}},
             {"name": "label", "type": "boolean", "constraints": {"required": True}},
         ]
     }

@@ -653,8 +653,7 @@ BUGS: tuple[Bug, ...] = (
             (
                 NOISE,
                 "discrete_gaussian(*value.shape, variance=variance).to(",
-                "discrete_gaussian(*value.shape, variance=variance)"
-                ".clamp(-int(8 * variance**0.5), int(8 * variance**0.5)).to(",
+                "discrete_gaussian(*value.shape, variance=variance).clamp(-(k := int(8 * variance**0.5)), k).to(",
             ),
         ),
         (f"{T_AUDIT}::test_outputs_alone",),

@@ -173,9 +173,14 @@ def test_an_output_that_ends_in_digits_of_the_private_number_is_found_out() -> N
     assert "last bits" in finding.event
 
 
-def test_outputs_of_every_kind_of_release_are_attacked() -> None:
-    built = [build(1.0, 1) for build in outputs.OF_TABLES.values()]
+def test_outputs_of_every_kind_of_release_are_attacked_where_two_datasets_differ_most() -> None:
+    """A unit moves what is released by all that is charged, in the directions that cost most."""
+    built = [build(1.0, rows) for build in outputs.OF_TABLES.values() for rows in (1, 10)]
     built += [outputs.of_images(*release, 1.0) for release in outputs.IMAGE_RELEASES.values()]
+    for neighbours in built:
+        without, with_unit, stds = neighbours.noise_free()
+        charged = sum(event.joint_noise_multiplier**-2 for event in neighbours.events)
+        assert 0.99 * charged <= float(np.square((with_unit - without) / stds).sum()) <= (1.0 + 1e-9) * charged
     attacked = {getattr(event, "purpose", event.kind) for neighbours in built for event in neighbours.events}
     purposes = {value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
     assert attacked == purposes | {"label_counts", "sampled_step"}
