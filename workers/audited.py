@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,8 @@ def code_digest() -> str:
 def audit_statement(summary: dict[str, Any], *, running_digest: str, running_version: str = VERSION) -> dict[str, Any]:
     """The audit as a certificate tells it: what it attacked, the most that was proved, and of which code."""
     attacks = summary["attacks"]
-    best = max(attacks, key=lambda attack: float(attack["ratio"]))
-    holds = all(attack["epsilon_lower"] <= attack["epsilon_claimed"] for attack in attacks)
+    best = max(attacks, key=lambda attack: math.inf if attack["ratio"] is None else float(attack["ratio"]))
+    holds = all(attack["ratio"] is not None and attack["ratio"] <= 1.0 for attack in attacks)
     same_code = summary["code_digest"] == running_digest
     return {
         "date": summary["date"],
@@ -48,7 +49,7 @@ def audit_statement(summary: dict[str, Any], *, running_digest: str, running_ver
         "same_code": same_code,
         "attacks": len(attacks),
         "confidence": summary["confidence"],
-        "largest_ratio": round(best["ratio"], 3),
+        "largest_ratio": None if best["ratio"] is None else round(best["ratio"], 3),
         "largest_ratio_of": best["name"],
         "holds": holds,
         "says": " ".join((_result(attacks, best, holds=holds), _of_which_code(summary, running_version, same_code))),

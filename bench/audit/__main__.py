@@ -137,7 +137,7 @@ def ratios_by_epsilon(findings: list[dict[str, Any]]) -> str:
     by_kind: dict[str, dict[float, list[str]]] = {}
     for finding in findings:
         ratios = by_kind.setdefault(finding["kind"], {}).setdefault(finding["epsilon"], [])
-        ratios.append(f"{finding['ratio']:.2f}")
+        ratios.append("no ε" if finding["ratio"] is None else f"{finding['ratio']:.2f}")
     lines = [
         f"| {kind} | " + " | ".join(" · ".join(ratios.get(epsilon, [])) for epsilon in outputs.EPSILONS) + " |"
         for kind, ratios in by_kind.items()

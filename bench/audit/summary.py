@@ -28,7 +28,10 @@ def summarise(document: dict[str, Any], *, digest: str | None) -> dict[str, Any]
                 "name": finding["name"],
                 "epsilon_claimed": finding["epsilon_claimed"],
                 "epsilon_lower": finding["epsilon_lower"],
-                "ratio": finding["epsilon_lower"] / finding["epsilon_claimed"],
+                # None: an output that is impossible without the unit, which no ε allows.
+                "ratio": None
+                if finding["epsilon_lower"] is None
+                else finding["epsilon_lower"] / finding["epsilon_claimed"],
             }
             for finding in document["ours"]
         ],

@@ -11,6 +11,7 @@ from service.ledger.service import OtherReleases
 from service.privacy import events as price_list
 from service.privacy.events import SampledStepEvent, events_from_json
 from service.privacy.filters import NANO
+from service.signing import UNSIGNED
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers.audited import AUDIT, audit_statement, code_digest
 from workers.certificate import FORMAT, MEASURED, STEPS
@@ -85,7 +86,7 @@ def test_the_unit_and_its_bound_are_there_for_programs():
 def test_format_2_is_signed_and_is_json():
     certificate = made_certificate()
     assert certificate["format"] == FORMAT == 2
-    signed = {k: v for k, v in certificate.items() if k not in {"signature", "public_key"}}
+    signed = {k: v for k, v in certificate.items() if k not in UNSIGNED}
     assert verify_signature(json.loads(json.dumps(signed)), certificate["signature"], certificate["public_key"])
     assert certificate["trust_model"].startswith("central: ")
     assert certificate["neighbouring_relation"]["name"] == "zero-out"
