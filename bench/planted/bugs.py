@@ -809,6 +809,27 @@ BUGS: tuple[Bug, ...] = (
         (T_DISCRETE,),
     ),
     Bug(
+        "an event of many sums is rounded as if it were one",
+        ((MARGINALS, "                times=len(grids),\n", ""),),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "a new declaration is taken with rows that agree in what is not declared missing",
+        (
+            (
+                "service/datasets/redeclaration.py",
+                "is_new and table.fingerprints[-1] not in known:",
+                "is_new and known.isdisjoint(table.fingerprints):",
+            ),
+        ),
+        (f"{T_SAME_ROWS}::test_a_decoy_does_not_become_the_rows_of_another_dataset",),
+    ),
+    Bug(
+        "a file sent again in another order hides columns behind others",
+        ((DATASET_ROWS, "place_of[one.place],\n", "one.place,\n"),),
+        (f"{T_SAME_ROWS}::test_the_order_of_columns_in_a_file_sent_again_does_not_hide_any",),
+    ),
+    Bug(
         "what discrete noise costs beyond the Gaussian is not paid",
         (
             (CALIBRATION, "math.nextafter(epsilon - NOISE_RESERVE, 0.0)", "math.nextafter(epsilon, 0.0)"),

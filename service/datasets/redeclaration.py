@@ -120,7 +120,8 @@ def redeclare(
         )
         with context.transaction() as session:
             known = repository.fingerprints_of(session, dataset_id)
-        if is_new and known.isdisjoint(table.fingerprints):
+        # As its cells are written: by the declared missing values alone, any cells could be blanked out and exchanged.
+        if is_new and table.fingerprints[-1] not in known:
             raise OtherRows(
                 "these are other rows than the dataset's; send the file of its upload, or upload them as a dataset of their own"
             )
@@ -238,7 +239,10 @@ def _replace(
             session.expire_all()
             after = repository.find(session, principal.tenant_id, before.id)
     except BaseException as error:
-        _remove(context, stored)
+        if not isinstance(
+            error, Unavailable
+        ):  # then it may have happened all the same: the sweep removes what no row names
+            _remove(context, stored)
         if isinstance(error, IntegrityError):  # another upload of these rows was first
             with context.transaction() as session:
                 _refuse_duplicate(session, principal, before.id, table, added)
@@ -252,9 +256,10 @@ def _refuse_duplicate(
     session: Session, principal: Principal, dataset_id: uuid.UUID, table: IngestedTable, added: set[bytes]
 ) -> None:
     """Rows of another dataset, as they are declared now. Datasets that the upload looked like stay distinct: its owner said so."""
-    known = repository.column_fingerprints_of(session, dataset_id)
+    known = repository.columns_of(session, dataset_id)
     columns = table.column_fingerprints
-    cleared = alike([one for one in columns if one.fingerprint in known], repository.find_matches(session, columns))
+    # By what was known of these rows then, and most of all their columns: not of those that were known.
+    cleared = alike(columns, [one for one in repository.find_matches(session, columns) if one.fingerprint in known])
     service.refuse_duplicate(session, principal, added, columns, {dataset_id, *cleared})
 
 

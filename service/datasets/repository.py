@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
 from sqlalchemy import Row, exists, func, insert, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert as insert_or_not
 from sqlalchemy.orm import Session
 
-from service.datasets.alike import ColumnFingerprint, Match, count_columns
+from service.datasets.alike import ROWS_PLACE, ColumnFingerprint, Match, count_columns
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
 from service.errors import NotFound
 from service.ledger.models import LedgerEntry
@@ -87,14 +86,42 @@ def add_fingerprints(
     if rows:
         session.execute(insert(DatasetFingerprint), rows)
     if column_fingerprints:
-        shared = {"dataset_id": dataset_id, "column_count": count_columns(column_fingerprints)}
-        columns = [shared | {"place": one.place, "fingerprint": one.fingerprint} for one in column_fingerprints]
-        session.execute(insert_or_not(DatasetColumnFingerprint).on_conflict_do_nothing(), columns)
+        known = columns_of(session, dataset_id)
+        place_of = _places(column_fingerprints, known)
+        count = max([count_columns(column_fingerprints), *(column_count for _, column_count in known.values())])
+        columns = [
+            {
+                "dataset_id": dataset_id,
+                "fingerprint": one.fingerprint,
+                "place": place_of[one.place],
+                "column_count": count,
+            }
+            for one in column_fingerprints
+            if one.fingerprint not in known
+        ]
+        if columns:
+            session.execute(insert(DatasetColumnFingerprint), columns)
 
 
-def column_fingerprints_of(session: Session, dataset_id: uuid.UUID) -> set[bytes]:
+def columns_of(session: Session, dataset_id: uuid.UUID) -> dict[bytes, tuple[int, int]]:
+    """Place and column count by fingerprint, of all declarations the dataset has had."""
     its = DatasetColumnFingerprint
-    return set(session.scalars(select(its.fingerprint).where(its.dataset_id == dataset_id)))
+    query = select(its.fingerprint, its.place, its.column_count).where(its.dataset_id == dataset_id)
+    return {bytes(row.fingerprint): (row.place, row.column_count) for row in session.execute(query)}
+
+
+def _places(column_fingerprints: Sequence[ColumnFingerprint], known: Mapping[bytes, tuple[int, int]]) -> dict[int, int]:
+    """A column of the file has the place at which it is known, whatever the order of this file; others have new ones."""
+    place_of = {ROWS_PLACE: ROWS_PLACE}
+    for one in column_fingerprints:
+        if one.fingerprint in known:
+            place_of.setdefault(one.place, known[one.fingerprint][0])
+    free = 1 + max((place for place, _ in known.values()), default=0)
+    for one in column_fingerprints:
+        if one.place not in place_of:
+            place_of[one.place] = one.place if not known else free
+            free += 1
+    return place_of
 
 
 def find_matches(session: Session, column_fingerprints: Sequence[ColumnFingerprint]) -> list[Match]:

@@ -36,7 +36,7 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
-from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable
+from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable, Unavailable
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.chain import Amounts, verify_ledger
@@ -215,8 +215,11 @@ def _keep(
                 audit.record(session, principal, "dataset", other, action=DECLARE_DISTINCT)
             return repository.find(session, principal.tenant_id, dataset_id)
     except BaseException as error:
-        for key in stored:
-            context.storage.delete(key)
+        if not isinstance(
+            error, Unavailable
+        ):  # then it may have happened all the same: the sweep removes what no row names
+            for key in stored:
+                context.storage.delete(key)
         if isinstance(error, IntegrityError):  # a process of the version before, which takes no lock, was first
             with context.transaction() as session:
                 _refuse_duplicate(session, principal, table, declaration.distinct_from)

@@ -69,6 +69,10 @@ def statement_warnings(*, epsilon: float, delta: float, units: int, release_epsi
         warnings.append(f"ε = {release_epsilon:g} for this release alone is above 10. {MEANING_OF_TEN}")
     if delta > default_delta(units):
         warnings.append(_large_delta(delta, units))
+    elif delta * units**2 > 1.0 and units > LARGEST_DEFAULT_DELTA**-0.5:
+        warnings.append(
+            f"δ = {delta:.3g} is the least that is chosen by default, and above 1/n² for {units:,} units, which {NIST} prefers."
+        )
     if delta < SMALLEST_DEFAULT_DELTA:
         warnings.append(
             f"δ = {delta:.3g} is below {SMALLEST_DEFAULT_DELTA:g}. Prices of small parts of such a budget, and of trained generators, "

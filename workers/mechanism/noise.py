@@ -22,8 +22,8 @@ from workers.mechanism import PrivateSum
 Allocation = Literal["least_noise", "equal_share", "flat"]
 
 LEAST_ROUNDING_VARIANCE = 1.2
-"""ρ² of whole numbers of which a unit moves one: η = 1.0e-10. Of more, ρ² grows so that η times their number stays what it is; a
-release then costs 4.2e-10 at most beyond its price, which `service.privacy.calibration.NOISE_RESERVE` pays for."""
+"""ρ² of whole numbers of which a unit moves one: η = 1.0e-10. Of more, ρ² grows so that η times their number stays what it is; an
+event of the price list then costs 4.2e-10 at most beyond its price, which `service.privacy.calibration.NOISE_RESERVE` pays for."""
 
 MOST_STEPS = 10**6
 """Whole numbers that a step releases are released so often, at most."""
@@ -34,8 +34,8 @@ GRID_STD = 128.0
 GRID_ROUNDING_VARIANCE = 4.0
 """ρ² of these, in squared points: η = 1.1e-34, and noise 1.00012 times s."""
 
-LARGEST_NOISE_STD = 2.0**48
-"""Of whole numbers: far from where counts with noise would not fit in 64 bits."""
+LARGEST_NOISE_STD = 2.0**57
+"""Of whole numbers: sixty times as much, and a count, fit in 64 bits."""
 
 _ROUND_UP = 1.0 + 1e-12
 """Noise computed in float64 is never smaller than meant."""
@@ -112,14 +112,21 @@ def most_moved(private: PrivateSum) -> float:
 
 
 def release_counts(
-    private: PrivateSum, *, noise_stds: Sequence[float], noise_multiplier: float, randomness: DiscreteGaussians
+    private: PrivateSum,
+    *,
+    noise_stds: Sequence[float],
+    noise_multiplier: float,
+    randomness: DiscreteGaussians,
+    times: int = 1,
 ) -> tuple[Tensor, ...]:
     """Whole numbers with noise of these standard deviations, and a little more; what comes back is public.
+
+    times: how many such sums one event of the price list is made of.
 
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; refused unless Σ(sensitivity_k / noise_std_k)² ≤ 1/noise_multiplier², and
                  where a noise_std is above LARGEST_NOISE_STD.
-    Shapes:      one int64 tensor per value, of the value's shape. Its noise has standard deviation `drawn_std(noise_std, moved=most_moved(private))`.
+    Shapes:      one int64 tensor per value, of the value's shape. Its noise has standard deviation `drawn_std(noise_std, moved=times * most_moved(private))`.
     Source:      Canonne, Kamath, Steinke 2020; at the price of a Gaussian: docs/privacy.md, Discrete noise.
     Edge cases:  counts of an empty table are zeros and get noise like any others.
     """
@@ -127,7 +134,7 @@ def release_counts(
     if not spent <= noise_multiplier**-2 * (1.0 + 1e-9):
         raise ValueError("the noise of these tables is smaller than what was charged")
     whole = PrivateSum(tuple(value.long() for value in private.values), private.groups, private.sensitivities)
-    return _with_noise(whole, noise_stds, randomness, times=1)
+    return _with_noise(whole, noise_stds, randomness, times=times)
 
 
 def _with_noise(
@@ -155,7 +162,8 @@ def _on_integers(value: Tensor, noise_std: float, randomness: DiscreteGaussians,
 def _on_grid(values: Sequence[Tensor], noise_stds: Sequence[float], randomness: DiscreteGaussians) -> list[Tensor]:
     """Each value divided by its spacing, a whole number drawn around it, times the spacing.
 
-    The quotient is rounded, which is one more rounding of the sum: `clipping.sum_rounding` counts it.
+    The quotient is rounded, which is one more rounding of the sum: `clipping.sum_rounding` counts it. A fraction may be rounded up
+    to 1 (of a quotient just below 0), by 2⁻⁵⁴ points at most: far less than what `clipping.SHRINK` leaves.
     """
     wider = _ROUND_UP / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
     spacings = [noise_std * wider for noise_std in noise_stds]

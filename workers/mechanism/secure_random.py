@@ -69,7 +69,7 @@ class SecureRandom:
     def discrete_gaussian(
         self, *shape: int, variance: float, fractions: Tensor | None = None, device: torch.device = _CPU
     ) -> Tensor:
-        """Whole numbers k with P(k) ∝ exp(-(k - f)²/2v), exactly; f in [0, 1) from `fractions`, of this shape, or 0. In int64."""
+        """Whole numbers k with P(k) ∝ exp(-(k - f)²/2v), exactly; f in [0, 1] from `fractions`, of this shape, or 0. In int64."""
         table = table_for(variance, is_centred=fractions is None).to(device)
         values = torch.empty(math.prod(shape), dtype=torch.int64, device=device)
         at_once = VALUES_AT_ONCE * (1 if device.type == "cpu" else BLOCKS_AT_ONCE_ELSEWHERE)

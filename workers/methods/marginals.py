@@ -125,7 +125,8 @@ class Marginals:
     def _look_at_single_columns(self, singles: list[Columns]) -> tuple[Measured, ...]:
         """One-way tables before all others. Two layouts share the precision of the one Gaussian that is charged."""
         noise_multiplier = self.plan.take_gaussian(ONE_WAY_TABLES) * math.sqrt(len(self._first_layouts))
-        looks = [self._noised(singles, layout, noise_multiplier) for layout in self._first_layouts]
+        times = len(self._first_layouts)
+        looks = [self._noised(singles, layout, noise_multiplier, times=times) for layout in self._first_layouts]
         return tuple(m for look in looks for m in look)
 
     def _look_at_values(self, noise_multiplier: float) -> dict[int, StandingOut]:
@@ -145,15 +146,24 @@ class Marginals:
             )
             noise_std = noise_multiplier * private.sensitivities[0]
             (noised,) = release_counts(
-                private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
+                private,
+                noise_stds=[noise_std],
+                noise_multiplier=noise_multiplier,
+                randomness=self.randomness,
+                times=len(grids),
             )
             found[column] = standing_out(
-                noised.numpy(), grid, noise_std=drawn_std(noise_std, moved=most_moved(private))
+                noised.numpy(), grid, noise_std=drawn_std(noise_std, moved=len(grids) * most_moved(private))
             )
         return found
 
-    def _noised(self, tables: list[Columns], layout: TableLayout, noise_multiplier: float) -> tuple[Measured, ...]:
-        """Counts of these tables, jointly one Gaussian release of this noise multiplier, which the caller took from the plan."""
+    def _noised(
+        self, tables: list[Columns], layout: TableLayout, noise_multiplier: float, *, times: int = 1
+    ) -> tuple[Measured, ...]:
+        """Counts of these tables, jointly one Gaussian release of this noise multiplier, which the caller took from the plan.
+
+        times: into how many such releases the event of the plan is divided.
+        """
         private = count_tables(
             self.table.codes,
             layout,
@@ -163,10 +173,14 @@ class Marginals:
         )
         noise_stds = self._noise_stds(layout, tables, private.sensitivities, noise_multiplier)
         noised = release_counts(
-            private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
+            private,
+            noise_stds=noise_stds,
+            noise_multiplier=noise_multiplier,
+            randomness=self.randomness,
+            times=times,
         )
         return tuple(
-            Measured(columns, counts.numpy(), drawn_std(std, moved=most_moved(private)) ** 2)
+            Measured(columns, counts.numpy(), drawn_std(std, moved=times * most_moved(private)) ** 2)
             for columns, counts, std in zip(tables, noised, noise_stds, strict=True)
         )
 

@@ -52,7 +52,7 @@ class Table:
 
     variance: float
     is_centred: bool
-    """Whether f is 0; otherwise f may be any number of [0, 1)."""
+    """Whether f is 0; otherwise f may be any number of [0, 1]."""
     scale: int
     first: int
     block_bits: int

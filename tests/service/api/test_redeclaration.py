@@ -1,4 +1,4 @@
-"""A wrong declaration is corrected until the first charge, by whoever has the rows, and never after it."""
+"""A wrong declaration is corrected until the first charge, by the one who has the rows, and never after it."""
 
 import dataclasses
 import json
@@ -12,8 +12,10 @@ from service.app import create_app
 from service.context import open_context
 from service.datasets import redeclaration
 from service.datasets.models import Dataset
+from service.datasets.redeclaration import _budget_of
 from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
+from service.privacy.statements import default_delta
 from service.releases import service as releases
 from service.releases.models import Release
 from service.sweep import sweep
@@ -94,13 +96,13 @@ def test_a_wrong_enum_is_corrected_from_the_stored_upload(api, context):
 
 def test_the_unit_is_replaced_and_a_default_delta_follows_n(api, context):
     made = upload(api, VISITS, BY_ROW)
-    assert (made["units"], made["delta"]) == (200, pytest.approx(1 / 2_000))
+    assert (made["units"], made["delta"]) == (200, default_delta(200))
     reply = put(api, made["id"], name="visits", **BY_PERSON)
     assert reply.status_code == 200, reply.text
     changed = reply.json()
-    assert (changed["units"], changed["delta"], changed["name"]) == (40, pytest.approx(1 / 400), "visits")
+    assert (changed["units"], changed["delta"], changed["name"]) == (40, default_delta(40), "visits")
     assert any("200 units" in notice for notice in changed["notices"])
-    stored, budget = columns(context, made["id"]), open_budget(3.0, 1 / 400)
+    stored, budget = columns(context, made["id"]), open_budget(3.0, default_delta(40))
     assert stored.budget == budget
     order = api.order(made["id"], ORDER).json()
     with context.transaction() as session:
@@ -110,23 +112,24 @@ def test_the_unit_is_replaced_and_a_default_delta_follows_n(api, context):
     back = put(api, made["id"], schema=BY_ROW, privacy_unit=None)
     assert back.status_code == 200, back.text
     assert (back.json()["units"], back.json()["privacy_unit"]) == (200, None)
-    assert back.json()["delta"] == pytest.approx(1 / 2_000)
+    assert back.json()["delta"] == default_delta(200)
+    was_default = Dataset(epsilon=3.0, delta=default_delta(2_000), units=2_000)
+    assert _budget_of(was_default, 100_000).delta == default_delta(100_000) < default_delta(2_000)
 
 
-def test_a_named_delta_stays_and_must_still_promise_something(api, context):
-    budget = json.dumps({"epsilon": 3.0, "delta": 0.01})
+def test_a_named_delta_stays_as_far_as_the_units_allow(api):
+    budget = json.dumps({"epsilon": 3.0, "delta": 0.002})
     persons = api.upload(
         VISITS,
         schema=json.dumps(BY_PERSON["schema"]),
         privacy_unit=json.dumps(BY_PERSON["privacy_unit"]),
         budget=budget,
     ).json()
-    before = objects(context)
-    _assert_problem(put(api, persons["id"], schema=BY_ROW, privacy_unit=None), 422, "invalid_input")
-    assert objects(context) == before
     unit = {"column": "who", "max_rows_per_unit": 2}
     reply = put(api, persons["id"], privacy_unit=unit).json()
-    assert (reply["delta"], reply["units"], reply["privacy_unit"]) == (0.01, 40, unit)
+    assert (reply["delta"], reply["units"], reply["privacy_unit"]) == (0.002, 40, unit)
+    by_row = put(api, persons["id"], schema=BY_ROW, privacy_unit=None).json()
+    assert (by_row["delta"], by_row["units"]) == (1 / 2_000, 200), "the largest that 200 units allow"
 
 
 def test_what_is_left_out_stays(api):
@@ -269,11 +272,13 @@ def test_the_sweep_destroys_an_upload_that_another_version_has_left(api, context
 
 
 def test_rows_that_would_become_those_of_another_dataset_are_refused(api):
-    """Under other missing values they are another dataset's, which has a budget already."""
-    fields = [{"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}}, SCHEMA["fields"][0]]
-    first = upload(api, PEOPLE.replace("F", "?"), {"fields": fields, "missingValues": ["", "?"]})
-    second = upload(api, PEOPLE.replace("F", "!"), {"fields": fields})
-    refused = put(api, second["id"], schema={"fields": fields, "missingValues": ["", "!"]})
+    """As they are declared now they are another dataset's, which has a budget already."""
+    narrow, wide = ([{**SCHEMA["fields"][0], "constraints": {"minimum": 0, "maximum": most}}] for most in (50, 10_000))
+    ages = [20 + i * i % 61 for i in range(200)]
+    first = upload(api, "\n".join(["age", *map(str, ages)]), {"fields": narrow})
+    unclamped = [age + 1_000 * (age > 50) for age in ages]
+    second = upload(api, "\n".join(["age", *map(str, unclamped)]), {"fields": wide})
+    refused = put(api, second["id"], schema={"fields": narrow})
     _assert_problem(refused, 409, "duplicate_rows")
     assert refused.json()["dataset_id"] == first["id"]
 

@@ -209,4 +209,69 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
     refused = [outcome for outcome in (first, second) if isinstance(outcome, DuplicateRows)]
     assert len(refused) == 1, (first, second)
     assert refused[0].values["columns_match"] is True
-    assert len(list(context.storage.list("datasets"))) == 1
+    assert len(list(context.storage.list("datasets"))) == 2, "rows and upload of one"
+
+
+def _numbers(names, columns):
+    return "\n".join([",".join(names), *(",".join(map(str, row)) for row in zip(*columns, strict=True))]) + "\n"
+
+
+def _schema_of_numbers(names, largest, **more):
+    fields = [
+        {"name": name, "type": "integer", "constraints": {"minimum": 0, "maximum": most}}
+        for name, most in zip(names, largest, strict=True)
+    ]
+    return {"fields": fields, **more}
+
+
+def _redeclare(api, dataset, schema, table=None):
+    url = f"/v1/datasets/{dataset}/declaration"
+    if table is None:
+        return api.http.put(url, json={"schema": schema}, headers=api.owner)
+    return api.http.put(
+        url, data={"schema": json.dumps(schema)}, files={"file": ("t.csv", table.encode())}, headers=api.owner
+    )
+
+
+def test_a_decoy_does_not_become_the_rows_of_another_dataset(api):
+    """Cells that are declared missing are exchanged by a new declaration: the decoy's would be the real ones then."""
+    random = np.random.default_rng(0)
+    digits, codes = random.integers(0, 10, (6, 400)), random.integers(10**6, 10**8, (3, 400))
+    first, second = [f"a{i}" for i in range(9)], [f"b{i}" for i in range(9)]
+    largest = [9] * 6 + [10**9] * 3
+    made = api.upload(_numbers(first, [*digits, *codes]), schema=json.dumps(_schema_of_numbers(first, largest)))
+    assert made.status_code == 201
+    blanked = _schema_of_numbers(second, largest, missingValues=["", *map(str, range(10))])
+    decoy = _numbers(second, [*random.integers(0, 10, (6, 400)), *codes])
+    taken = api.upload(decoy, schema=json.dumps(blanked)).json()["id"]
+    real = _numbers(second, [*digits, *codes])
+    assert _redeclare(api, taken, blanked, real).json()["code"] == "other_rows"
+    assert _redeclare(api, taken, _schema_of_numbers(second, largest)).status_code == 200, "its own rows it may declare"
+
+
+def test_rows_that_an_owner_told_apart_stay_apart_under_another_declaration(api):
+    random = np.random.default_rng(0)
+    columns = random.integers(0, 10**6, (6, 400))
+    names, largest = [f"a{i}" for i in range(6)], [10**7] * 6
+    first = api.upload(_numbers(names, columns), schema=json.dumps(_schema_of_numbers(names, largest))).json()["id"]
+    near = _numbers(names, [*columns[:5], columns[5] + 1])
+    schema = _schema_of_numbers(names, largest)
+    assert api.upload(near, schema=json.dumps(schema)).status_code == 409
+    told_apart = api.upload(near, schema=json.dumps(schema), distinct_from=json.dumps([first]))
+    assert told_apart.status_code == 201
+    assert _redeclare(api, told_apart.json()["id"], {**schema, "missingValues": ["", "-"]}).status_code == 200
+
+
+def test_the_order_of_columns_in_a_file_sent_again_does_not_hide_any(api):
+    random = np.random.default_rng(1)
+    columns = random.integers(0, 10**6, (6, 400))
+    names = [f"c{i}" for i in range(6)]
+    loose, tight = [10**7] * 6, [10**7] * 3 + [500_000] * 3
+    made = api.upload(_numbers(names, columns), schema=json.dumps(_schema_of_numbers(names, loose))).json()["id"]
+    order = [3, 4, 5, 0, 1, 2]
+    resent = _numbers([names[i] for i in order], columns[order])
+    assert _redeclare(api, made, _schema_of_numbers(names, tight), resent).status_code == 200
+    changed = [*columns[:3], *np.where(columns[3:] > 500_000, columns[3:] + 7, columns[3:])]
+    others = [name.upper() for name in names]
+    reply = api.upload(_numbers(others, changed), schema=json.dumps(_schema_of_numbers(others, tight)))
+    _assert_problem(reply, 409, "duplicate_rows")

@@ -1027,6 +1027,7 @@ def test_counts_of_values_of_neighbouring_tables_differ_by_the_charged_amount(
         def release_counts(private: Any, *, noise_stds: Any, **more: Any) -> Any:
             if plan.position == 2:
                 recorded.append((private.values[0], noise_stds[0]))
+                assert more["times"] == len(SHOP_DOMAIN.value_grids), "one event, so many sums"
             return real(private, noise_stds=noise_stds, **more)
 
         with monkeypatch.context() as patch:

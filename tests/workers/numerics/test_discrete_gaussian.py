@@ -18,7 +18,7 @@ from workers.numerics import discrete_gaussian as tables
 from workers.numerics.discrete_gaussian import table_for
 from workers.numerics.kernels import kernels, without_kernels
 
-VARIANCES = [2.5, 2.8, 30.0, 999.0, 128.0**2, 1e6, 2.0**40, 2.0**96]
+VARIANCES = [1.2, 2.8, 30.0, 999.0, 128.0**2, 1e6, 2.0**40, 2.0**114]
 BOTH_WAYS = [nullcontext, without_kernels]
 
 
@@ -57,7 +57,7 @@ def test_buckets_around_a_fraction_hold_for_every_fraction() -> None:
             value = table.first + bucket
             shares = [
                 table.scale * mp.exp(-((value - mp.mpf(f)) ** 2) / (2 * mp.mpf(variance)))
-                for f in (0.0, 0.25, 0.5, 1.0 - 2.0**-53)
+                for f in (0.0, 0.25, 0.5, 1.0)
             ]
             assert int(table.cumulative[bucket + 1] - table.cumulative[bucket]) >= max(shares)
             assert int(table.sure[bucket]) <= min(shares)
@@ -80,7 +80,7 @@ def test_draws_follow_the_distribution(variance: float, way: type[nullcontext]) 
 
 
 @pytest.mark.parametrize("way", BOTH_WAYS)
-@pytest.mark.parametrize("variance", [1e6, 2.0**40, 2.0**96])
+@pytest.mark.parametrize("variance", [1e6, 2.0**40, 2.0**114])
 def test_large_draws_are_normal_to_their_last_digit(variance: float, way: type[nullcontext]) -> None:
     with way():
         drawn = SecureRandom.from_test_seed(8).discrete_gaussian(200_000, variance=variance).numpy()
