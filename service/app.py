@@ -137,7 +137,7 @@ UPLOADS = {
     ("PUT", "/v1/datasets/{dataset_id}/declaration"),
 }
 ROWS_DECIDE = {200, 201, 202, 409, 422}
-"""Of an upload, whose rows may be refused for what they are: which of these it was, is told to whoever sent them."""
+"""Of an upload, whose rows may be refused for what they are: which of these it was, is told to the sender alone."""
 
 
 class Measure:

@@ -29,7 +29,7 @@ class MeasuredImages:
     is_private: bool
     engine: str = "none: noised moments"
     rows_per_unit: float | None = None
-    """Mean images of a unit, where that was bought."""
+    """Mean images of a unit, where that was charged."""
 
 
 def measure_images(

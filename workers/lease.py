@@ -97,7 +97,7 @@ def charge(session: Session, lease: Lease) -> None:
     """Post the reservation, in the transaction that moves the release to `charged`. A second call changes nothing."""
     row = _write(session, lease, "state = 'charged'")
     ledger.post(session, row.dataset_id, lease.release_id)
-    # From here on the declaration stays, so nobody needs the upload as it came. Its key goes in the same transaction.
+    # From here on the declaration stays, so the upload as it came is no longer needed. Its key goes in the same transaction.
     datasets.set_upload(session, row.dataset_id, **datasets.NO_UPLOAD)
 
 

@@ -193,7 +193,7 @@ class Attempt:
             try:
                 self.context.storage.delete(self.dataset.upload_key)
             except Unavailable as error:
-                logger.warning("no upload removed: %s", error.code)  # nobody can read it, and the sweep will remove it
+                logger.warning("no upload removed: %s", error.code)  # no longer readable, and the sweep will remove it
         return self.in_transaction(
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
         )

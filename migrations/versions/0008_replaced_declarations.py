@@ -49,7 +49,7 @@ BEGIN
             USING ERRCODE = 'check_violation';
     END IF;
     -- First a look without the lock: an order for which no room is committed is refused as of this moment, and a crowd
-    -- of refusals holds up nobody. Only whoever seems to fit takes the lock, and is judged again by what it finds then.
+    -- of refusals delays no other. Only an order that seems to fit takes the lock, and is checked again under it.
     SELECT * INTO held FROM public.balances AS b WHERE b.dataset_id = dataset;
     IF public.ledger_has_room(held, simple, renyi) THEN
         held := public.ledger_hold(dataset);

@@ -38,7 +38,8 @@ DistinctFrom = Annotated[
     ),
 ]
 MaxImages = Annotated[
-    int | None, typer.Option("--max-images-per-unit", help="Of images: the file has units; so many of each are used.")
+    int | None,
+    typer.Option("--max-images-per-unit", help="Images used of each unit, at most; the file says whose each is."),
 ]
 REFUSE = "refuse"
 MissingUnits = Annotated[

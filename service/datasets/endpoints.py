@@ -144,7 +144,8 @@ async def replace_declaration(
 ) -> NewDatasetReply | UploadEvents:
     """Replace schema, privacy unit or name, as long as no order on the dataset was ever charged; ε stays.
 
-    What is left out stays as it is; a `privacy_unit` of null makes each row a unit. δ follows n where it was the default.
+    What is left out stays as it is; a `privacy_unit` of null makes each row a unit. δ follows n where
+    it was the default, and becomes 1/(10n) where it is above that.
     The rows are read again from the upload, which is kept until the first charge for the key that sent it; otherwise
     (`upload_needed`) send the same file again as multipart/form-data. Orders that are reserved must be cancelled first.
 

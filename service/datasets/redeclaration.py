@@ -48,8 +48,8 @@ from service.privacy.statements import choose_delta, default_delta, largest_delt
 logger = logging.getLogger(__name__)
 
 MOST_READS = 20
-"""So often the kept upload is read again. Each reading tells the owner counts of cells; whoever got hold of the owner's
-key, and does not have the rows, shall not ask without end."""
+"""So often the kept upload is read again. Each reading tells the owner counts of cells; a thief of the key, who does
+not have the rows, cannot ask without end."""
 MOST_NAMED = 20
 FIELDS = ("name", "schema", "privacy_unit")
 

@@ -56,7 +56,7 @@ _HALF = 0.5
 _LARGEST_LOSS = 700.0
 """e to it is a double; a mass against which another weighs more is rounded up to the end of its cell."""
 _WORTH_A_STEP = 1e-3
-_FARTHEST = 80
+_MOST_TILT_STEPS = 80
 """Steps: how far from its first guess a tilt is looked for."""
 
 
@@ -400,7 +400,7 @@ def _least(objective: Callable[[float], float], start: float) -> float:
     for step in (2.0**0.5, 2.0**0.125):
         for ratio in (step, 1.0 / step):
             before = best
-            for _ in range(_FARTHEST):
+            for _ in range(_MOST_TILT_STEPS):
                 value = objective(best * ratio)
                 # A loss that cannot exceed a bound is bounded the better the larger the tilt, without end.
                 if not value < least - (_WORTH_A_STEP * abs(least) if ratio > 1.0 else 0.0):

@@ -84,7 +84,7 @@ def test_without_more_variance_the_price_would_be_too_low() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, 0.31, 0.5])
 def test_a_sum_on_the_grid(fraction: float) -> None:
-    """On a grid as coarse as 1/4 of the noise, with the rounding variance of the real one: it is farther from a Gaussian."""
+    """On a grid as coarse as 1/4 of the noise, with the rounding variance of the real one: it is less like a Gaussian."""
     std = 4.0
     paid = math.sqrt(std**2 - GRID_ROUNDING_VARIANCE)
     for shift in (0.4, 1.0, 2.7):

@@ -2,7 +2,7 @@
 
 Whole numbers stay whole: their noise is drawn on the integers. Sums in float64 go to a public grid, 1/128 of the noise wide, and
 their noise is drawn on it around where they lie between two of its points. Either way every output is possible on every dataset, and its
-probability is exactly the one written here: no float is between a private number and what is released.
+probability is exactly the one written here: no float decides once a sum is on its grid.
 
 Why the price of a Gaussian with standard deviation s stands (docs/privacy.md, Discrete noise): a discrete Gaussian of variance s² + ρ²
 is what randomised rounding of variance ρ² makes of it, up to a factor of e^(±4η) a number, η = 2·exp(-2π²ρ²).

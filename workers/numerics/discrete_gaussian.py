@@ -5,7 +5,7 @@ scale·exp(-(k - f)²/2v) of the 2⁶³ positions; a position p within the bucke
 [0, 1). This is rejection sampling, so whatever is kept has exactly the distribution above. Three comparisons decide, in turn:
 
 1. p < `sure`: below a lower bound of that number for all of the bucket. One word, one look-up; 99 in 100 draws.
-2. In float64, where p is farther from the number than float64 can be wrong (GUARD).
+2. In float64, where the distance of p from the number is more than float64's error (GUARD).
 3. In decimal arithmetic of as many digits as it takes, with further random bits for U (`settle`): once in 10¹² draws.
    The tails beyond the table are there as well: a geometric distribution of blocks, thinned.
 

@@ -194,7 +194,7 @@ def test_an_order_priced_under_the_old_declaration_is_refused(api, context, monk
 
 
 def test_only_the_key_that_sent_the_upload_has_it_read_again(api, context):
-    """Its replies count cells: whoever has another key may never have had the rows."""
+    """Its replies count cells: a holder of another key may never have had the rows."""
     made = upload(api, PEOPLE, WRONG)
     new = api.http.post("/v1/keys", json={"name": "second", "scope": "owner"}, headers=api.owner).json()["key"]
     second = {"Authorization": f"Bearer {new}"}

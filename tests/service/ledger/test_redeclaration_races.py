@@ -85,7 +85,7 @@ def until_somebody_waits(settings):
             )
             if connection.execute(query).fetchone()[0]:
                 return
-    pytest.fail("nobody waits")
+    pytest.fail("no transaction waits")
 
 
 def test_an_order_that_waits_for_a_new_declaration_is_refused(settings, bare):

@@ -34,12 +34,13 @@ def test_the_default_is_the_smaller_of_a_millionth_and_one_over_n_squared(units,
     assert choose_delta(None, units) == default_delta(units)
 
 
-def test_the_default_may_always_be_asked_for_and_is_never_warned_of():
+def test_the_default_may_always_be_asked_for_and_is_warned_of_above_a_million_units_alone():
     for units in (*range(1, 2_000), *(10**power + more for power in range(3, 14) for more in (-1, 0, 1))):
         delta = default_delta(units)
         assert delta <= largest_delta(units)
         assert choose_delta(delta, units) == delta
-        assert delta < 1e-12 or statement_warnings(epsilon=1.0, delta=delta, units=units) == []
+        warnings = statement_warnings(epsilon=1.0, delta=delta, units=units)
+        assert delta < 1e-12 or len(warnings) == (units > 10**6), "the floor of the default is above 1/n² there"
 
 
 @pytest.mark.parametrize("units", [1, 3, 7, 30, 200, 32_561, 10**7])
