@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.crypto import Secrets, verify_signature
+from service.crypto import Secrets
 from service.datasets.image_schema import ImageSchema
 from service.datasets.models import Dataset
 from service.datasets.table_schema import parse_table_schema
@@ -18,6 +18,7 @@ from service.privacy.filters import open_budget
 from service.privacy.orders import MarginalsOrder
 from service.privacy.statements import statement_warnings
 from service.releases.models import Release
+from service.signing import verify_signature
 from workers.certificate import certify
 from workers.encoding.table import TableDomain
 from workers.image_card import image_card
