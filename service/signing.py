@@ -19,6 +19,7 @@ from service.crypto import KEY_BYTES, canonical_json, make_secret_file
 from service.errors import Unavailable
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
@@ -94,6 +95,8 @@ class PublicKey:
     public_bytes: bytes
     endorsed_by: str | None = None
     endorsement: bytes | None = None
+    created_at: dt.datetime | None = None
+    """When the key came into use; only the database knows, and no certificate says so."""
 
     def to_json(self) -> dict[str, str | None]:
         return {
