@@ -3,7 +3,8 @@
     python -m bench.noise [--shared FOLDER] [--repeats 15] [--quick]
 
 Measuring Adult's tables by the default order at ε = 1 and 10; the noise of a critic of 97,000 numbers; a whole private step of a
-perceptron. Processor time, the least of all repeats of each. Rounded normals are what counts had until 2026-11-27. Writes
+perceptron. Processor time, the least of all repeats of each. Rounded normals are what counts had until 2026-11-27, when a
+loop in C made the normals; torch makes them now, which takes longer, so ratios are smaller than those of that day. Writes
 bench/results/noise-DATE.md.
 """
 

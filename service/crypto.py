@@ -7,7 +7,6 @@ chunk holds its number and whether it is the last, so a chunk that is changed, m
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import io
@@ -18,9 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -69,18 +67,7 @@ class Secrets:
     @classmethod
     def load_or_create(cls, path: Path) -> Secrets:
         """Read the secret key file, or make one (mode 0600). Two processes that both make it end with the same one."""
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(os.urandom(KEY_BYTES))
-                    file.flush()
-                    os.fsync(file.fileno())
-                with suppress(FileExistsError):  # the other process was first; a link never shows half a key
-                    os.link(draft, path)
-            finally:
-                Path(draft).unlink()
+        make_secret_file(path)
         return cls.load(path)
 
     # API keys
@@ -132,14 +119,21 @@ class Secrets:
         return self._subkeys[purpose]
 
 
-def verify_signature(document: Any, signature: str, public_key: str) -> bool:
-    """Whether the signature (base64) is the public key's (base64) on this document. Needs no secret."""
+def make_secret_file(path: Path) -> None:
+    """32 random bytes in a file of mode 0600, where there is none yet. Of two processes that make it, one does."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
-        key.verify(base64.b64decode(signature, validate=True), canonical_json(document))
-    except (InvalidSignature, ValueError):
-        return False
-    return True
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # the other process was first; a link never shows half a key
+            os.link(draft, path)
+    finally:
+        Path(draft).unlink()
 
 
 def canonical_json(document: Any) -> bytes:

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from service.crypto import KEY_BYTES, canonical_json
+from service.crypto import KEY_BYTES, canonical_json, make_secret_file
 from service.errors import Unavailable
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 KEY_ID_BYTES = 16
 UNSIGNED = frozenset({"signature", "public_key", "consistency"})
@@ -65,18 +63,7 @@ class SigningKey:
     @classmethod
     def load_or_create(cls, path: Path) -> SigningKey:
         """Read the file, or make one (mode 0600). Two processes that both make it end with the same one."""
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(os.urandom(KEY_BYTES))
-                    file.flush()
-                    os.fsync(file.fileno())
-                with suppress(FileExistsError):  # the other process was first; a link never shows half a key
-                    os.link(draft, path)
-            finally:
-                Path(draft).unlink()
+        make_secret_file(path)
         return cls.load(path)
 
     @property
@@ -108,6 +95,8 @@ class PublicKey:
     public_bytes: bytes
     endorsed_by: str | None = None
     endorsement: bytes | None = None
+    created_at: dt.datetime | None = None
+    """When the key came into use; only the database knows, and no certificate says so."""
 
     def to_json(self) -> dict[str, str | None]:
         return {
@@ -132,6 +121,16 @@ class PublicKey:
 def key_id(public_bytes: bytes) -> str:
     """The first 16 bytes of SHA-256 of the raw public key, hexadecimal."""
     return hashlib.sha256(public_bytes).digest()[:KEY_ID_BYTES].hex()
+
+
+def verify_signature(document: Any, signature: str, public_key: str) -> bool:
+    """Whether the signature (base64) is the public key's (base64) on this document. Needs no secret."""
+    try:
+        raw, key = (base64.b64decode(text, validate=True) for text in (signature, public_key))
+        message = canonical_json(document)
+    except ValueError:  # no base64, or no number that JSON has
+        return False
+    return verify_bytes(message, raw, key)
 
 
 def verify_bytes(message: bytes, signature: bytes, public_bytes: bytes) -> bool:

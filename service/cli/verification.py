@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.cli.output import Exit, Failure
-from service.crypto import KEY_BYTES, verify_signature
+from service.crypto import KEY_BYTES
 from service.ledger import chain, merkle
 from service.ledger.heads import TreeHead, whole
-from service.signing import UNSIGNED, PublicKey, key_id, trusted_keys
+from service.signing import UNSIGNED, PublicKey, key_id, trusted_keys, verify_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

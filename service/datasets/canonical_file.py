@@ -18,7 +18,7 @@ from service.datasets.table_schema import UNIT_COLUMN
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.datasets.unit_ids import UnitBlocks
+    from service.datasets.fingerprint import Blocks
 
 _LOW, _HIGH = "__unit_low__", "__unit_high__"
 _GROUP_ROWS = 131_072
@@ -77,7 +77,7 @@ class RowGroupWriter:
 class CanonicalWriter(Protocol):
     """Takes the table's chunks; `finish` closes the file and returns what is known about the units."""
 
-    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None: ...
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None: ...
 
     def finish(self) -> Units: ...
 
@@ -97,7 +97,7 @@ class RowUnits:
         self._writer = RowGroupWriter(path)
         self._rows = 0
 
-    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None:  # noqa: ARG002 - same signature
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:  # noqa: ARG002 - same signature
         self._writer.write(frame)
         self._rows += frame.height
 
@@ -123,7 +123,7 @@ class ColumnUnits:
         self._streams: list[Any] = [None] * buckets
         self._schema: pl.Schema | None = None
 
-    def add(self, frame: pl.DataFrame, units: UnitBlocks | None) -> None:
+    def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:
         if units is None:
             raise ValueError("a table with a privacy unit needs the rows' units")
         self._schema = frame.schema

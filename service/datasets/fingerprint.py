@@ -65,14 +65,14 @@ def meaning_of(cells: Cells, missing_values: Sequence[str]) -> Meaning:
     """Of every cell, where these mean missing beside what everybody calls so."""
     left = ~(cells.missing(missing_values) | cells.usually_missing).to_numpy()
     plain = np.zeros((len(left), 2), dtype="<u8")
-    _fill(plain, left, cells.whole, _WHOLE)
+    fill(plain, left, cells.whole, _WHOLE)
     if left.any():
         finite = cells.number.is_finite().fill_null(value=False)
-        _fill(plain, left, _bits(cells.number, finite), _FLOAT)
+        fill(plain, left, _bits(cells.number, finite), _FLOAT)
     if left.any():
-        _fill(plain, left, cells.moment, _MOMENT)
+        fill(plain, left, cells.moment, _MOMENT)
     if left.any():  # true and false are 1 and 0, because that is how a boolean may also be written
-        _fill(plain, left, cells.word.cast(pl.Int64), _WHOLE)
+        fill(plain, left, cells.word.cast(pl.Int64), _WHOLE)
     texts = cells.text.filter(pl.Series(left)).cast(pl.Binary).to_list() if left.any() else []
     return Meaning(plain, left, texts)
 
@@ -170,7 +170,7 @@ class aes:  # noqa: N801 - used as a function
         self._cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305 - a permutation, not a mode: see above
 
     def __call__(self, blocks: Blocks) -> Blocks:
-        plain = np.ascontiguousarray(blocks).data.cast("B")
+        plain = np.ascontiguousarray(blocks).view(np.uint8).reshape(-1).data  # a memoryview casts no empty array
         room = np.empty(len(plain) + 15, dtype=np.uint8)  # `update` makes room in the interpreter: 2 ns a block, not 40
         self._cipher.encryptor().update_into(plain, room.data)
         return room[: len(plain)].view("<u8").reshape(-1, 2)
@@ -181,11 +181,11 @@ def _subkey(key: bytes, purpose: str, name: str = "") -> bytes:
     return hashlib.blake2b(f"{purpose}\x00{name}".encode(), key=key, digest_size=32, person=person).digest()
 
 
-def _fill(plain: Blocks, left: NDArray[np.bool_], values: pl.Series, kind: int) -> None:
+def fill(plain: Blocks, left: NDArray[np.bool_], values: pl.Series, kind: int | NDArray[np.uint64]) -> None:
     """Write the values that are known, and strike their cells off the list of those left."""
     known = left & values.is_not_null().to_numpy()
     plain[known, 0] = values.fill_null(0).to_numpy()[known].view(np.uint64)
-    plain[known, 1] = kind
+    plain[known, 1] = kind if isinstance(kind, int) else kind[known]
     left &= ~known
 
 

@@ -32,7 +32,7 @@ from service.datasets.limits import IngestLimits
 from service.datasets.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.datasets.reading import check_names, open_table
 from service.datasets.table_schema import TableSchema
-from service.datasets.unit_ids import UnitBlocks, UnitIds
+from service.datasets.unit_ids import UnitIds
 from service.errors import ImprimaturError, InvalidFile, TooLarge
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class _Read(NamedTuple):
     blocks: list[Blocks]
     """One for each fingerprint."""
     values: pl.Series | None
-    units: UnitBlocks | None
+    units: Blocks | None
     """Whose rows they are, if it is the privacy unit's column."""
 
 

@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 MOST_READS = 20
 """So often the kept upload is read again. Each reading tells the owner counts of cells; a thief of the key, who does
 not have the rows, cannot ask without end."""
-MOST_NAMED = 20
+MOST_ORDERS_NAMED = 20
 FIELDS = ("name", "schema", "privacy_unit")
 
 
@@ -294,7 +294,7 @@ def _already_charged() -> AlreadyCharged:
 def _open_orders(release_ids: list[uuid.UUID]) -> OpenOrders:
     return OpenOrders(
         f"{len(release_ids)} orders on this dataset are reserved under its declaration; cancel them first",
-        release_ids=[str(one) for one in release_ids[:MOST_NAMED]],
+        release_ids=[str(one) for one in release_ids[:MOST_ORDERS_NAMED]],
     )
 
 

@@ -50,13 +50,13 @@ from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 UPLOAD = "upload"
 """What an upload's key and its encryption are bound to, so that it never passes for rows."""
-MOST_NAMED = 100
+MOST_DISTINCT_FROM = 100
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
 
 _SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
-_Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_NAMED)]
+_Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_DISTINCT_FROM)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
     try:
         return tuple(dict.fromkeys(TypeAdapter(_Ids).validate_python(read_json(text, where))))
     except ValidationError:
-        raise InvalidInput(f"{where}: give a JSON list of at most {MOST_NAMED} dataset ids", where=where) from None
+        raise InvalidInput(
+            f"{where}: give a JSON list of at most {MOST_DISTINCT_FROM} dataset ids", where=where
+        ) from None
 
 
 def checked_name(name: str) -> str:

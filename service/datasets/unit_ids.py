@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
 from service.datasets.canonical import holding_line_ends
 from service.datasets.cells import USUALLY_MISSING, Cells, NumberCells
+from service.datasets.fingerprint import CellKeys, Meaning, fill, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.datasets.columns import Column
-    from service.datasets.privacy_unit import MissingIds
+    from numpy.typing import NDArray
 
-UnitBlocks = NDArray[np.uint64]
-"""(n, 2): whose row each of n rows is, as 128 bits."""
+    from service.datasets.columns import Column
+    from service.datasets.fingerprint import Blocks
+    from service.datasets.privacy_unit import MissingIds
 
 MISSING_IDS = USUALLY_MISSING | {
     *("none", "nil", "<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "-", "--", "n.a.", "n. a."),
@@ -50,8 +49,7 @@ class UnitIds:
     def __init__(
         self, key: bytes, name: str, missing_values: Sequence[str] = (), *, missing: MissingIds = "refuse"
     ) -> None:
-        self._cipher = Cipher(algorithms.AES(_subkey(key, "values", name)), modes.ECB())  # noqa: S305 - one block each
-        self._hash = hashlib.blake2b(key=_subkey(key, "texts", name), digest_size=16)
+        self._keys = CellKeys(_subkey(key, "values", name), _subkey(key, "texts", name))
         self._gives_own = missing == "own_unit"
         self._own_units = 0
         markers = [marker for marker in missing_values if marker]
@@ -61,7 +59,7 @@ class UnitIds:
         self.run_on = 0
         """Rows whose id has a line end so far."""
 
-    def blocks(self, column: Column) -> UnitBlocks:
+    def blocks(self, column: Column) -> Blocks:
         """Whose every row of the chunk is. With `own_unit`, a row without an id is a new unit."""
         cells = column.cells
         blocks = self._cell_blocks(cells)
@@ -71,33 +69,31 @@ class UnitIds:
         self.missing += column.count(absent)
         if type(cells) is Cells:
             self.run_on += column.count(holding_line_ends(cells.text))
-        if column.codes is not None:
-            blocks = _as_keys(blocks)[column.codes].view(np.uint64).reshape(-1, 2)
+        blocks = spread(column, blocks)
         if self._gives_own and absent.any():
             alone = column.spread(absent).to_numpy()
-            blocks = blocks.copy()
             blocks[alone] = self._new_units(int(alone.sum()))
         return blocks
 
-    def _new_units(self, count: int) -> UnitBlocks:
+    def _new_units(self, count: int) -> Blocks:
         """Units that are no one else's: AES keeps different numbers different."""
         plain = np.zeros((count, 2), dtype="<u8")
         plain[:, 0] = np.arange(self._own_units, self._own_units + count)
         plain[:, 1] = _OWN
         self._own_units += count
-        return self._encrypted(plain)
+        return self._keys.blocks(Meaning(plain, np.zeros(count, dtype=np.bool_), []))
 
-    def _cell_blocks(self, cells: Cells) -> UnitBlocks:
+    def _cell_blocks(self, cells: Cells) -> Blocks:
         """One block for every cell; any one for a null."""
         whole = _whole(cells)
         left = np.ones(len(whole), dtype=np.bool_)
         plain = np.zeros((len(left), 2), dtype="<u8")
-        _fill(plain, left, whole, _WHOLE)
+        fill(plain, left, whole, _WHOLE)
         if left.any():
             kinds = _MOMENT + (cells.nanoseconds.to_numpy().astype(np.uint64) << np.uint64(8))
-            _fill(plain, left, cells.moment, kinds)
+            fill(plain, left, cells.moment, kinds)
         if left.any():  # true and false are 1 and 0, because that is how a boolean may also be written
-            _fill(plain, left, cells.word.cast(pl.Int64), _WHOLE)
+            fill(plain, left, cells.word.cast(pl.Int64), _WHOLE)
         texts: list[bytes] = []
         if left.any():
             others = cells.text.filter(pl.Series(left)).fill_null("")
@@ -109,26 +105,10 @@ class UnitIds:
                 else:
                     plain[place] = found % 2**64, _WHOLE
                     left[place] = False
-        blocks = self._encrypted(plain)
-        if texts:
-            blocks = blocks.copy()
-            blocks[left] = self._hashed(texts)
-        return blocks
-
-    def _encrypted(self, plain: UnitBlocks) -> UnitBlocks:
-        encrypted = self._cipher.encryptor().update(np.ascontiguousarray(plain).data.cast("B")) if len(plain) else b""
-        return np.frombuffer(encrypted, dtype="<u8").reshape(-1, 2)
-
-    def _hashed(self, texts: Sequence[bytes]) -> UnitBlocks:
-        digests = []
-        for text in texts:
-            digest = self._hash.copy()
-            digest.update(text)
-            digests.append(digest.digest())
-        return np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2)
+        return self._keys.blocks(Meaning(plain, left, texts))
 
 
-def dense(blocks: UnitBlocks) -> NDArray[np.int64]:
+def dense(blocks: Blocks) -> NDArray[np.int64]:
     """Units numbered from 0, in an order that says nothing."""
     return np.unique(_as_keys(blocks), return_inverse=True)[1].astype(np.int64)
 
@@ -162,15 +142,7 @@ def _exact(text: str) -> int | bytes:
     return f"n{'-' if sign == '-' else ''}{digits}e{exponent}".encode()
 
 
-def _fill(plain: UnitBlocks, left: NDArray[np.bool_], values: pl.Series, kind: int | NDArray[np.uint64]) -> None:
-    """Write the values that are known, and strike their cells off the list of those left."""
-    known = left & values.is_not_null().to_numpy()
-    plain[known, 0] = values.fill_null(0).to_numpy()[known].view(np.uint64)
-    plain[known, 1] = kind if isinstance(kind, int) else kind[known]
-    left &= ~known
-
-
-def _as_keys(blocks: UnitBlocks) -> NDArray[np.void]:
+def _as_keys(blocks: Blocks) -> NDArray[np.void]:
     """16 bytes at a time, compared and moved as one."""
     return np.ascontiguousarray(blocks).view(np.dtype("V16")).ravel()
 

@@ -49,9 +49,8 @@ def list_signing_keys(context: ContextOf) -> SigningKeyList:
     """The public keys of certificates and heads, each endorsed by the one before it. Open to all."""
     with context.transaction() as session:
         keys = signing_keys.registered(session)
-        times = signing_keys.times(session)
     return SigningKeyList(
-        items=[SigningKeyReply.model_validate({**key.to_json(), "created_at": times[key.id]}) for key in keys]
+        items=[SigningKeyReply.model_validate({**key.to_json(), "created_at": key.created_at}) for key in keys]
     )
 
 

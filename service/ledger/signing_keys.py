@@ -5,7 +5,6 @@ Only the role that owns the database writes here; a process that signs checks th
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,16 +22,19 @@ if TYPE_CHECKING:
 
 def registered(session: Session) -> list[PublicKey]:
     """All keys, in the order in which they came into use."""
-    rows = session.execute(text("SELECT id, public_key, endorsed_by, endorsement FROM signing_keys ORDER BY number"))
+    rows = session.execute(
+        text("SELECT id, public_key, endorsed_by, endorsement, created_at FROM signing_keys ORDER BY number")
+    )
     return [
-        PublicKey(row.id, bytes(row.public_key), row.endorsed_by, row.endorsement and bytes(row.endorsement))
+        PublicKey(
+            row.id,
+            bytes(row.public_key),
+            row.endorsed_by,
+            row.endorsement and bytes(row.endorsement),
+            created_at=row.created_at,
+        )
         for row in rows
     ]
-
-
-def times(session: Session) -> dict[str, dt.datetime]:
-    """When each key came into use."""
-    return {row.id: row.created_at for row in session.execute(text("SELECT id, created_at FROM signing_keys"))}
 
 
 def current(session: Session, settings: Settings) -> SigningKey:

@@ -26,7 +26,7 @@ LABEL = "label"
 MOST_PIXELS = 3 * 64 * 64
 """The networks are made for images of up to 64 × 64 in colour."""
 
-MOST_IMAGES_PER_UNIT = 100
+MOST_IDPGAN_IMAGES_PER_UNIT = 100
 """Of a unit that is drawn, a step goes over as many places as it may have images, filled or not."""
 
 SMALLEST_SIDE = 6
@@ -78,9 +78,9 @@ def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budg
         raise InvalidOrder(
             f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
         )
-    if shape.max_images_per_unit > MOST_IMAGES_PER_UNIT:
+    if shape.max_images_per_unit > MOST_IDPGAN_IMAGES_PER_UNIT:
         raise InvalidOrder(
-            f"method: idpgan goes over at most {MOST_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
+            f"method: idpgan goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
             f"{shape.max_images_per_unit}; method: mixture reads them all",
             where="method",
         )

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import crypto
-from service.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, open_decrypted, verify_signature
+from service.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, open_decrypted
 from service.errors import Tampered, Unavailable
-from service.signing import SigningKey
+from service.signing import SigningKey, verify_signature
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,6 +135,7 @@ def test_signatures(secrets: Secrets):
     for nonsense in ("", "!", "AAAA"):
         assert not verify_signature(document, nonsense, key.public_key)
         assert not verify_signature(document, signature, nonsense)
+    assert not verify_signature(document | {"epsilon": float("nan")}, signature, key.public_key)
 
 
 def test_canonical_json():

@@ -13,9 +13,8 @@ import psutil
 import pytest
 
 from service.client import ApiError
-from service.crypto import verify_signature
 from service.datasets.table_schema import parse_table_schema
-from service.signing import UNSIGNED
+from service.signing import UNSIGNED, verify_signature
 from service.storage import Storage
 
 

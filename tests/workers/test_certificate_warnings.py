@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from service.crypto import verify_signature
 from service.datasets.image_schema import ImageSchema
 from service.datasets.table_schema import parse_table_schema
 from service.privacy.filters import open_budget
 from service.privacy.statements import statement_warnings
-from service.signing import UNSIGNED
+from service.signing import UNSIGNED, verify_signature
 from tests.certificates import made_certificate
 from workers.encoding.table import TableDomain
 from workers.image_card import image_card

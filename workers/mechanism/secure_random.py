@@ -130,11 +130,6 @@ class SecureRandom:
 
     def _fill(self, normals: Tensor) -> None:
         """An even number of them, in blocks of PAIRS_AT_ONCE pairs: first the cosines of a block, then its sines."""
-        compiled = kernels(normals.device) if normals.dtype == torch.float64 else None
-        if compiled is not None:
-            pairs = len(normals) // 2
-            compiled.box_muller(self._words(2 * pairs, torch.int64), normals[:pairs], normals[pairs:])
-            return
         uniforms = self._uniforms(len(normals), normals.dtype, normals.device)
         whole = len(normals) - len(normals) % (2 * PAIRS_AT_ONCE)
         for blocks in (slice(whole), slice(whole, None)):

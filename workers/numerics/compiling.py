@@ -15,9 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-SOURCES = tuple(
-    Path(__file__).with_name(name) for name in ("perceptron.c", "sums.c", "normals.c", "discrete_gaussian.c")
-)
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("perceptron.c", "sums.c", "discrete_gaussian.c"))
 COMPILE_SECONDS = 60.0
 FLAGS = (
     ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512", "-fopenmp"),

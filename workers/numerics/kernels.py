@@ -69,7 +69,6 @@ class Kernels:
             *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
         ]
         self._gradients.restype = None
-        self._box_muller = _declared(library.box_muller, "pplppi")
         self._discrete_gaussian = _declared(library.discrete_gaussian, "tpppllpp", ctypes.c_long)
         self._squared_lengths = _declared(library.squared_lengths, "pllpi")
         self._gram_space = _declared(library.gram_space, "li", ctypes.c_long)
@@ -173,14 +172,6 @@ class Kernels:
             *(_at(squared), _at(lengths), _at(space), threads),
         )
         return squared, lengths
-
-    def box_muller(self, words: Tensor, cosines: Tensor, sines: Tensor) -> None:
-        """Standard normals from the low 53 bits of words: (2N,) int64 -> (N,) float64 twice."""
-        pairs = len(cosines)
-        if len(words) != 2 * pairs or len(sines) != pairs or words.dtype != torch.int64:
-            raise ValueError("two words for every pair")
-        threads = torch.get_num_threads()
-        self._box_muller(_at(words), _at(words[pairs:]), pairs, _at(cosines), _at(sines), threads)
 
     def discrete_gaussian(
         self, table: Table, words: Tensor, offsets: Tensor | None, fractions: Tensor | None, values: Tensor
