@@ -62,7 +62,7 @@ def certify(
             "hash": bytes(posted.hash).hex(),
         },
         "events": events_to_json(release.events),
-        "accountant": f"dp_accounting {version('dp_accounting')}",
+        "accountant": f"dp_accounting {version('dp_accounting')} for the Rényi divergence, our own for the privacy loss",
         "noise": "Gaussian, from ChaCha20 seeded by the operating system" + _rounding(release),
         "gradients": trained.engine,
         "schema_source": "declared by the owner",
