@@ -53,6 +53,9 @@ TOLERANCE = 0.01
 _AIM = 0.997
 """Where inside that interval the search aims: near the top, with room for the last secant step."""
 
+_ROOM = 5e-4
+"""What is left of ε, so that `is_paid`, whose δ is rounded and whose grid is another one, finds no more than was paid."""
+
 _SLOPE_OVER = 0.1
 """Over how much of log σ the search's first slope is taken."""
 
@@ -141,8 +144,7 @@ def _price(order: Order, budget: Budget) -> Price:
 def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: float) -> bool:
     """Whether a list costs no more than these shares of both accounts; computed from the list itself.
 
-    `epsilon_scale`: the ε it was calibrated for. It sets the width of the discretisation, pessimistic at any width, so
-    that a list found to cost just its price is found so again.
+    `epsilon_scale`: the ε it was calibrated for. It sets the width of the grid, which is from above at any width.
     """
     share = Fraction(shares.simple, NANO)
     epsilon, delta = float(share * exact(budget.epsilon)), float(share * exact(budget.delta) / 2)
@@ -308,9 +310,9 @@ def _search(epsilon_at: Callable[[float], float], target: float, guess: float, s
         reached = epsilon_at(math.exp(point))
         if math.isnan(reached) or reached < 0.0:
             break
-        if (1.0 - TOLERANCE) * target <= reached <= target:
+        if (1.0 - TOLERANCE) * target <= reached <= (1.0 - _ROOM) * target:
             return math.exp(point), reached
-        low, high = (point, high) if reached > target else (low, point)
+        low, high = (point, high) if reached > (1.0 - _ROOM) * target else (low, point)
         if high - low < 1e-9:
             break
         if 0.0 < reached < math.inf:

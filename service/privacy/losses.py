@@ -226,9 +226,10 @@ def _both_directions(
     pools: Counter[tuple[float, float]], mu: float, epsilon_scale: float, delta: float
 ) -> tuple[Composed, ...]:
     """The composed loss of zeroing a unit out, and of the way back; none where exponents are too large to be exact."""
-    listed = [(count, q, noise) for (q, noise), count in pools.items()]
+    less = 1.0 - 8.0 * UNIT  # a noise multiplier is computed from two, and rounded
+    listed = [(count, q, noise * less) for (q, noise), count in pools.items()]
     if mu > 0.0:
-        listed.append((1, 1.0, (1.0 - 4.0 * UNIT) / mu))
+        listed.append((1, 1.0, less / mu))
     total = sum(count for count, _, _ in listed)
     reaches = [_reach(q, noise, TAIL * delta / total) for _, q, noise in listed]
     size = _gaussian_size(epsilon_scale, delta)
