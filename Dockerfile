@@ -1,7 +1,7 @@
 # Two images: `service` (API, relay, migrations; no torch) and `worker`. Versions are those of constraints.txt.
 FROM python:3.11-slim AS base
 RUN useradd --create-home --uid 10001 imprimatur \
-    && install -d -o imprimatur -m 0700 /objects /secrets
+    && install -d -o imprimatur -m 0700 /objects /secrets /signing
 WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY pyproject.toml constraints.txt README.md ./

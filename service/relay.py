@@ -156,8 +156,8 @@ def _sign_heads_until(stop: threading.Event) -> None:
         pause = HEAD_SECONDS
         try:
             sign_head(open_context())
-        except ImprimaturError as error:
-            logger.warning("no tree head signed (%s); trying again", error.code)
+        except Exception as error:  # noqa: BLE001 - without this thread no head is signed until the relay is restarted
+            logger.warning("no tree head signed (%s); trying again", type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,17 @@ def test_environment_variables_are_settings(name):
         assert variable.removeprefix("IMPRIMATUR_").lower() in Settings.model_fields
 
 
+def test_only_what_signs_can_read_the_signing_key():
+    """Nor does the API's volume of secrets hold it: the file lies in a volume of its own."""
+    for name, service in SERVICES.items():
+        signs = name in {"migrate", "relay", "worker-cpu", "worker-gpu"}
+        mounted = dict(volume.split(":")[:2] for volume in service.get("volumes", []))
+        assert (mounted.get("signing") == "/signing") == signs, name
+        where = service.get("environment", {}).get("IMPRIMATUR_SIGNING_KEY_FILE")
+        assert where == ("/signing/signing.key" if signs else None), name
+    assert "/signing" in (ROOT / "Dockerfile").read_text().partition("-m 0700")[2].splitlines()[0]
+
+
 def test_files_images_and_volumes_exist():
     dockerfile = (ROOT / "Dockerfile").read_text()
     stages = set(re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE))

@@ -270,9 +270,13 @@ class Attempt:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
-        key = self.patiently(self.signing_key)
         others = self.in_transaction(lambda session: ledger.other_releases(session, self.dataset.id, self.release.id))
-        transparency, consistency = self.patiently(lambda: log.transparency(self.context, key, posted))
+
+        def proved() -> tuple[SigningKey, dict[str, Any], list[dict[str, Any]]]:
+            key = self.signing_key()  # read at each try: it may be replaced before the head is signed
+            return key, *log.transparency(self.context, key, posted)
+
+        key, transparency, consistency = self.patiently(proved)
         certificate = certify(
             key,
             dataset=self.dataset,

@@ -103,6 +103,8 @@ SIGNING = "service/signing.py"
 VERIFICATION = "service/cli/verification.py"
 T_MERKLE = "tests/service/ledger/test_merkle.py"
 T_REWRITES = "tests/service/api/test_rewrites.py"
+T_FILES = "tests/cli/test_verification_files.py"
+LOG = "service/ledger/log.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -1152,14 +1154,41 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 VERIFICATION,
-                '        return {}, ""\n    try:\n        with Client(target.url',
-                (
-                    '        return {key_id(c.public_bytes): c.public_bytes for c in certificates}, ""\n'
-                    "    try:\n        with Client(target.url"
-                ),
+                "            trusted = {key.id: key.public_bytes for key in served}\n",
+                "            trusted = {key_id(c.public_bytes): c.public_bytes for c in certificates}\n",
             ),
         ),
         (f"{T_REWRITES}::test_only_a_known_key_will_do",),
+    ),
+    Bug(
+        "Merkle log: a certificate without a head passes in any format",
+        ((VERIFICATION, "    if type(version) is not int or version != 1:\n", "    if False:\n"),),
+        (f"{T_FILES}::test_only_format_1_may_lack_a_head",),
+    ),
+    Bug(
+        "Merkle log: a key of the file signs a certificate without a head",
+        ((VERIFICATION, "            early,\n", "            True,\n"),),
+        (f"{T_FILES}::test_only_the_key_from_before_the_log_signs_without_a_head",),
+    ),
+    Bug(
+        "verify: a certificate that gives a member twice is read by its last one",
+        ((VERIFICATION, 'read_json(text, "certificate"), ""', 'json.loads(text), ""'),),
+        (f"{T_FILES}::test_a_member_that_is_given_twice_is_refused",),
+    ),
+    Bug(
+        "verify: an entry that voids a reservation passes as payment",
+        ((VERIFICATION, 'checks.expect(kind == "post", ', "checks.expect(True, "),),
+        (f"{T_FILES}::test_only_a_charge_pays",),
+    ),
+    Bug(
+        "verify: two certificates of one release may say different things",
+        ((VERIFICATION, "        _check_same_payment(checks, one, other)\n", "        pass\n"),),
+        (f"{T_FILES}::test_one_release_and_one_entry_have_one_certificate",),
+    ),
+    Bug(
+        "a key that is replaced while a head is signed ends the attempt",
+        ((LOG, "    except IntegrityError:  #", "    except ZeroDivisionError:  #"),),
+        (f"{T_REWRITES}::test_a_key_that_is_replaced_while_a_head_is_signed_costs_a_moment",),
     ),
     # -- another declaration
     Bug(

@@ -189,19 +189,26 @@ def replace_signing_key(
 
     The old key endorses it, so that people who know the old one can follow. What
     was signed before stays good. With --lost everybody must be told the new
-    public key by another way.
+    public key by another way. Where no service runs, which cannot start without
+    the key, its database is started for this alone.
 
     Example:
     [cyan]imprimatur key replace-signing[/cyan]
     """
-    if running_in(data) is None:
-        raise Failure(
-            f"no service is running in {data}: start it with `imprimatur up`", Exit.UNAVAILABLE, "unreachable"
-        )
+    from service.db import migrate
     from service.embedded import EmbeddedStack
+    from service.installation import migration_url
     from service.installation import replace_signing_key as replace
 
-    made = replace(EmbeddedStack(data, 0).settings(), lost=lost)
+    stack = EmbeddedStack(data, 0)
+    if running_in(data) is not None:
+        made = replace(stack.settings(), lost=lost)
+    elif (data / "postgres").is_dir():
+        with stack.database_alone() as settings:
+            migrate(migration_url(settings))
+            made = replace(settings, lost=lost)
+    else:
+        raise Failure(f"there is no service in {data}", Exit.UNAVAILABLE, "unreachable")
     facts = {"key_id": made.id, "public_key": made.public_key}
     if as_json:
         print_json(facts)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from service.cli.output import Exit, Failure
 from service.crypto import KEY_BYTES
+from service.errors import InvalidInput
 from service.ledger import chain, merkle
 from service.ledger.heads import TreeHead, whole
 from service.signing import UNSIGNED, PublicKey, key_id, trusted_keys, verify_signature
+from service.text import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,15 +198,17 @@ def verify_certificates(paths: Sequence[Path], target: Target | None, known: Seq
     """
     checks = Checks()
     certificates = [Certificate.read(path) for path in paths]
-    trusted, whose = _trusted(certificates, target, known)
+    keys = _Keys.of(certificates, target, known)
     for certificate in certificates:
         own = Checks()
-        _check_certificate(own, certificate, trusted, whose)
+        _check_certificate(own, certificate, keys)
         if target is not None:
             _compare_with_service(own, certificate.document, target)
         label = f"{certificate.name}: " if len(certificates) > 1 else ""
         checks.passed += [label + text for text in own.passed]
         checks.faults += [label + text for text in own.faults]
+    for one, other in itertools.combinations(certificates, 2):
+        _check_same_payment(checks, one, other)
     with_head = [certificate for certificate in certificates if certificate.head is not None]
     with_head.sort(key=lambda certificate: (certificate.tree_size, certificate.seq))
     for earlier, later in itertools.pairwise(with_head):
@@ -231,6 +235,7 @@ class Certificate:
     name: str
     document: dict[str, Any]
     public_bytes: bytes
+    release_id: str
     dataset_id: str
     seq: int
     entry_hash: bytes
@@ -258,7 +263,8 @@ class Certificate:
             name,
             document,
             base64.b64decode(document["public_key"], validate=True),
-            str(document["dataset_id"]),
+            str(uuid.UUID(document["release_id"])),
+            str(uuid.UUID(document["dataset_id"])),
             whole(paid["seq"]),
             bytes.fromhex(paid["hash"]),
             None if says is None else TreeHead.of_json(says["tree_head"]),
@@ -268,54 +274,88 @@ class Certificate:
         )
 
     @property
+    def signed(self) -> dict[str, Any]:
+        return {name: value for name, value in self.document.items() if name not in UNSIGNED}
+
+    @property
     def tree_size(self) -> int:
         return 0 if self.head is None else self.head.tree_size
 
     def proof_from(self, tree_size: int) -> dict[str, Any] | None:
         """What it carries of its log having grown from that size."""
         proofs = self.document.get("consistency")
-        found = [p for p in proofs if p.get("tree_size") == tree_size] if isinstance(proofs, list) else []
-        return found[0] if found else None
+        listed = [p for p in proofs if isinstance(p, dict)] if isinstance(proofs, list) else []
+        return next((p for p in listed if p.get("tree_size") == tree_size), None)
 
 
-def _trusted(
-    certificates: Sequence[Certificate], target: Target | None, known: Sequence[bytes]
-) -> tuple[dict[str, bytes], str]:
-    """Keys that certificates may be signed by, and on whose word."""
+@dataclass(frozen=True)
+class _Keys:
+    """Keys that certificates may be signed by, on whose word, and what is known of their history."""
+
+    trusted: dict[str, bytes]
+    whose: str
+    lists: tuple[tuple[PublicKey, ...], ...]
+    """Lists of all keys of a service, oldest first, as certificates and the service give them."""
+    of_heads: frozenset[str]
+
+    @classmethod
+    def of(cls, certificates: Sequence[Certificate], target: Target | None, known: Sequence[bytes]) -> _Keys:
+        served = _served_keys(target)
+        if known:
+            listed = [key for certificate in certificates for key in certificate.keys]
+            trusted, whose = trusted_keys(known, listed), "a key you named"
+        else:
+            trusted = {key.id: key.public_bytes for key in served}
+            whose = "" if target is None else f"a key of {target.url}"
+        heads = frozenset(c.head.key_id for c in certificates if c.head is not None)
+        return cls(trusted, whose, (served, *(certificate.keys for certificate in certificates)), heads)
+
+    def is_from_before_the_log(self, signer: str) -> bool | None:
+        """Whether a key signed before there was a signing key file, which signs heads; None where no list has it.
+
+        That key is listed first, is endorsed by none, and has the first key of the file after it.
+        """
+        lists = [keys for keys in self.lists if any(key.id == signer for key in keys)]
+        if signer in self.of_heads:
+            return False
+        if not lists:
+            return None
+        return all(len(keys) > 1 and keys[0].id == signer and keys[0].endorsed_by is None for keys in lists)
+
+
+def _served_keys(target: Target | None) -> tuple[PublicKey, ...]:
+    """The list of a service; empty where it cannot be had."""
     from service.client import ApiError, Client
 
-    listed = [key for certificate in certificates for key in certificate.keys]
-    if known:
-        return trusted_keys(known, listed), "a key you named"
     if target is None:
-        return {}, ""
+        return ()
     try:
         with Client(target.url, target.key) as client:
-            keys = [PublicKey.of_json(key) for key in client.signing_keys()]
+            return tuple(PublicKey.of_json(key) for key in client.signing_keys())
     except (ApiError, KeyError, TypeError, ValueError):
-        return {}, ""
-    return {key.id: key.public_bytes for key in keys}, f"a key of {target.url}"
+        return ()
 
 
-def _check_certificate(checks: Checks, certificate: Certificate, trusted: dict[str, bytes], whose: str) -> None:
+def _check_certificate(checks: Checks, certificate: Certificate, keys: _Keys) -> None:
     """Signature, key, entry, and place in the log."""
     document = certificate.document
-    signed = {name: value for name, value in document.items() if name not in UNSIGNED}
     checks.expect(
-        verify_signature(signed, document["signature"], document["public_key"]),
+        verify_signature(certificate.signed, document["signature"], document["public_key"]),
         f"signature of key {document['public_key']}",
         "the signature does not belong to this certificate: it was changed",
     )
     signer = key_id(certificate.public_bytes)
-    if trusted:
-        fault = f"key {signer} is not {whose}, and no endorsement leads to it from one"
-        checks.expect(signer in trusted, f"key {signer} is {whose}, or endorsed by one", fault)
+    if keys.trusted:
+        fault = f"key {signer} is not {keys.whose}, and no endorsement leads to it from one"
+        checks.expect(signer in keys.trusted, f"key {signer} is {keys.whose}, or endorsed by one", fault)
     else:
         checks.faults.append(
             f"self-signed by key {signer}: anybody can make a key. Give the service's with --public-key, or --url"
         )
+    kind = document["ledger_entry"].get("kind")
+    checks.expect(kind == "post", "the entry it names is a charge", "the entry it names is no charge: it paid nothing")
     if certificate.head is None:
-        checks.passed.append("it carries no tree head: it was made before the log")
+        _check_no_head(checks, document, signer, keys)
         return
     head, says = certificate.head, document["transparency"]
     checks.expect(
@@ -349,6 +389,38 @@ def _check_certificate(checks: Checks, certificate: Certificate, trusted: dict[s
     )
     checks.expect(in_log, "the entry is in the log", "nothing proves that the entry is in the log")
     checks.expect(in_dataset, "the entry is in its dataset's ledger", "nothing proves that its dataset has the entry")
+
+
+def _check_no_head(checks: Checks, document: dict[str, Any], signer: str, keys: _Keys) -> None:
+    """A certificate may lack a head only if it was made before the log: of format 1, by the key of that time."""
+    version, early = document.get("format"), keys.is_from_before_the_log(signer)
+    if type(version) is not int or version != 1:
+        checks.faults.append(
+            "it carries no tree head, and is not of format 1: only those from before the log have none"
+        )
+    elif early is None:
+        checks.passed.append(
+            f"it carries no tree head: it was made before the log if key {signer} is that of this time; no list of the"
+            " service's keys is here to tell. Name the service with --url, which has it"
+        )
+    else:
+        checks.expect(
+            early,
+            "it carries no tree head: it was made before the log",
+            f"it carries no tree head, and key {signer} is not the one from before the log",
+        )
+
+
+def _check_same_payment(checks: Checks, one: Certificate, other: Certificate) -> None:
+    """One release has one certificate, and one entry pays for one."""
+    if one.release_id == other.release_id:
+        what = f"release {one.release_id}"
+    elif (one.dataset_id, one.seq) == (other.dataset_id, other.seq):
+        what = f"entry {one.seq} of dataset {one.dataset_id}"
+    else:
+        return
+    if json.dumps(one.signed, sort_keys=True) != json.dumps(other.signed, sort_keys=True):
+        checks.faults.append(f"{one.name}, {other.name}: two different certificates of {what}")
 
 
 def _check_log(checks: Checks, earlier: Certificate, later: Certificate, target: Target | None) -> None:
@@ -468,11 +540,13 @@ def read_certificate(path: Path) -> dict[str, Any]:
                 text = archive.read("certificate.json").decode()
         else:
             text = path.read_text(encoding="utf-8")
-        document = json.loads(text)
+        document, why = read_json(text, "certificate"), ""
+    except InvalidInput as error:
+        document, why = None, f" ({error.detail})"
     except (KeyError, ValueError, zipfile.BadZipFile):
-        document = None
+        document, why = None, ""
     if not isinstance(document, dict):
-        raise Failure(f"{path} is neither a certificate nor a generator ZIP", Exit.BAD_INPUT, "invalid_input")
+        raise Failure(f"{path} is neither a certificate nor a generator ZIP{why}", Exit.BAD_INPUT, "invalid_input")
     return document
 
 

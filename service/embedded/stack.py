@@ -9,7 +9,7 @@ import socket
 import sys
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
 from service.embedded.errors import AlreadyRunning, CannotStart
@@ -17,7 +17,7 @@ from service.embedded.servers import Postgres, Redis, free_port
 from service.embedded.supervisor import Program, Supervisor, stop_leftovers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from service.settings import Settings
@@ -83,10 +83,7 @@ class EmbeddedStack:
         """Start everything; returns when /readyz answers 200."""
         self._own_directory()
         self._check_port()
-        self._on_part("Postgres")
-        self._exits.callback(self.postgres.forget_socket_directory)
-        self._supervisor.start(self.postgres.program())
-        self.postgres.create_database(DATABASE)
+        self._start_postgres()
         self._on_part("Redis")
         self._supervisor.start(self.redis.program())
         self._on_part("migrations")
@@ -99,6 +96,16 @@ class EmbeddedStack:
             self._supervisor.wait_ready(program, READY_SECONDS)
         (self.directory / "address").write_text(self.url + "\n", encoding="utf-8")
         self._exits.callback((self.directory / "address").unlink, missing_ok=True)
+
+    @contextmanager
+    def database_alone(self) -> Iterator[Settings]:
+        """Postgres and nothing else, for what must be done where the rest cannot start."""
+        try:
+            self._own_directory()
+            self._start_postgres()
+            yield self.settings()
+        finally:
+            self.stop()
 
     def request_stop(self) -> None:
         """Let a start() that still waits give up; safe in a signal handler."""
@@ -138,6 +145,12 @@ class EmbeddedStack:
         # An API that was killed may have left an upload there, in the clear.
         shutil.rmtree(self.directory / "scratch", ignore_errors=True)
         (self.directory / "scratch").mkdir(mode=0o700)
+
+    def _start_postgres(self) -> None:
+        self._on_part("Postgres")
+        self._exits.callback(self.postgres.forget_socket_directory)
+        self._supervisor.start(self.postgres.program())
+        self.postgres.create_database(DATABASE)
 
     def _check_port(self) -> None:
         with socket.socket() as probe:

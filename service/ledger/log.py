@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from service.errors import InvalidInput, NotFound, Tampered
 from service.ledger import merkle, repository, signing_keys
 from service.ledger.chain import verify_ledger
 from service.ledger.heads import TreeHead
+from service.signing import NoSigningKey
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -162,13 +164,14 @@ def _signed_head(session: Session, key: SigningKey, size: int) -> TreeHead:
     """The kept head of this size and key, signed now where there is none. There is never a second one."""
     ((root,),) = _roots(session, [[(0, size)]])
     head = TreeHead.sign(key, tree_size=size, timestamp_ms=time.time_ns() // 1_000_000, root_hash=root)
-    session.execute(
-        text(
-            "INSERT INTO tree_heads (tree_size, key_id, timestamp_ms, root_hash, signature)"
-            " VALUES (:tree_size, :key_id, :timestamp_ms, :root_hash, :signature) ON CONFLICT DO NOTHING"
-        ),
-        {name: getattr(head, name) for name in TreeHead.__dataclass_fields__},
+    keep = text(
+        "INSERT INTO tree_heads (tree_size, key_id, timestamp_ms, root_hash, signature)"
+        " VALUES (:tree_size, :key_id, :timestamp_ms, :root_hash, :signature) ON CONFLICT DO NOTHING"
     )
+    try:
+        session.execute(keep, {name: getattr(head, name) for name in TreeHead.__dataclass_fields__})
+    except IntegrityError:  # the trigger tree_heads_are_possible: the key was replaced since it was read
+        raise NoSigningKey("The signing key was replaced just now; the new one signs at the next try.") from None
     kept = session.execute(
         text("SELECT * FROM tree_heads WHERE tree_size = :size AND key_id = :key"), {"size": size, "key": key.id}
     ).one()

@@ -26,9 +26,10 @@ import pytest
 import redis
 
 from service.client import Client
-from service.embedded import TEST_SETTINGS, CannotStart, Postgres, Redis, Supervisor
+from service.embedded import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor
 from service.embedded.accounts import Account, command_as
 from service.embedded.servers import redis_server
+from service.installation import install
 from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 
 if TYPE_CHECKING:
@@ -197,6 +198,34 @@ def test_up_starts_heals_recovers_and_stops(home):
         _stops_without_a_trace(second, home)
 
 
+def test_a_lost_signing_key_is_declared_lost_where_nothing_runs(home):
+    """`up` refuses to start without the file, and says which command helps; that command needs no `up`."""
+    data = home / "data"
+    with EmbeddedStack(data, 0).database_alone() as settings:
+        install(settings, data / "admin.key")
+    old = (data / "signing.key").read_bytes()
+    (data / "signing.key").unlink()
+
+    def replace(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "service.cli", "key", "replace-signing", "--json", "--data", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    with pytest.raises(CannotStart, match="replace-signing --lost"), up(home):
+        pass
+    assert replace(str(data)).returncode != 0, "what is not there endorses nothing"
+    assert not (data / "signing.key").exists()
+    done = replace(str(data), "--lost")
+    assert done.returncode == 0, done.stderr
+    assert (data / "signing.key").read_bytes() != old
+    with up(home) as running, httpx.Client(base_url=running.facts["url"]) as client:
+        keys = client.get("/v1/ledger/keys").json()["items"]
+        assert [key["endorsed_by"] for key in keys] == [None, None]
+        assert keys[-1]["public_key"] == json.loads(done.stdout)["public_key"]
+        _stops_without_a_trace(running, home)
+    assert replace(str(home / "elsewhere"), "--lost").returncode == 6
+    assert not (home / "elsewhere").exists()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
 def test_up_again_goes_on_with_what_was_running(home, how):
@@ -249,8 +278,6 @@ def test_a_folder_that_others_may_not_enter_stays_closed(postgres_in, tmp_path):
 
 
 def test_a_taken_port_is_named(tmp_path):
-    from service.embedded import EmbeddedStack
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

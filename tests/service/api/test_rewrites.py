@@ -181,7 +181,8 @@ def test_a_history_with_fewer_entries_is_found(publish, signing_key, superuser, 
         "UPDATE balances SET renyi_posted = 0, simple_posted = 0, entry_count = 0, head_hash = decode(repeat('00', 32), 'hex')",
     ):
         superuser.connection.execute(statement)
-    faults = check(signing_key, before, publish(dataset_id)).faults
+    same, *faults = check(signing_key, before, publish(dataset_id)).faults
+    assert f"two different certificates of entry 2 of dataset {dataset_id}" in same
     assert ["REWRITTEN" in fault for fault in faults] == [True, True]
 
 
@@ -264,6 +265,25 @@ def test_a_replaced_key_is_followed_from_the_old_one_and_a_lost_one_is_not(publi
     last = publish(dataset_id)
     assert not check(signing_key, last).verified
     assert verify_certificates([old, new, last], None, [signing_key.public_bytes, third.public_bytes]).verified
+
+
+def test_a_key_that_is_replaced_while_a_head_is_signed_costs_a_moment(
+    publish, settings, signing_key, monkeypatch, dataset_id
+):
+    """The charge is made; the attempt reads the new key and goes on."""
+    real, made = log.transparency, []
+
+    def replaced_first(context, key, posted):
+        if not made:
+            made.append(replace_signing_key(settings))
+            assert key.id == signing_key.id
+        return real(context, key, posted)
+
+    monkeypatch.setattr(log, "transparency", replaced_first)
+    monkeypatch.setattr("workers.run.PAUSE_SECONDS", 0.0)
+    certificate = publish(dataset_id)
+    assert json.loads(certificate.read_text())["public_key"] == made[0].public_key
+    assert check(signing_key, certificate).verified
 
 
 class Service:

@@ -9,10 +9,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from service import relay
 from service.context import open_context
 from service.db import migrate, transaction
 from service.errors import NotFound, Tampered
-from service.ledger import log, merkle
+from service.installation import replace_signing_key
+from service.ledger import log, merkle, signing_keys
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import Shares
@@ -218,3 +220,33 @@ def test_a_worker_without_the_newest_key_signs_nothing(context, settings):
     settings.signing_key_path.unlink()
     with pytest.raises(NoSigningKey, match="cannot be read"):
         log.sign_head(context)
+
+
+def test_a_key_that_is_replaced_between_reading_and_signing_is_read_again(context, settings, signing_key, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(signing_keys, "current", lambda *_: signing_key)
+        new = replace_signing_key(settings)
+        with pytest.raises(NoSigningKey, match="replaced just now"):
+            log.sign_head(context)
+    assert log.sign_head(context).key_id == new.id
+
+
+def test_nothing_ends_the_thread_that_signs_heads(monkeypatch, caplog):
+    """What nobody expected is named by its class only, and tried again."""
+    stop, tries = threading.Event(), []
+
+    def fails_twice(_):
+        tries.append(None)
+        if len(tries) < 3:
+            raise RuntimeError("secret")
+        stop.set()
+
+    monkeypatch.setattr(relay, "open_context", lambda: None)
+    monkeypatch.setattr(relay, "sign_head", fails_twice)
+    monkeypatch.setattr(relay, "HEAD_SECONDS", 0.0)
+    relay._sign_heads_until(stop)
+    assert len(tries) == 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "no tree head signed (RuntimeError); trying again"
+    ] * 2
+    assert "secret" not in caplog.text
