@@ -811,6 +811,11 @@ BUGS: tuple[Bug, ...] = (
         (T_DISCRETE,),
     ),
     Bug(
+        "an id with a no-break space is another person",
+        (("service/datasets/unit_ids.py", "            cells = _as_seen(cells)\n", ""),),
+        ("tests/service/datasets/test_unit_ids.py",),
+    ),
+    Bug(
         "an event of many sums is rounded as if it were one",
         ((MARGINALS, "                times=len(grids),\n", ""),),
         (T_MARGINALS,),

@@ -1,7 +1,8 @@
 """Whose row a row is: cells of the privacy unit's column as units, exactly. What reads as missing is no unit id.
 
 The same number is the same unit however it is written (7, 7.0, 007, 7e0), and so is the same moment; of any other text
-every character counts. Different numbers are different units however long they are: no id goes through a float, in which
+every character that can be seen counts (blanks around it, format characters and the way accents are composed do not).
+Different numbers are different units however long they are: no id goes through a float, in which
 12345678901234567890123 and 12345678901234567890124 are one. A Parquet float column holds floats, and each is the shortest
 number that means it.
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 MISSING_IDS = USUALLY_MISSING | {
     *("none", "nil", "<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "-", "--", "n.a.", "n. a."),
-    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "\\n", ".", "(null)"),
 }
 """Spellings (any case) that programs write where there is no value. More than the fingerprint's, which may never change."""
 
@@ -62,13 +63,14 @@ class UnitIds:
     def blocks(self, column: Column) -> Blocks:
         """Whose every row of the chunk is. With `own_unit`, a row without an id is a new unit."""
         cells = column.cells
+        if type(cells) is Cells:
+            self.run_on += column.count(holding_line_ends(cells.text))
+            cells = _as_seen(cells)
         blocks = self._cell_blocks(cells)
         absent = cells.empty_or(MISSING_IDS)
         if len(self._markers):
             absent |= pl.Series(np.isin(_as_keys(blocks), self._markers))
         self.missing += column.count(absent)
-        if type(cells) is Cells:
-            self.run_on += column.count(holding_line_ends(cells.text))
         blocks = spread(column, blocks)
         if self._gives_own and absent.any():
             alone = column.spread(absent).to_numpy()
@@ -106,6 +108,14 @@ class UnitIds:
                     plain[place] = found % 2**64, _WHOLE
                     left[place] = False
         return self._keys.blocks(Meaning(plain, left, texts))
+
+
+def _as_seen(cells: Cells) -> Cells:
+    """One person is not two because of a character that cannot be seen: no-break spaces and byte-order marks that exports leave."""
+    if not cells.text.str.contains(r"[^!-~]").any():
+        return cells
+    seen = cells.text.str.normalize("NFC").str.replace_all(r"\p{Cf}+", "").str.strip_chars()
+    return Cells(seen)
 
 
 def dense(blocks: Blocks) -> NDArray[np.int64]:

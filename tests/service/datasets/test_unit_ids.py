@@ -169,3 +169,17 @@ def test_units_are_numbered_without_gaps_and_under_a_key():
     assert sorted(set(numbered.tolist())) == list(range(50))
     assert pl.DataFrame({"a": array, "b": numbered}).n_unique() == 50
     assert units_of(array) != units_of(array, key=b"l" * 32)
+
+
+def test_characters_that_cannot_be_seen_make_no_second_unit():
+    seven = texts("7", "7\u00a0", "\u00a07", "7\u200b", "\ufeff7", " 7 ")
+    assert len(set(units_of(seven))) == 1
+    name = texts("caf\u00e9", "cafe\u0301", "caf\u00e9\u00ad", "\u3000caf\u00e9")
+    assert len(set(units_of(name))) == 1
+    assert len(set(units_of(texts("ann lee", "annlee", "Ann Lee")))) == 3
+
+
+def test_a_cell_of_blanks_that_cannot_be_seen_is_no_unit_id():
+    ids = UnitIds(KEY, "who", missing="refuse")
+    ids.blocks(ColumnSource("who", IngestLimits()).column(texts("\u00a0", "\u200b", "\\N", ".", "(null)", "7")))
+    assert ids.missing == 5
