@@ -105,6 +105,8 @@ T_MERKLE = "tests/service/ledger/test_merkle.py"
 T_REWRITES = "tests/service/api/test_rewrites.py"
 T_FILES = "tests/cli/test_verification_files.py"
 LOG = "service/ledger/log.py"
+RELAY = "service/relay.py"
+T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
 
 BUGS: tuple[Bug, ...] = (
     # -- noise
@@ -1194,6 +1196,16 @@ BUGS: tuple[Bug, ...] = (
         "a key that is replaced while a head is signed ends the attempt",
         ((LOG, "    except IntegrityError:  #", "    except ZeroDivisionError:  #"),),
         (f"{T_REWRITES}::test_a_key_that_is_replaced_while_a_head_is_signed_costs_a_moment",),
+    ),
+    Bug(
+        "an error that nobody expected ends the thread that signs heads",
+        ((RELAY, "        except Exception as error:  # noqa: BLE001", "        except ImprimaturError as error:  #"),),
+        (f"{T_MERKLE_LOG}::test_nothing_ends_the_thread_that_signs_heads",),
+    ),
+    Bug(
+        "verify: a proof that is none ends the check",
+        ((VERIFICATION, "[p for p in proofs if isinstance(p, dict)]", "list(proofs)"),),
+        (f"{T_FILES}::test_proofs_that_are_none_prove_nothing",),
     ),
     # -- another declaration
     Bug(
