@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 
 import tests.workers.mechanism.test_convolutions as of_images
 import tests.workers.mechanism.test_gradients as of_tables
-from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients, secure_random
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.secure_random import SecureRandom
 from workers.networks.image import ImageCritic
 from workers.networks.table import TableCritic
+from workers.numerics.kernels import without_kernels
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -77,3 +79,18 @@ def test_what_is_drawn_next_waits_for_what_was_drawn_to_be_fetched() -> None:
     drawn = [far.normals(count, device=GPU) for count in (300_001, 5, 300_001)]
     for there in drawn:
         torch.testing.assert_close(there.cpu(), near.normals(len(there)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [7, 300_001])
+def test_discrete_noise_is_that_of_the_same_keystream(count: int) -> None:
+    """As on a processor without a compiler, which asks the same words in the same order."""
+    fractions = torch.rand(count, dtype=torch.float64)
+    with without_kernels():
+        near = SecureRandom.from_test_seed(5).discrete_gaussian(count, variance=128.0**2, fractions=fractions)
+    far = SecureRandom.from_test_seed(5).discrete_gaussian(
+        count, variance=128.0**2, fractions=fractions.to(GPU), device=GPU
+    )
+    assert far.device.type == "cuda"
+    if count <= secure_random.VALUES_AT_ONCE:  # longer ones are drawn in other pieces there
+        assert torch.equal(far.cpu(), near)
+    assert stats.kstest((far.cpu() - fractions).numpy() / 128.0, "norm").pvalue > 1e-4
