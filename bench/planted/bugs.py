@@ -1198,7 +1198,7 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_REWRITES}::test_a_key_that_is_replaced_while_a_head_is_signed_costs_a_moment",),
     ),
     Bug(
-        "an error that nobody expected ends the thread that signs heads",
+        "an unexpected error ends the thread that signs heads",
         ((RELAY, "        except Exception as error:  # noqa: BLE001", "        except ImprimaturError as error:  #"),),
         (f"{T_MERKLE_LOG}::test_nothing_ends_the_thread_that_signs_heads",),
     ),

@@ -232,7 +232,7 @@ def test_a_key_that_is_replaced_between_reading_and_signing_is_read_again(contex
 
 
 def test_nothing_ends_the_thread_that_signs_heads(monkeypatch, caplog):
-    """What nobody expected is named by its class only, and tried again."""
+    """An unexpected error is named by its class only, and the head is tried again."""
     stop, tries = threading.Event(), []
 
     def fails_twice(_):
