@@ -57,7 +57,8 @@ class SigningKey:
             return cls(path.read_bytes())
         except OSError:
             raise NoSigningKey(
-                "The signing key file cannot be read; set IMPRIMATUR_SIGNING_KEY_FILE, or restore it from your backup."
+                "The signing key file cannot be read; set IMPRIMATUR_SIGNING_KEY_FILE, or restore it from your backup. If it is lost: "
+                "`imprimatur key replace-signing --lost`, with the --data of your `up`."
             ) from None
 
     @classmethod

@@ -439,7 +439,8 @@ def _check_log(checks: Checks, earlier: Certificate, later: Certificate, target:
     checks.expect(
         merkle.verify_consistency(first, second, path, earlier.head.root_hash, later.head.root_hash),
         f"{names}: the log only grew, from {first} to {second} entries",
-        f"{names}: the log was REWRITTEN: that of {second} entries does not begin with that of {first}",
+        f"{names}: the log was REWRITTEN: that of {second} entries does not begin with that of {first}"
+        f"{_unless_altered(later, first != second)}",
     )
 
 
@@ -458,7 +459,17 @@ def _check_dataset(checks: Checks, earlier: Certificate, later: Certificate, tar
     checks.expect(
         merkle.verify_consistency(first, second, path, earlier.dataset_root, later.dataset_root),
         f"{names}: the dataset's ledger only grew, from {first} to {second} entries",
-        f"{names}: the dataset's ledger was REWRITTEN: the {second} entries do not begin with the {first}",
+        f"{names}: the dataset's ledger was REWRITTEN: the {second} entries do not begin with the {first}"
+        f"{_unless_altered(later, earlier.tree_size != later.tree_size)}",
+    )
+
+
+def _unless_altered(later: Certificate, by_a_proof: bool) -> str:
+    """Proofs beside a certificate are not signed: anybody who had the file could have changed them."""
+    if not by_a_proof:
+        return ""
+    return (
+        f". Or a proof in {later.name} was changed, which is not signed: --url fetches it anew, and then it is certain"
     )
 
 

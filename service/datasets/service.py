@@ -170,7 +170,11 @@ def create(
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, table, declaration.distinct_from)
         report(1.0)
-        return _keep(context, principal, declaration, table, budget, upload), list(table.notices)
+        told_apart = [
+            f"You declare that dataset {other} holds other people's rows, and get another budget on your word; the audit log keeps it."
+            for other in declaration.distinct_from
+        ]
+        return _keep(context, principal, declaration, table, budget, upload), [*table.notices, *told_apart]
 
 
 def _keep(
@@ -277,8 +281,7 @@ def refuse_duplicate(
     if known is not None:
         if known.tenant_id != principal.tenant_id:
             raise DuplicateRows(_SAME_ROWS)
-        remedy = f"to correct the declaration of its dataset before its first order is charged: PUT /v1/datasets/{known.id}/declaration"
-        raise DuplicateRows(f"{_SAME_ROWS}; {remedy}", dataset_id=str(known.id))
+        raise DuplicateRows(f"{_SAME_ROWS}; {_remedy(session, known)}", dataset_id=str(known.id))
     matches = repository.find_matches(session, column_fingerprints)
     look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
     if not look_alikes:
@@ -287,10 +290,22 @@ def refuse_duplicate(
     if own is None:
         raise DuplicateRows(_SAME_ROWS)
     raise DuplicateRows(
-        "most columns of these rows are those of a dataset that has its budget; if they are other people's rows all the same, "
-        "name that dataset in distinct_from",
+        f"most columns of these rows are those of dataset {own.name!r}, which has its budget; if they are other people's rows all the same, "
+        "name that dataset in distinct_from (--distinct-from)",
         dataset_id=str(own.id),
         columns_match=True,
+    )
+
+
+def _remedy(session: Session, known: Dataset) -> str:
+    """What the owner of these rows can do."""
+    if known.state == "erased":
+        return f"its dataset, {known.name!r}, was erased, and its budget went with it"
+    if repository.standing(session, known.id).charged:
+        return f"order from its dataset, {known.name!r}, as it was declared"
+    return (
+        f"until the first order of its dataset, {known.name!r}, is charged, its declaration can be corrected: "
+        f"`imprimatur redeclare {known.id}`, PUT /v1/datasets/{known.id}/declaration"
     )
 
 
