@@ -128,6 +128,7 @@ def serve(context: Context) -> Iterator[World]:
 
 def seed(context: Context, url: str) -> World:
     """Datasets ready and erased; releases published and voided (one that runs would keep its event stream open)."""
+    install_signing_key(context.settings, context.secrets)
     with context.transaction() as session:
         key = create_tenant(session, context.secrets, f"schemathesis {uuid.uuid4()}")
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=120.0) as http:
@@ -265,7 +266,6 @@ def fresh_service() -> Iterator[Context]:
                     scratch_dir=folder,
                 )
             )
-            install_signing_key(context.settings, context.secrets)
             yield context
         postgres.forget_socket_directory()
 

@@ -804,7 +804,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a sum keeps its place between two points of the grid",
-        ((NOISE, "torch.split(below.add_(drawn), [", "torch.split(below.add_(drawn).add_(places), ["),),
+        ((NOISE, "torch.split(nearest.add_(drawn), [", "torch.split(nearest.add_(drawn).add_(places), ["),),
         (f"{T_AUDIT}::test_outputs_alone",),
     ),
     Bug(
@@ -848,7 +848,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "sums are rounded to the grid before their noise is drawn",
-        ((NOISE, "fractions=places.sub_(below)", "fractions=places.sub_(places)"),),
+        ((NOISE, "fractions=places.sub_(nearest)", "fractions=places.sub_(places)"),),
         (T_NOISE,),
     ),
     Bug(

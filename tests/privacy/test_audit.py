@@ -50,12 +50,12 @@ def assert_below(finding: attacks.Finding, *, at_least: float) -> None:
 
 
 def test_plain_gaussian_step_comes_within_a_fifth_of_its_claim() -> None:
-    assert_below(attacks.plain_gaussian(2_500), at_least=0.8)
+    assert_below(attacks.plain_gaussian(4_000), at_least=0.8)
 
 
 @pytest.mark.parametrize("allocation", ["least_noise", "equal_share", "flat"])
 def test_groups(allocation: str) -> None:
-    assert_below(attacks.groups_and_allocation(800, allocation), at_least=0.6)
+    assert_below(attacks.groups_and_allocation(1_600, allocation), at_least=0.6)
 
 
 def test_histogram() -> None:
@@ -108,7 +108,7 @@ def assert_outputs_below(finding: OutputFinding, *, at_least: float) -> None:
     ("kind", "epsilon", "rows_per_unit", "at_least"),
     [
         ("label counts", 1.0, 10, 0.6),
-        ("label counts", 50.0, 1_000, 0.8),
+        ("label counts", 50.0, 1_000, 0.7),
         ("one- and two-way tables", 10.0, 1_000, 0.8),
         ("tables and shared values", 10.0, 10, 0.6),
         ("single columns, looked at twice", 20.0, 10, 0.6),
@@ -148,9 +148,9 @@ def test_what_was_wrong_with_rounded_normals_is_found_out() -> None:
 def test_events_of_outputs_see_noise_that_is_too_small(epsilon: float) -> None:
     real = outputs.tables(epsilon, 10)
 
-    def half_the_noise(private: Any, *, noise_stds: Any, noise_multiplier: float, randomness: Any) -> Any:
+    def half_the_noise(private: Any, *, noise_stds: Any, noise_multiplier: float, **more: Any) -> Any:
         stds = [std / 2.0 for std in noise_stds]
-        return release_counts(private, noise_stds=stds, noise_multiplier=noise_multiplier / 2.0, randomness=randomness)
+        return release_counts(private, noise_stds=stds, noise_multiplier=noise_multiplier / 2.0, **more)
 
     without, with_unit = (
         [replace(call, function=half_the_noise) for call in calls] for calls in (real.without, real.with_unit)

@@ -162,17 +162,17 @@ def _on_integers(value: Tensor, noise_std: float, randomness: DiscreteGaussians,
 def _on_grid(values: Sequence[Tensor], noise_stds: Sequence[float], randomness: DiscreteGaussians) -> list[Tensor]:
     """Each value divided by its spacing, a whole number drawn around it, times the spacing.
 
-    The quotient is rounded, which is one more rounding of the sum: `clipping.sum_rounding` counts it. A fraction may be rounded up
-    to 1 (of a quotient just below 0), by 2⁻⁵⁴ points at most: far less than what `clipping.SHRINK` leaves.
+    The quotient is rounded, which is one more rounding of the sum: `clipping.sum_rounding` counts it. What is left of it beyond the
+    nearest point of the grid is exact. (The nearest, not the one below: a sum of zero would lie now above it and now below.)
     """
     wider = _ROUND_UP / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
     spacings = [noise_std * wider for noise_std in noise_stds]
     places = torch.cat([(value.double() / spacing).flatten() for value, spacing in zip(values, spacings, strict=True)])
-    below = places.floor()
+    nearest = places.round()
     drawn = randomness.discrete_gaussian(
-        len(places), variance=GRID_STD**2, fractions=places.sub_(below), device=places.device
+        len(places), variance=GRID_STD**2, fractions=places.sub_(nearest), device=places.device
     )
-    released = torch.split(below.add_(drawn), [value.numel() for value in values])
+    released = torch.split(nearest.add_(drawn), [value.numel() for value in values])
     return [
         points.mul_(spacing).view(value.shape)
         for points, spacing, value in zip(released, spacings, values, strict=True)

@@ -33,9 +33,6 @@ BLOCKS_AT_ONCE_ELSEWHERE = 64
 VALUES_AT_ONCE = 131_072
 """Of a discrete Gaussian, likewise."""
 
-SPARE_PART = 32
-"""Spare words for values that the first one refuses: about one in 200 where a standard deviation has 128 integers."""
-
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
 
@@ -69,7 +66,7 @@ class SecureRandom:
     def discrete_gaussian(
         self, *shape: int, variance: float, fractions: Tensor | None = None, device: torch.device = _CPU
     ) -> Tensor:
-        """Whole numbers k with P(k) ∝ exp(-(k - f)²/2v), exactly; f in [0, 1] from `fractions`, of this shape, or 0. In int64."""
+        """Whole numbers k with P(k) ∝ exp(-(k - f)²/2v), exactly; f in [-½, ½] from `fractions`, of this shape, or 0. In int64."""
         table = table_for(variance, is_centred=fractions is None).to(device)
         values = torch.empty(math.prod(shape), dtype=torch.int64, device=device)
         at_once = VALUES_AT_ONCE * (1 if device.type == "cpu" else BLOCKS_AT_ONCE_ELSEWHERE)
@@ -81,23 +78,20 @@ class SecureRandom:
 
     def _fill_whole(self, table: Table, values: Tensor, fractions: Tensor | None) -> None:
         """All of them; those that a word refuses are drawn again, and those that float64 cannot decide are decided exactly."""
+        words, offsets = self._words_for(table, len(values), values.device)
         compiled = kernels(values.device)
-        spare = 0 if compiled is None else len(values) // SPARE_PART + 32
-        words, offsets = self._words_for(table, len(values) + spare, values.device)
-        undecided: list[tuple[int, int]]  # places and words
         if compiled is not None:
             left = compiled.discrete_gaussian(table, words, offsets, fractions, values)
             refused = [place for place in left if values[place] < 0]
-            undecided = [(place, int(values[place])) for place in left if values[place] >= 0]
+            undecided = [place for place in left if values[place] == 0]
         else:
             drawn, verdicts = attempt(table, words, offsets, fractions)
             values.copy_(drawn)
-            refused, asked = ((verdicts == it).nonzero().flatten().tolist() for it in (DRAW_AGAIN, UNDECIDED))
-            undecided = [(place, place) for place in asked]
-        for place, word in undecided:  # about one in 10^12
-            offset = 0 if offsets is None else int(offsets[word])
+            refused, undecided = ((verdicts == it).nonzero().flatten().tolist() for it in (DRAW_AGAIN, UNDECIDED))
+        for place in undecided:  # about one in 10^12
+            offset = 0 if offsets is None else int(offsets[place])
             fraction = 0.0 if fractions is None else float(fractions[place])
-            settled = settle(table, int(words[word]), offset, fraction, self._bits)
+            settled = settle(table, int(words[place]), offset, fraction, self._bits)
             if settled is None:
                 refused.append(place)
             else:

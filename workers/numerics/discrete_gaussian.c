@@ -28,22 +28,16 @@ static inline enum verdict propose(const struct table *t, uint64_t word, uint64_
     return (double)place > allowed * (1.0 + t->guard) + 1.0 ? DRAW_AGAIN : UNDECIDED;
 }
 
-/* One word for each of `count` values, then the spare ones for those to be drawn again. Returns how many values are left:
-   their places go to `pending`, and the value is then the number of the word that is undecided, or -1: draw again. */
+/* One word for each value. Returns how many values are left: their places go to `pending`, and the value is then 0 where its word
+   is undecided, or -1: draw again. */
 long discrete_gaussian(const struct table *table, const uint64_t *restrict words, const uint64_t *restrict offsets,
-                       const double *restrict fractions, long count, long available, int64_t *restrict values,
-                       int64_t *restrict pending) {
-    long spare = count, left = 0;
+                       const double *restrict fractions, long count, int64_t *restrict values, int64_t *restrict pending) {
+    long left = 0;
     for (long i = 0; i < count; i++) {
         const double fraction = fractions ? fractions[i] : 0.0;
-        long word = i;
-        enum verdict verdict = propose(table, words[i], offsets ? offsets[i] : 0, fraction, values + i);
-        while (verdict == DRAW_AGAIN && spare < available) {
-            word = spare++;
-            verdict = propose(table, words[word], offsets ? offsets[word] : 0, fraction, values + i);
-        }
+        const enum verdict verdict = propose(table, words[i], offsets ? offsets[i] : 0, fraction, values + i);
         if (verdict == KEEP) continue;
-        values[i] = verdict == UNDECIDED ? word : -1;
+        values[i] = verdict == UNDECIDED ? 0 : -1;
         pending[left++] = i;
     }
     return left;

@@ -52,7 +52,7 @@ class Table:
 
     variance: float
     is_centred: bool
-    """Whether f is 0; otherwise f may be any number of [0, 1]."""
+    """Whether f is 0; otherwise f may be any number of [-½, ½]."""
     scale: int
     first: int
     block_bits: int
@@ -81,13 +81,14 @@ def table_for(variance: float, *, is_centred: bool, reach: float = REACH) -> Tab
     half = max(1, math.ceil(reach * std / block))
     edge = half * block  # the table covers -edge ≤ k < edge
     starts = np.arange(-half, half, dtype=np.int64) * block
-    lowest = (starts if is_centred else starts - 1).astype(np.float64)  # of k - f
-    highest = (starts + (block - 1)).astype(np.float64)
+    spread = 0.0 if is_centred else 0.5
+    lowest = starts - spread  # of k - f
+    highest = starts + (block - 1) + spread
     near = np.where((lowest <= 0.0) & (highest >= 0.0), 0.0, np.minimum(np.abs(lowest), np.abs(highest)))
     far = np.maximum(np.abs(lowest), np.abs(highest))
     most, least = (np.exp(-((x / std) ** 2) / 2.0) for x in (near, far))
     # Where a tail begins, |k - f| is at least this.
-    right_edge, left_edge = float(edge if is_centred else edge - 1), float(edge + 1)
+    right_edge, left_edge = edge - spread, edge + 1 - spread
     right, left = (
         math.exp(-((x / std) ** 2) / 2.0) / -math.expm1(-x * block / variance) for x in (right_edge, left_edge)
     )

@@ -69,7 +69,7 @@ class Kernels:
             *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int),
         ]
         self._gradients.restype = None
-        self._discrete_gaussian = _declared(library.discrete_gaussian, "tpppllpp", ctypes.c_long)
+        self._discrete_gaussian = _declared(library.discrete_gaussian, "tppplpp", ctypes.c_long)
         self._squared_lengths = _declared(library.squared_lengths, "pllpi")
         self._gram_space = _declared(library.gram_space, "li", ctypes.c_long)
         self._gram_norms = _declared(library.gram_norms, "plplllpppi")
@@ -176,17 +176,17 @@ class Kernels:
     def discrete_gaussian(
         self, table: Table, words: Tensor, offsets: Tensor | None, fractions: Tensor | None, values: Tensor
     ) -> list[int]:
-        """Writes the values (n,) int64 that words decide; returns the places of the others, which hold a word's number.
+        """Writes the values (n,) int64 that words decide; returns the places of the others.
 
-        words (m,) int64, m at least n; offsets likewise, or None where blocks hold one integer; fractions (n,) float64, or
-        None for 0. A place that is left holds the number of its undecided word, or -1 where it is to be drawn again.
+        words (n,) int64; offsets likewise, or None where blocks hold one integer; fractions (n,) float64, or None for 0.
+        A place that is left holds 0 where its word is undecided, and -1 where it is to be drawn again.
         """
         whole = [words, *([] if offsets is None else [offsets])]
         if {part.dtype for part in (*whole, values)} != {torch.int64} or len({len(part) for part in whole}) != 1:
             raise ValueError("as many offsets as words, in int64")
         if (offsets is None) != (table.block_bits == 0) or (fractions is None) != table.is_centred:
             raise ValueError("offsets where blocks hold several integers, fractions where the centre is no integer")
-        if len(words) < len(values) or (
+        if len(words) != len(values) or (
             fractions is not None and (fractions.shape, fractions.dtype) != (values.shape, torch.float64)
         ):
             raise ValueError("a word for every value, and a fraction in float64 where there are any")
@@ -197,7 +197,7 @@ class Kernels:
                 *(table.buckets, table.first, table.block_bits, table.scale, -0.5 / table.variance, GUARD),
             ),
             *(_at(words), None if offsets is None else _at(offsets), None if fractions is None else _at(fractions)),
-            *(len(values), len(words), _at(values), pending),
+            *(len(values), _at(values), pending),
         )
         return pending[:left]
 
