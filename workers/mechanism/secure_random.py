@@ -33,6 +33,9 @@ BLOCKS_AT_ONCE_ELSEWHERE = 64
 VALUES_AT_ONCE = 131_072
 """Of a discrete Gaussian, likewise."""
 
+SPARE_PART = 32
+"""One spare word to so many values, and 32: about one in 200 is refused where a standard deviation has 128 integers."""
+
 REKEY_AFTER_BYTES = 1 << 30
 """Far below the 256 GiB after which ChaCha20's 32-bit block counter would repeat."""
 
@@ -77,30 +80,63 @@ class SecureRandom:
         return values.reshape(shape)
 
     def _fill_whole(self, table: Table, values: Tensor, fractions: Tensor | None) -> None:
-        """All of them; those that a word refuses are drawn again, and those that float64 cannot decide are decided exactly."""
-        words, offsets = self._words_for(table, len(values), values.device)
+        """All of them; those that a word refuses take spare words. So many words are drawn in any case, whatever the fractions are."""
+        count, spare = len(values), len(values) // SPARE_PART + 32
+        words, offsets = self._words_for(table, count + spare, values.device)
+        first = words[:count], None if offsets is None else offsets[:count]
         compiled = kernels(values.device)
         if compiled is not None:
-            left = compiled.discrete_gaussian(table, words, offsets, fractions, values)
+            left = compiled.discrete_gaussian(table, *first, fractions, values)
             refused = [place for place in left if values[place] < 0]
             undecided = [place for place in left if values[place] == 0]
         else:
-            drawn, verdicts = attempt(table, words, offsets, fractions)
+            drawn, verdicts = attempt(table, *first, fractions)
             values.copy_(drawn)
-            refused, undecided = ((verdicts == it).nonzero().flatten().tolist() for it in (DRAW_AGAIN, UNDECIDED))
-        for place in undecided:  # about one in 10^12
-            offset = 0 if offsets is None else int(offsets[place])
-            fraction = 0.0 if fractions is None else float(fractions[place])
-            settled = settle(table, int(words[place]), offset, fraction, self._bits)
-            if settled is None:
-                refused.append(place)
-            else:
-                values[place] = settled
-        if refused:
+            refused, undecided = _places(verdicts)
+        refused += [
+            place for place in undecided if not self._settled(table, place, place, words, offsets, fractions, values)
+        ]
+        used = count
+        while refused:
+            if used + len(refused) > len(words):
+                words, offsets = self._words_for(table, len(refused), values.device)
+                used = 0
+            own = slice(used, used + len(refused))
             places = torch.tensor(refused, device=values.device)
-            again = torch.empty_like(values[: len(refused)])
-            self._fill_whole(table, again, None if fractions is None else fractions[places])
-            values[places] = again
+            drawn, verdicts = attempt(
+                table,
+                words[own],
+                None if offsets is None else offsets[own],
+                None if fractions is None else fractions[places],
+            )
+            values[places] = drawn
+            again, undecided = _places(verdicts)
+            kept = refused
+            refused = [kept[place] for place in again]
+            refused += [
+                kept[place]
+                for place in undecided
+                if not self._settled(table, kept[place], used + place, words, offsets, fractions, values)
+            ]
+            used += len(kept)
+
+    def _settled(
+        self,
+        table: Table,
+        place: int,
+        word: int,
+        words: Tensor,
+        offsets: Tensor | None,
+        fractions: Tensor | None,
+        values: Tensor,
+    ) -> bool:
+        """Decide a word exactly, and write its value where it is kept. About one word in 10^12 needs this."""
+        offset = 0 if offsets is None else int(offsets[word])
+        fraction = 0.0 if fractions is None else float(fractions[place])
+        found = settle(table, int(words[word]), offset, fraction, self._bits)
+        if found is not None:
+            values[place] = found
+        return found is not None
 
     def _words_for(self, table: Table, count: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
         """A word for each value, and one for its place in a block where blocks hold several. Overwritten by the next call."""
@@ -177,3 +213,9 @@ def _box_muller(uniforms: Tensor, normals: Tensor) -> None:
     angle = uniforms[:, 1].mul_(2.0 * math.pi)
     torch.cos(angle, out=normals[:, 0]).mul_(radius)
     torch.sin(angle, out=normals[:, 1]).mul_(radius)
+
+
+def _places(verdicts: Tensor) -> tuple[list[int], list[int]]:
+    """Where to draw again, and where float64 cannot decide."""
+    again, undecided = ((verdicts == verdict).nonzero().flatten().tolist() for verdict in (DRAW_AGAIN, UNDECIDED))
+    return again, undecided
