@@ -311,7 +311,8 @@ def _cells(q: float, noise: float, width: float, lowest: float, highest: float) 
     upper = (drawn - excess[:-1] * base + rounding) / -math.expm1(-width)
     rounding = drawn_error + np.abs(excess[1:]) * base_error + excess_error[1:] * inner
     lower = (excess[1:] * base - drawn + rounding) / (growing[1:] * -math.expm1(-width))
-    lower = np.where(losses[1:] > _LARGEST_LOSS, np.inf, lower)
+    # Where nothing is known (0/0 at a loss of -∞, too) all of it moves up.
+    lower = np.where((losses[1:] > _LARGEST_LOSS) | np.isnan(lower), np.inf, lower)
     zeroing = _spread(mass[1:-1], upper, below=mass[0])
     back = _spread(inner[::-1], lower[::-1], below=base_mass[-1])
     return Cells(first, zeroing, float(mass[-1]), error), Cells(-last, back, float(base_mass[0]), error)
