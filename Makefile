@@ -41,7 +41,7 @@ test-long: .venv/installed
 # Elsewhere the same trainings run on a device made of the CPU, as part of make test.
 test-gpu: .venv/installed
 	$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available() and "there is no CUDA GPU here")'
-	$(BIN)/python -m pytest tests/workers/mechanism/test_on_a_gpu.py tests/workers/methods/test_replayed.py tests/workers/test_second_device.py
+	$(BIN)/python -m pytest tests/workers/mechanism/test_on_a_gpu.py tests/workers/engines/test_replayed.py tests/workers/test_second_device.py
 
 audit: .venv/installed
 	$(BIN)/python -m bench.audit

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from bench.tables.made_up import chain_widths
-from workers.methods.mixture_fit import MixtureFit, NoisedTables
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables
 from workers.numerics.workspace import keep_freed_memory
 
 ROOT = Path(__file__).parents[1]

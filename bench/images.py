@@ -31,14 +31,14 @@ from bench.image_scores import (
     precision_and_recall,
     train_classifier,
 )
+from service.domain.shapes import ImageShape
+from service.methods.choices import resolve_order
+from service.methods.orders import MixtureOrder
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import MixtureOrder
-from service.privacy.shapes import ImageShape
 from workers.encoding.images import EncodedImages
-from workers.image_measuring import MeasuredImages, measure_images
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.mixture.run import MeasuredImages, measure_images
 from workers.plan import Plan
 
 DELTA = 1e-5

@@ -106,12 +106,12 @@ def measure(kind: Kind, folder: Path, rows: int, runs: int, pandas: Path | None)
 
 def ours(path: Path, kind: Kind) -> Run:
     """Check, fingerprint, make canonical, encrypt into storage. Runs in a fresh process, as a thread of the API would."""
-    from service.crypto import encrypt, read_pieces
-    from service.datasets.ingest import ingest_table
-    from service.datasets.limits import IngestLimits
-    from service.datasets.privacy_unit import parse_privacy_unit
-    from service.datasets.table_schema import parse_table_schema
-    from service.storage import Storage
+    from service.domain.privacy_unit import parse_privacy_unit
+    from service.domain.table_schema import parse_table_schema
+    from service.intake.ingest import ingest_table
+    from service.intake.limits import IngestLimits
+    from service.platform.crypto import encrypt, read_pieces
+    from service.platform.storage import Storage
 
     unit = None if kind.privacy_unit is None else parse_privacy_unit(kind.privacy_unit)
     with tempfile.TemporaryDirectory(dir=path.parent) as name:
@@ -159,8 +159,8 @@ def _cpu_seconds() -> float:
 
 def through_http(folder: Path, rows: int, runs: int) -> list[Row]:
     """A client's upload to a whole service; the API's peak memory while it takes it in."""
-    from service.client import Client
-    from service.embedded import EmbeddedStack
+    from imprimatur.client import Client
+    from service.local import EmbeddedStack
 
     environment = {"IMPRIMATUR_UPLOAD_LIMIT_BYTES": str(1 << 34)}
     lines = []

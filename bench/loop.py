@@ -31,15 +31,15 @@ import numpy as np
 import polars as pl
 import torch
 
-from service.crypto import encrypt, open_decrypted, read_pieces
-from service.datasets.canonical_file import RowUnits
+from service.intake.table.canonical_file import RowUnits
+from service.methods.orders import NEAR_TABLES, IdpganOrder
+from service.platform.crypto import encrypt, open_decrypted, read_pieces
 from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
-from service.privacy.orders import NEAR_TABLES, IdpganOrder
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan import LABEL_COUNTS
-from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.idpgan.training import LABEL_COUNTS
 from workers.plan import Plan
 
 RESULTS = Path(__file__).parent / "results"

@@ -27,17 +27,17 @@ from bench.step import steps
 from bench.step.steps import AUTOGRAD, PRIVATE, Setting, private_step
 from bench.tables.sources import MAKERS
 from bench.tables.tables import encode, read_table
-from service.datasets.grids import shape_of
+from service.domain.grids import shape_of
+from service.methods.choices import resolve_order
+from service.methods.orders import MarginalsOrder
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import MarginalsOrder
 from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import marginals
-from workers.methods.marginals import Marginals
+from workers.methods.marginals.run import Marginals
+from workers.methods.marginals.run import run as marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

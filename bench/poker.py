@@ -33,11 +33,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from service.datasets.table_schema import TableSchema
+from service.domain.table_schema import TableSchema
+from service.methods.choices import resolve_order
+from service.methods.orders import IdpganOrder
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import IdpganOrder
 from service.privacy.statements import default_delta
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.mechanism.secure_random import SecureRandom

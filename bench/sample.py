@@ -31,8 +31,8 @@ import psutil
 from bench.environments import interpreter_with
 from bench.ingest import RESULTS, MiB, machine
 from bench.ingest_tables import ADULT
-from service.client import Client
-from service.embedded import EmbeddedStack
+from imprimatur.client import Client
+from service.local import EmbeddedStack
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 SDV = ["torch==2.13.0", "sdv==2.0.0"]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from service.releases import row_streams
-from service.sampler import CategoryColumn, GridColumn
+from service.samples import row_streams
+from service.samples.table_sampler import CategoryColumn, GridColumn
 
 TEXTS = (9, 16, 7, 15, 6, 5, 2, 42, 2)
 NUMBERS = 6

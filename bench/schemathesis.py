@@ -40,12 +40,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from service.app import create_app
 from service.auth.service import create_tenant
-from service.context import Context, open_context
-from service.http_protocol import ImpatientProtocol
-from service.installation import install_signing_key
-from service.settings import Settings
+from service.http.app import create_app
+from service.http.protocol import ImpatientProtocol
+from service.platform.context import Context, open_context
+from service.platform.settings import Settings
+from service.upkeep.installation import install_signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,8 +243,8 @@ def table() -> str:
 @contextmanager
 def fresh_service() -> Iterator[Context]:
     """Postgres out of its wheel and an empty store, gone afterwards."""
-    from service.db import migrate
-    from service.embedded import TEST_SETTINGS, Postgres, Supervisor
+    from service.local import TEST_SETTINGS, Postgres, Supervisor
+    from service.platform.database import migrate
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-schemathesis-") as name:
         folder = Path(name)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from service.embedded import Postgres, Supervisor
+from service.local import Postgres, Supervisor
 
 
 @contextmanager
 def private_postgres(settings: dict[str, str] | None = None) -> Iterator[Postgres]:
     """A migrated cluster of its own; `fsync` and `synchronous_commit` as in service, unless `settings` say otherwise."""
-    from service.db import migrate
+    from service.platform.database import migrate
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
         folder = Path(name)

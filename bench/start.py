@@ -22,13 +22,13 @@ from pathlib import Path
 import psutil
 
 from bench.servers import machine
-from service.embedded.servers import free_port
+from service.local.servers import free_port
 
-CLIENT = "import time; began = time.perf_counter(); import service.client; print(time.perf_counter() - began)"
+CLIENT = "import time; began = time.perf_counter(); import imprimatur.client; print(time.perf_counter() - began)"
 PRICE = """
 import time
 from service.privacy.filters import open_budget
-from service.privacy.orders import parse_order
+from service.methods.orders import parse_order
 from service.privacy import calibration
 budget, began = open_budget(10.0, 1e-6), time.perf_counter()
 calibration.price_order(parse_order({"method": "idpgan", "epsilon": 1.0}), units=100_000, budget=budget)
@@ -55,7 +55,7 @@ GOALS = {
     "API answers, s": "< 1.5",
     "API's memory at its first answer, MiB": "< 200",
     "API's memory with all a price needs, MiB": "< 200",
-    "import service.client, s": "< 0.3",
+    "import imprimatur.client, s": "< 0.3",
     "first price of a process, imports included, ms": "",
     "price of an order not seen before (IDPGAN, 300 steps), ms": "",
     "… of which the ledger cost (Rényi), ms": "< 50",
@@ -79,8 +79,8 @@ def start_api(folder: Path) -> list[float]:
         "IMPRIMATUR_SECRET_KEY_FILE": str(secret),
     }
     command = [
-        *(sys.executable, "-m", "uvicorn", "service.app:create_app", "--factory", "--port", str(port)),
-        *("--http", "service.http_protocol:ImpatientProtocol", "--no-access-log", "--log-level", "error"),
+        *(sys.executable, "-m", "uvicorn", "service.http.app:create_app", "--factory", "--port", str(port)),
+        *("--http", "service.http.protocol:ImpatientProtocol", "--no-access-log", "--log-level", "error"),
     ]
     began = time.monotonic()
     with subprocess.Popen(command, env=environment) as process:

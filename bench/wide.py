@@ -21,15 +21,15 @@ import numpy as np
 import torch
 
 from bench.tables.made_up import chain_codes, chain_widths
-from service.datasets.grids import shape_of
-from service.datasets.table_schema import TableSchema
+from service.domain.grids import shape_of
+from service.domain.table_schema import TableSchema
+from service.methods.choices import resolve_order
+from service.methods.orders import MarginalsOrder
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import MarginalsOrder
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals import Marginals
+from workers.methods.marginals.run import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

@@ -1,9 +1,9 @@
-"""Alembic's entry: runs migrations on the URL handed over by `service.db.alembic_config`."""
+"""Alembic's entry: runs migrations on the URL handed over by `service.platform.database.alembic_config`."""
 
 from alembic import context
 from sqlalchemy import create_engine, pool
 
-from service.db import Base
+from service.platform.database import Base
 
 context.config.attributes.setdefault("database_url", context.get_x_argument(as_dictionary=True).get("url"))
 engine = create_engine(context.config.attributes["database_url"], poolclass=pool.NullPool)

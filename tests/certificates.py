@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from service.datasets.models import Dataset
 from service.ledger.models import LedgerEntry
 from service.ledger.service import OtherReleases
+from service.methods.orders import parse_order
+from service.platform.signing import UNSIGNED, SigningKey
 from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import parse_order
 from service.releases.models import Release
-from service.signing import UNSIGNED, SigningKey
 from workers.certificate import certify
 
 NEW_IN_2 = (
@@ -33,7 +33,7 @@ VISITS = {"column": "person", "max_rows_per_unit": 3}
 NO_OTHERS = OtherReleases(charged=0, pending=0, simple=0, renyi=0, entries=2)
 SIGNING_KEY = SigningKey(os.urandom(32))
 TRANSPARENCY = {"tree_head": {"tree_size": 2}}
-"""Passed through as it is; `tests/service/api/test_rewrites.py` has the real one."""
+"""Passed through as it is; `tests/service/http/test_rewrites.py` has the real one."""
 
 
 def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False, budget=BUDGET, units=10_000):

@@ -2,10 +2,10 @@
 
     database    URLs of a fresh, migrated database of this test alone
     redis_url   a real Redis, emptied before the test
-    settings    `service.settings.Settings` for both, with storage in the test's own folder
+    settings    `service.platform.settings.Settings` for both, with storage in the test's own folder
     stack       the whole service as `imprimatur up` starts it (API, relay, worker are real processes)
     api_key     the key of a new owner in a new tenant of that stack, so that tests do not meet
-    client      a `service.client.Client` with that key
+    client      a `imprimatur.client.Client` with that key
     published   one small published release, for tests that only look
     small_csv, small_schema, small_order    a fresh table that trains in a moment
     loops_or_torch    runs a test with the compiled loops and without
@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from service.embedded import Postgres
+from service.local import Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from service.client import Client
+    from imprimatur.client import Client
 
 HERE = Path(__file__).parent
 TEMPLATE = "template_imprimatur"
@@ -164,7 +164,7 @@ def redis_url(_redis_url: str) -> str:
 @pytest.fixture
 def settings(database: Database, redis_url: str, tmp_path: Path) -> Any:
     """Settings of a service on the test's own database, Redis and storage."""
-    from service.settings import Settings
+    from service.platform.settings import Settings
 
     (tmp_path / "objects").mkdir()
     secret = tmp_path / "secret.key"
@@ -182,9 +182,9 @@ def settings(database: Database, redis_url: str, tmp_path: Path) -> Any:
 @pytest.fixture
 def signing_key(settings: Any) -> Any:
     """The key that signs certificates and tree heads in the test's own database, as an installation makes it."""
-    from service.crypto import Secrets
-    from service.installation import install_signing_key
-    from service.signing import SigningKey
+    from service.platform.crypto import Secrets
+    from service.platform.signing import SigningKey
+    from service.upkeep.installation import install_signing_key
 
     install_signing_key(settings, Secrets.load(settings.secret_key_file))
     return SigningKey.load(settings.signing_key_path)
@@ -205,7 +205,7 @@ class Stack:
 @pytest.fixture(scope="session")
 def stack() -> Stack:
     """The whole service, one for all workers and tests: share it, do not break it."""
-    from service.settings import Settings
+    from service.platform.settings import Settings
 
     facts = _shared("stack")
     settings = Settings(**{k.removeprefix("IMPRIMATUR_").lower(): v for k, v in facts["environment"].items()})
@@ -216,8 +216,8 @@ def stack() -> Stack:
 def new_tenant(stack: Stack) -> Callable[[], str]:
     """Makes tenants of the stack; gives the owner's key of each."""
     from service.auth.service import create_tenant
-    from service.crypto import Secrets
-    from service.db import transaction
+    from service.platform.crypto import Secrets
+    from service.platform.database import transaction
 
     def make() -> str:
         with transaction(stack.settings) as session:
@@ -235,7 +235,7 @@ def api_key(new_tenant: Callable[[], str]) -> str:
 @pytest.fixture
 def client(stack: Stack, api_key: str) -> Iterator[Client]:
     """A client of the stack for this test's own tenant."""
-    from service.client import Client
+    from imprimatur.client import Client
 
     with Client(stack.url, api_key) as made:
         yield made
@@ -255,7 +255,7 @@ class Published:
 @pytest.fixture(scope="session")
 def published(stack: Stack, new_tenant: Callable[[], str]) -> Published:
     """One small published release in a tenant of its own, made once for all workers, for tests that only look."""
-    from service.client import Client
+    from imprimatur.client import Client
 
     folder = Path(os.environ["IMPRIMATUR_TEST_SERVERS"])
     facts, table = folder / "published.json", folder / "small.csv"

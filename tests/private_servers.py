@@ -11,8 +11,8 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from service.embedded import Postgres
-from service.embedded.servers import free_port
+from service.local import Postgres
+from service.local.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def wait_until(ready, seconds: float = 60.0) -> None:
 @contextmanager
 def private_postgres(folder: Path) -> Iterator[PrivatePostgres]:
     """With a migrated database `imprimatur`."""
-    from service.db import migrate
+    from service.platform.database import migrate
 
     made = PrivatePostgres(folder)
     try:
@@ -77,8 +77,8 @@ def api_process(settings, log: Path) -> Iterator[str]:
     port = free_port()
     environment = {f"IMPRIMATUR_{name.upper()}": str(v) for name, v in settings.model_dump().items() if v is not None}
     command = [
-        *(sys.executable, "-m", "uvicorn", "service.app:create_app", "--factory", "--port", str(port)),
-        *("--http", "service.http_protocol:ImpatientProtocol", "--no-access-log", "--timeout-graceful-shutdown", "1"),
+        *(sys.executable, "-m", "uvicorn", "service.http.app:create_app", "--factory", "--port", str(port)),
+        *("--http", "service.http.protocol:ImpatientProtocol", "--no-access-log", "--timeout-graceful-shutdown", "1"),
     ]
     with log.open("ab") as output:
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=output)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from service.embedded import TEST_SETTINGS, EmbeddedStack, Postgres, Redis, Supervisor
+from service.local import TEST_SETTINGS, EmbeddedStack, Postgres, Redis, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[dict[str, Any]]:
-    from service.db import migrate
+    from service.platform.database import migrate
 
     server = Postgres(folder / "postgres", folder, TEST_SETTINGS)
     with Supervisor(folder / "pids.json") as supervisor:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.settings import Settings
+from service.platform.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

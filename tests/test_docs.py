@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.tables import beside
-from service.datasets.table_schema import parse_table_schema
+from service.domain.table_schema import parse_table_schema
 from tests.certificates import made_certificate
 
 ROOT = Path(__file__).parents[1]

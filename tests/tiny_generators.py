@@ -9,8 +9,8 @@ import io
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from service.datasets.table_schema import parse_table_schema
-from service.sampler import TableSampler
+from service.domain.table_schema import parse_table_schema
+from service.samples.table_sampler import TableSampler
 from workers.encoding.table import TableDomain
 
 NOISE_DIMENSION = 4

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from service.image_sampler import ImageSampler
+from service.samples.image_sampler import ImageSampler
 
 NOISE_DIMENSION = 3
 SHAPE = (4, 5, 1)

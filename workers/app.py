@@ -7,8 +7,8 @@ whatever stays unacknowledged longer than its visibility timeout, and a training
 
 from __future__ import annotations
 
-from service.outbox import celery_sender
-from service.settings import get_settings
+from service.platform.outbox import celery_sender
+from service.platform.settings import get_settings
 
 celery = celery_sender(get_settings().redis_url)
 celery.conf.update(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import service.privacy
-from service.version import VERSION
+from service.base.version import VERSION
 
 PAGE = "docs/audits.md"
 SUMMARY = "audit_summary.json"

@@ -8,22 +8,22 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from service.datasets.privacy_unit import IMAGE_UNITS, ImageUnit
+from service.base.version import VERSION
+from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.privacy import events as price_list
 from service.privacy.accounting import renyi_divergence
 from service.privacy.events import Event, Events, SampledStepEvent, events_to_json
 from service.privacy.filters import proven_epsilon, renyi_epsilon
 from service.privacy.statements import statement_warnings
-from service.version import VERSION
 from workers.audited import AUDIT
 
 if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.ledger.service import OtherReleases
+    from service.platform.signing import SigningKey
     from service.releases.models import Release
-    from service.signing import SigningKey
-    from workers.image_measuring import MeasuredImages
+    from workers.methods.mixture.run import MeasuredImages
     from workers.training import TrainedGenerator
 
 FORMAT = 2
@@ -110,7 +110,7 @@ def certify(
 ) -> dict[str, Any]:
     """The signed document. Everything in it is public: order, price, ledger line, versions.
 
-    Consistency proofs stand beside what is signed (`service.signing.UNSIGNED`): lists of releases leave them out.
+    Consistency proofs stand beside what is signed (`service.platform.signing.UNSIGNED`): lists of releases leave them out.
     """
     price, budget = release.price, dataset.budget
     document = {

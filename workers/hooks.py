@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from service.errors import ImprimaturError, Unavailable
+from service.base.errors import ImprimaturError, Unavailable
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.plan import Plan
 

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
+from service.base.errors import ImprimaturError
 from service.datasets import repository as datasets
-from service.errors import ImprimaturError
 from service.ledger import service as ledger
 from service.releases.models import ACTIVE
 

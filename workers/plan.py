@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar
 
-from service.errors import ImprimaturError
+from service.base.errors import ImprimaturError
 from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json, steps_in
 
 

@@ -21,33 +21,33 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
-from service.context import Context, open_context
-from service.crypto import decrypt, open_decrypted
-from service.datasets.image_schema import ImageSchema
+from service.base.errors import NotFound, Unavailable
 from service.datasets.models import Dataset
-from service.errors import NotFound, Unavailable
+from service.domain.image_schema import ImageSchema
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
+from service.methods.orders import IdpganOrder, MixtureOrder, TableOrder
+from service.platform.context import Context, open_context
+from service.platform.crypto import decrypt, open_decrypted
+from service.platform.signing import SigningKey
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
 from service.privacy.events import Events
 from service.privacy.filters import Shares, renyi_cost
-from service.privacy.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.releases.models import Release
-from service.signing import SigningKey
 from workers import lease as leases
-from workers.bundle import UnusableGeneratorError, build_bundle
 from workers.certificate import certify
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.generators.image.bundle import build_image_bundle
+from workers.generators.table.bundle import UnusableGeneratorError, build_bundle
 from workers.hooks import Hooks, TrainingStopped
-from workers.image_bundle import build_image_bundle
-from workers.image_measuring import MeasuredImages, measure_images
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.mixture.run import MeasuredImages, measure_images
 from workers.plan import Plan
 from workers.training import TrainedGenerator, train, train_images
 

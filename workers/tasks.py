@@ -16,9 +16,9 @@ from typing import Any
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
 from celery.utils.nodenames import worker_direct
 
-from service.context import Context, open_context
-from service.errors import Unavailable
-from service.outbox import PING_TASK, TRAIN_TASK, beat, enqueue
+from service.base.errors import Unavailable
+from service.platform.context import Context, open_context
+from service.platform.outbox import PING_TASK, TRAIN_TASK, beat, enqueue
 from workers import lease as leases
 from workers.app import celery
 from workers.lease import RETRY, Lease, LeaseLost

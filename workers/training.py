@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from service.errors import InvalidOrder
-from service.privacy.orders import IdpganOrder, MarginalsOrder, TableOrder
+from service.base.errors import InvalidOrder
+from service.methods.orders import IdpganOrder, MarginalsOrder, TableOrder
 from workers.hooks import UNATTENDED, Hooks
-from workers.methods.image_idpgan import ImageIdpgan
-from workers.methods.image_start import StartedImageIdpgan
-from workers.methods.marginals import Marginals
-from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.idpgan.image_start import StartedImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.marginals.run import Marginals
 from workers.numerics.workspace import keep_freed_memory
 from workers.plan import Plan
 

@@ -17,7 +17,7 @@ from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 
-from service.outbox import PING_TASK
+from service.platform.outbox import PING_TASK
 
 logger = logging.getLogger(__name__)
 

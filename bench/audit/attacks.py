@@ -29,10 +29,10 @@ from bench.audit.worlds import (
     order_for,
     spike_score,
 )
+from service.methods.orders import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
-from service.privacy.orders import IdpganOrder
 from workers.mechanism.clusters import ClipGroups
-from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5

@@ -27,7 +27,8 @@ from torch import Tensor
 
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon, gaussian_signal
 from bench.audit.worlds import FIRST_UNIT, make_canaries, null_table, order_for
-from service.datasets.table_schema import TableSchema
+from service.domain.table_schema import TableSchema
+from service.methods.orders import IdpganOrder, MarginalsOrder, MixtureOrder, Order
 from service.privacy.accounting import epsilon_of
 from service.privacy.calibration import price_order
 from service.privacy.events import (
@@ -44,7 +45,6 @@ from service.privacy.events import (
     SampledStepEvent,
 )
 from service.privacy.filters import open_budget
-from service.privacy.orders import IdpganOrder, MarginalsOrder, MixtureOrder, Order
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PrivateSum
@@ -60,10 +60,12 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import idpgan, image_mixture, marginals
-from workers.methods.image_mixture import LEANING_BINS, ImageMixture
-from workers.methods.marginals import Marginals
-from workers.methods.tones import TONE_BINS
+from workers.methods.idpgan.training import training as idpgan
+from workers.methods.marginals.run import Marginals
+from workers.methods.marginals.run import run as marginals
+from workers.methods.mixture import measuring as image_mixture
+from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
+from workers.methods.mixture.tones import TONE_BINS
 from workers.numerics.discrete_gaussian import Table, table_for
 from workers.plan import Plan
 

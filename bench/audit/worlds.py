@@ -16,16 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from service.datasets.table_schema import TableSchema
+from service.domain.table_schema import TableSchema
+from service.methods.orders import IdpganOrder
 from service.privacy.events import Events
-from service.privacy.orders import IdpganOrder
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PerUnitGradients, PrivateSum
 from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import idpgan
-from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.idpgan.training import training as idpgan
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(

@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import psutil
 
-from service.client import Client
-from service.context import open_context
+from imprimatur.client import Client
 from service.datasets.models import Dataset
-from service.embedded import EmbeddedStack, supervisor
-from service.embedded.supervisor import Program
+from service.local import EmbeddedStack, supervisor
+from service.local.supervisor import Program
+from service.platform.context import open_context
 from service.releases.models import Release
-from service.sweep import sweep
+from service.upkeep.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 HOOKS = Path(__file__).parent / "hooks"

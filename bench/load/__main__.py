@@ -27,8 +27,8 @@ import psutil
 
 from bench.load.clients import SCHEMA, table
 from bench.servers import machine
-from service.client import Client
-from service.embedded import EmbeddedStack
+from imprimatur.client import Client
+from service.local import EmbeddedStack
 
 Found = dict[str, dict[str, Any]]
 SMALL = {"method": "idpgan", "epsilon": 1e-4, "steps": 4}

@@ -22,15 +22,15 @@ from bench.image_scores import (
 )
 from bench.images import draw, measure
 from bench.paper.methods import bounded, dpacgan, dpgan, ganobfuscator, idpgan, started, wgan_gp
+from service.domain.shapes import ImageShape
+from service.methods.choices import resolve_order
+from service.methods.orders import IdpganOrder
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.orders import IdpganOrder
-from service.privacy.shapes import ImageShape
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.image_idpgan import ImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5

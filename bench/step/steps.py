@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from workers.engines.choosing import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.compiled_products import LIMITS
 from workers.mechanism.convolutions import UNITS_AT_ONCE, image_passes
 from workers.mechanism.noise import release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.engines import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.adam import Adam

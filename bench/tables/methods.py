@@ -15,14 +15,14 @@ import polars as pl
 
 from bench.tables.peers import PEERS, DidNotRun
 from bench.tables.tables import Table, encode, frame_of
-from service.datasets.grids import shape_of
+from service.domain.grids import shape_of
+from service.methods.choices import choose_method, resolve_order
+from service.methods.orders import AutoOrder, parse_order
 from service.privacy.calibration import price_order
-from service.privacy.choices import choose_method, resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import AutoOrder, parse_order
-from service.sampler import TableSampler
-from workers.bundle import build_bundle
+from service.samples.table_sampler import TableSampler
 from workers.encoding.table import TableDomain
+from workers.generators.table.bundle import build_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 from workers.training import train

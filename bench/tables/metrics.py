@@ -16,12 +16,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from service.datasets.canonical import declared_values
-from service.datasets.exclusions import excluded
+from service.intake.table.canonical import declared_values
+from service.intake.table.exclusions import excluded
 
 if TYPE_CHECKING:
     from bench.tables.tables import Table
-    from service.datasets.table_schema import TableSchema
+    from service.domain.table_schema import TableSchema
 
 TRIPLES = 100
 NEIGHBOUR_ROWS = 2_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from service.datasets.table_schema import TableSchema, parse_table_schema
+from service.domain.table_schema import TableSchema, parse_table_schema
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 
 HELD_OUT_SHARE = 0.2

@@ -18,7 +18,7 @@ from bench.tables.metrics import total_variation
 
 if TYPE_CHECKING:
     from bench.tables.tables import Table
-    from service.datasets.table_schema import FieldSchema
+    from service.domain.table_schema import FieldSchema
 
 QUANTILES = 16
 

@@ -2,7 +2,7 @@
 
 Revision: 0003; follows 0002. It works beside any version that moves money by the functions of 0002; a process older
 than that is refused by missing grants, and changes nothing. Bring such processes down before this revision:
-`python -m service.db 0002`, new processes, old ones away, `python -m service.db`.
+`python -m service.platform.database 0002`, new processes, old ones away, `python -m service.platform.database`.
 
 Releases are held to their ledger as well. Without that, raw SQL could set a published release back to `charged`, and a
 worker would find its charge posted and train it again; or settle a charge at nothing and publish nevertheless.

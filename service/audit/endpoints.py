@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from service.audit import service
 from service.audit.schemas import AuditList, AuditReply
-from service.dependencies import ContextOf, Owner
+from service.auth.dependencies import ContextOf, Owner
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"])
 

@@ -8,7 +8,7 @@ import uuid
 from sqlalchemy import BigInteger, DateTime, Identity, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.db import Base
+from service.platform.database import Base
 
 DONE = "done"
 

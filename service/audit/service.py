@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from service.audit import repository
 from service.audit.models import AuditEvent
 from service.auth.principal import Principal
-from service.context import Context
-from service.rates import Rates
+from service.platform.context import Context
+from service.requests.rates import Rates
 
 RECORDED_REFUSALS_PER_MINUTE = 60
 """Lines about one key's refusals; what comes faster is counted and said in its next line. So nobody fills the disk."""

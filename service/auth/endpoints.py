@@ -8,10 +8,10 @@ from fastapi import APIRouter, status
 
 from service.audit import service as audit
 from service.auth import service
+from service.auth.dependencies import ContextOf, Owner
 from service.auth.schemas import KeyList, KeyReply, KeyRequest, NewKeyReply, ReplacementRequest
-from service.dependencies import ContextOf, Owner
-from service.errors import LastOwnerKey, NotReplaceable
-from service.http_errors import problems
+from service.base.errors import LastOwnerKey, NotReplaceable
+from service.requests.problems import problems
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
 

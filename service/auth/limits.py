@@ -6,9 +6,9 @@ import ipaddress
 import math
 import uuid
 
-from service.errors import RateLimited
-from service.rates import Rates
-from service.settings import Settings
+from service.base.errors import RateLimited
+from service.platform.settings import Settings
+from service.requests.rates import Rates
 
 
 class RateLimits:

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from service.errors import Forbidden
+from service.base.errors import Forbidden
 
 Scope = Literal["owner", "analyst", "reader"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

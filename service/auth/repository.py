@@ -56,7 +56,7 @@ class LiveKey(NamedTuple):
 
 
 def find_live_key(connection: psycopg.Connection[Any], digest: bytes) -> LiveKey | None:
-    """Every request asks this; see `service.db.driver`."""
+    """Every request asks this; see `service.platform.database.driver`."""
     found = connection.execute(LIVE_KEY, (digest,)).fetchone()
     return None if found is None else LiveKey(*found)
 

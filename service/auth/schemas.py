@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.auth.principal import Scope
-from service.text import Name
+from service.base.text import Name
 
 End = Annotated[
     AwareDatetime | None, Field(description="When the key stops working, at most ten years from now; null: never.")

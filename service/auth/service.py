@@ -15,8 +15,8 @@ from service.audit import repository as audit
 from service.auth import repository
 from service.auth.models import ApiKey
 from service.auth.principal import Principal, Scope
-from service.crypto import Secrets
-from service.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
+from service.base.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
+from service.platform.crypto import Secrets
 
 FIRST_TENANT = "first"
 LONGEST_LIFE = dt.timedelta(days=3_653)

@@ -103,8 +103,8 @@ def main() -> None:
 
 def _expected(error: Exception) -> Failure | None:
     """Errors with a sentence for people; anything else is a bug and keeps its traceback."""
-    from service.client import ApiError
-    from service.errors import ImprimaturError, InvalidInput
+    from imprimatur.client import ApiError
+    from service.base.errors import ImprimaturError, InvalidInput
 
     if isinstance(error, ApiError):
         return Failure.of(error)
@@ -113,7 +113,7 @@ def _expected(error: Exception) -> Failure | None:
         return Failure(error.detail, exit_code, error.code, **error.values)
     if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) and error.filename:
         return Failure(f"{error.filename}: {error.strerror}", Exit.BAD_INPUT, "invalid_input")
-    embedded = sys.modules.get("service.embedded")
+    embedded = sys.modules.get("service.local")
     if embedded is not None and isinstance(error, embedded.CannotStart):
         return Failure(str(error), Exit.UNAVAILABLE, "cannot_start")
     return None

@@ -17,7 +17,7 @@ from service.cli.output import Exit, Failure, note, notes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.client import Client
+    from imprimatur.client import Client
 
 DEFAULT_DATA = Path("imprimatur-data")
 STARTING_SECONDS = 60.0
@@ -79,7 +79,7 @@ def find_target(url: str | None, key: str | None, data: Path) -> Target | None:
 @contextmanager
 def connect(url: str | None, key: str | None, data: Path) -> Iterator[Client]:
     """A client of the service that is named or running."""
-    from service.client import Client
+    from imprimatur.client import Client
 
     target = find_target(url, key, data)
     if target is None:
@@ -99,8 +99,8 @@ def connect_or_start(url: str | None, key: str | None, data: Path) -> Iterator[C
         with connect(url, key, data) as client:
             yield client
         return
-    from service.client import Client
-    from service.embedded import EmbeddedStack
+    from imprimatur.client import Client
+    from service.local import EmbeddedStack
 
     with notes().status("Starting") as status:
         stack = EmbeddedStack(data, 0, on_part=lambda part: status.update(f"Starting: {part}"))

@@ -13,7 +13,7 @@ from service.cli.output import console, notes, print_json, print_pairs, print_ta
 from service.cli.progress import upload_bar
 
 if TYPE_CHECKING:
-    from service.client import Budget, Dataset, Quote
+    from imprimatur.client import Budget, Dataset, Quote
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")]
 SchemaFile = Annotated[

@@ -44,7 +44,7 @@ def up(
     Example:
     [cyan]imprimatur up --data ./imprimatur-data --port 8000[/cyan]
     """
-    from service.embedded import EmbeddedStack
+    from service.local import EmbeddedStack
 
     stop = threading.Event()
     stack = EmbeddedStack(data, port, on_part=lambda part: note(f"starting {part}"))
@@ -83,7 +83,7 @@ def demo(
     the certificate, and a second order that is refused. Leaves synthetic.csv,
     generator.zip and certificate.json. About two minutes on two cores.
     """
-    from service.demo import run_demo
+    from service.local.demo import run_demo
 
     run_demo(output=output, table=table, epsilon=epsilon, budget_epsilon=budget_epsilon, steps=steps)
 
@@ -195,10 +195,10 @@ def replace_signing_key(
     Example:
     [cyan]imprimatur key replace-signing[/cyan]
     """
-    from service.db import migrate
-    from service.embedded import EmbeddedStack
-    from service.installation import migration_url
-    from service.installation import replace_signing_key as replace
+    from service.local import EmbeddedStack
+    from service.platform.database import migrate
+    from service.upkeep.installation import migration_url
+    from service.upkeep.installation import replace_signing_key as replace
 
     stack = EmbeddedStack(data, 0)
     if running_in(data) is not None:
@@ -245,9 +245,9 @@ def _create_tenant(data: Path, tenant: str) -> str:
             f"no service is running in {data}: start it with `imprimatur up`", Exit.UNAVAILABLE, "unreachable"
         )
     from service.auth.service import create_tenant
-    from service.crypto import Secrets
-    from service.db import transaction
-    from service.embedded import EmbeddedStack
+    from service.local import EmbeddedStack
+    from service.platform.crypto import Secrets
+    from service.platform.database import transaction
 
     settings = EmbeddedStack(data, 0).settings()
     with transaction(settings) as session:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from service.client import ApiError
+    from imprimatur.client import ApiError
 
 WIDE = 200
 """Columns when nobody watches: identifiers must not be cut."""

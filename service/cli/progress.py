@@ -11,7 +11,7 @@ from service.cli.output import Failure, notes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from service.client import Client, Release
+    from imprimatur.client import Client, Release
 
 
 def follow(client: Client, release_id: str) -> Release:

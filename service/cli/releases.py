@@ -42,7 +42,7 @@ from service.cli.progress import byte_count, follow, upload_bar
 from service.cli.results import Output, Seed, Where, conditions, format_of, save_json, write_to_stdout
 
 if TYPE_CHECKING:
-    from service.client import Client, Release
+    from imprimatur.client import Client, Release
 
 ReleaseArgument = Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")]
 
@@ -281,8 +281,8 @@ def publish(
 
 def _upload_or_find(client: Client, file: Path, *, schema: dict[str, Any], **declaration: Any) -> str:
     """The dataset of these rows. Rows that already have a budget keep it, and what was declared with it."""
-    from service.client import ApiError
-    from service.datasets.image_schema import parse_schema
+    from imprimatur.client import ApiError
+    from service.domain.image_schema import parse_schema
 
     try:
         with upload_bar() as report:

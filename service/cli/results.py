@@ -16,7 +16,7 @@ from service.cli.progress import byte_count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.client import SampleFormat
+    from imprimatur.client import SampleFormat
 
 FORMATS = ("csv", "parquet", "jsonl", "arrow", "npz", "zip", "png")
 

@@ -14,8 +14,8 @@ from service.cli.order_options import read_json
 from service.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from service.datasets.image_schema import DeclaredSchema, ImageSchema
-    from service.datasets.ingest import IngestedTable
+    from service.domain.image_schema import DeclaredSchema, ImageSchema
+    from service.intake.ingest import IngestedTable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,8 +39,8 @@ def draft(
     Example:
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
-    from service.datasets.draft import LEFT_OUT, draft_schema
-    from service.datasets.image_draft import draft_image_schema, looks_like_images
+    from service.intake.image.draft import draft_image_schema, looks_like_images
+    from service.intake.table.draft import LEFT_OUT, draft_schema
 
     drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
@@ -75,7 +75,7 @@ def check(
     Example:
     [cyan]imprimatur schema check schema.json table.csv[/cyan]
     """
-    from service.datasets.image_schema import ImageSchema, parse_schema
+    from service.domain.image_schema import ImageSchema, parse_schema
 
     declared = parse_schema(read_json(schema, "SCHEMA"))
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
@@ -126,8 +126,8 @@ def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     import tempfile
 
-    from service.datasets.ingest import IngestLimits, ingest_table
-    from service.datasets.privacy_unit import parse_privacy_unit
+    from service.domain.privacy_unit import parse_privacy_unit
+    from service.intake.ingest import IngestLimits, ingest_table
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-check-") as folder:
         return ingest_table(

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.base.errors import InvalidInput
+from service.base.text import read_json
 from service.cli.output import Exit, Failure
-from service.crypto import KEY_BYTES
-from service.errors import InvalidInput
 from service.ledger import chain, merkle
 from service.ledger.heads import TreeHead, whole
-from service.signing import UNSIGNED, PublicKey, key_id, trusted_keys, verify_signature
-from service.text import read_json
+from service.platform.crypto import KEY_BYTES
+from service.platform.signing import UNSIGNED, PublicKey, key_id, trusted_keys, verify_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from imprimatur.client import Client, Entry, LedgerBalance
     from service.cli.connection import Target
-    from service.client import Client, Entry, LedgerBalance
 
 
 MOST_HEADS = 100
@@ -325,7 +325,7 @@ class _Keys:
 
 def _served_keys(target: Target | None) -> tuple[PublicKey, ...]:
     """The list of a service; empty where it cannot be had."""
-    from service.client import ApiError, Client
+    from imprimatur.client import ApiError, Client
 
     if target is None:
         return ()
@@ -475,7 +475,7 @@ def _unless_altered(later: Certificate, by_a_proof: bool) -> str:
 
 def _fetched(first: int, second: int, target: Target | None) -> list[bytes] | None:
     """A proof from the service, which needs no trust: it proves itself or nothing."""
-    from service.client import ApiError, Client
+    from imprimatur.client import ApiError, Client
 
     if target is None:
         return None
@@ -488,7 +488,7 @@ def _fetched(first: int, second: int, target: Target | None) -> list[bytes] | No
 
 def _computed(dataset_id: str, first: int, second: int, target: Target | None) -> list[bytes] | None:
     """A proof made of the entries that the service lists."""
-    from service.client import ApiError, Client
+    from imprimatur.client import ApiError, Client
 
     if target is None or first > second:
         return None
@@ -562,7 +562,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
 
 
 def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: Target) -> None:
-    from service.client import ApiError, Client
+    from imprimatur.client import ApiError, Client
 
     try:
         with Client(target.url, target.key) as client:

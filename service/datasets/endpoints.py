@@ -10,18 +10,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
 
-from service.datasets import redeclaration, service
-from service.datasets.schemas import (
-    BudgetReply,
-    DatasetChange,
-    DatasetList,
-    DatasetReply,
-    LedgerReply,
-    NewDatasetReply,
-)
-from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
-from service.dependencies import ContextOf, Owner, Reader
-from service.errors import (
+from service.auth.dependencies import ContextOf, Owner, Reader
+from service.base.errors import (
     AlreadyCharged,
     DuplicateRows,
     Gone,
@@ -34,9 +24,19 @@ from service.errors import (
     Redeclared,
     UploadNeeded,
 )
-from service.http_errors import problems
-from service.text import read_json
-from service.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
+from service.base.text import read_json
+from service.datasets import redeclaration, service
+from service.datasets.schemas import (
+    BudgetReply,
+    DatasetChange,
+    DatasetList,
+    DatasetReply,
+    LedgerReply,
+    NewDatasetReply,
+)
+from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
+from service.requests.problems import problems
+from service.requests.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
 
 DECLARATION_PROPERTIES = {name: TABLE_PROPERTIES[name] for name in ("file", *redeclaration.FIELDS)}
 DECLARATION_BODY: dict[str, Any] = {

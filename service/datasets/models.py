@@ -10,10 +10,10 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.datasets.image_schema import ImageSchema, is_image_schema
-from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
-from service.datasets.table_schema import TableSchema
-from service.db import Base
+from service.domain.image_schema import ImageSchema, is_image_schema
+from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.domain.table_schema import TableSchema
+from service.platform.database import Base
 from service.privacy.filters import Budget
 
 

@@ -23,15 +23,7 @@ from sqlalchemy.orm import Session
 from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
-from service.context import Context
-from service.crypto import decrypt, encrypt, read_pieces
-from service.datasets import repository, service
-from service.datasets.alike import alike
-from service.datasets.image_schema import DeclaredSchema, parse_schema
-from service.datasets.ingest import IngestedTable, ingest_table
-from service.datasets.models import Dataset
-from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
-from service.errors import (
+from service.base.errors import (
     AlreadyCharged,
     Gone,
     InvalidInput,
@@ -42,6 +34,14 @@ from service.errors import (
     Unavailable,
     UploadNeeded,
 )
+from service.datasets import repository, service
+from service.datasets.models import Dataset
+from service.domain.image_schema import DeclaredSchema, parse_schema
+from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.intake.ingest import IngestedTable, ingest_table
+from service.intake.table.alike import alike
+from service.platform.context import Context
+from service.platform.crypto import decrypt, encrypt, read_pieces
 from service.privacy.filters import Budget, open_budget
 from service.privacy.statements import choose_delta, default_delta, largest_delta
 

@@ -11,9 +11,9 @@ import psycopg
 from sqlalchemy import Row, exists, func, insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
-from service.datasets.alike import ROWS_PLACE, ColumnFingerprint, Match, count_columns
+from service.base.errors import NotFound
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
-from service.errors import NotFound
+from service.intake.table.alike import ROWS_PLACE, ColumnFingerprint, Match, count_columns
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import Budget
 
@@ -57,7 +57,7 @@ class Account(NamedTuple):
 
 
 def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Account:
-    """Read at every look at a budget; see `service.db.driver`."""
+    """Read at every look at a budget; see `service.platform.database.driver`."""
     found = connection.execute(ACCOUNT, (dataset_id, tenant_id)).fetchone()
     if found is None:
         raise NotFound("no such dataset")

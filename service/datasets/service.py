@@ -18,14 +18,10 @@ from sqlalchemy.orm import Session
 from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
-from service.context import Context
-from service.crypto import encrypt, read_pieces
+from service.base.errors import DuplicateRows, Gone, InvalidInput, NotPostponable, Unavailable
+from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
 from service.datasets import repository
-from service.datasets.alike import ColumnFingerprint, alike
-from service.datasets.image_schema import DeclaredSchema, parse_schema
-from service.datasets.ingest import IngestedTable, IngestLimits, ingest_table
 from service.datasets.models import Dataset
-from service.datasets.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.datasets.schemas import (
     Accounts,
     BudgetReply,
@@ -36,16 +32,20 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
-from service.errors import DuplicateRows, Gone, InvalidInput, NotPostponable, Unavailable
+from service.domain.image_schema import DeclaredSchema, parse_schema
+from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
+from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.chain import Amounts, verify_ledger
+from service.methods.orders import AutoOrder
+from service.platform.context import Context
+from service.platform.crypto import encrypt, read_pieces
+from service.platform.settings import Settings
 from service.privacy.calibration import largest_epsilon
 from service.privacy.filters import NANO, Budget, open_budget, proven_epsilon
-from service.privacy.orders import AutoOrder
 from service.privacy.statements import check_epsilon, choose_delta
-from service.settings import Settings
-from service.text import MAX_NAME_LENGTH, read_json, sentence_of
 
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 UPLOAD = "upload"

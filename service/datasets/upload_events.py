@@ -16,9 +16,9 @@ from typing import Any
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from service.errors import ImprimaturError
-from service.http_errors import problem, status_of
-from service.streaming import ClosingStream
+from service.base.errors import ImprimaturError
+from service.requests.problems import problem, status_of
+from service.requests.streaming import ClosingStream
 
 MEDIA_TYPE = "text/event-stream"
 REPORT_SECONDS = 0.5

@@ -7,9 +7,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from service.dependencies import ContextOf, Reader, get_outsider
-from service.errors import InvalidInput, NotFound, RateLimited, Unavailable
-from service.http_errors import problems
+from service.auth.dependencies import ContextOf, Reader, get_outsider
+from service.base.errors import InvalidInput, NotFound, RateLimited, Unavailable
 from service.ledger import log, signing_keys
 from service.ledger.schemas import (
     ConsistencyReply,
@@ -19,6 +18,7 @@ from service.ledger.schemas import (
     SigningKeyReply,
     TreeHeadReply,
 )
+from service.requests.problems import problems
 
 router = APIRouter(prefix="/v1/ledger", tags=["ledger"])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.ledger.merkle import EMPTY_ROOT
-from service.signing import SigningKey, verify_bytes
+from service.platform.signing import SigningKey, verify_bytes
 
 _V1, _TREE_HASH = b"\x00", b"\x01"
 

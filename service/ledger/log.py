@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from service.errors import InvalidInput, NotFound, Tampered
+from service.base.errors import InvalidInput, NotFound, Tampered
 from service.ledger import merkle, repository, signing_keys
 from service.ledger.chain import verify_ledger
 from service.ledger.heads import TreeHead
-from service.signing import NoSigningKey
+from service.platform.signing import NoSigningKey
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from service.context import Context
     from service.ledger.models import LedgerEntry
-    from service.signing import SigningKey
+    from service.platform.context import Context
+    from service.platform.signing import SigningKey
 
 CONSISTENCY_PROOFS = 256
 """So many earlier certificates of its dataset a certificate is proved to follow; each takes about a kilobyte."""

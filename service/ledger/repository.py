@@ -9,7 +9,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
-from service.errors import NotFound
+from service.base.errors import NotFound
 from service.ledger.models import Balance, LedgerEntry
 
 Move = Literal["reserve", "post", "void", "settle"]

@@ -15,17 +15,11 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from service.errors import BudgetExhausted, ImprimaturError, NotFound, Redeclared
+from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Redeclared
 from service.ledger import repository
 from service.ledger.chain import Amounts, verify_ledger
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
-
-
-class LedgerConflict(ImprimaturError):
-    """A move that the release's earlier entries rule out, such as posting a voided reservation."""
-
-    code = "ledger_conflict"
 
 
 @dataclass(frozen=True, slots=True)

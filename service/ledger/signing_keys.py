@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from service.errors import InvalidInput
-from service.signing import NoSigningKey, PublicKey, SigningKey
+from service.base.errors import InvalidInput
+from service.platform.signing import NoSigningKey, PublicKey, SigningKey
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from service.settings import Settings
+    from service.platform.settings import Settings
 
 
 def registered(session: Session) -> list[PublicKey]:
@@ -62,7 +62,7 @@ def install(session: Session, settings: Settings, predecessor: SigningKey | None
     if not path.exists():
         raise NoSigningKey(
             f"The signing key file {path} is missing, and certificates have been signed with it: restore it from your"
-            " backup. If it is lost, make another with `imprimatur key replace-signing --lost` (`python -m service.installation --replace-signing-key --lost`)."
+            " backup. If it is lost, make another with `imprimatur key replace-signing --lost` (`python -m service.upkeep.installation --replace-signing-key --lost`)."
         )
     key = SigningKey.load(path)
     _require_newest(keys, key)
@@ -108,7 +108,7 @@ def _require_newest(keys: list[PublicKey], key: SigningKey) -> None:
     if not keys or keys[-1].id != key.id:
         raise NoSigningKey(
             "The signing key file does not hold the newest key that the database knows; copy the newest file here, or"
-            " run `python -m service.installation` where the service was installed."
+            " run `python -m service.upkeep.installation` where the service was installed."
         )
 
 

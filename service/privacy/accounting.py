@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from service.errors import Unpriceable
-from service.lazy import lazy
+from service.base.errors import Unpriceable
+from service.base.lazy import lazy
 from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
 from service.privacy.losses import Loss, loss_from_above
 

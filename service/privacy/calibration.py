@@ -10,11 +10,22 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from service.errors import InvalidOrder, Unpriceable
-from service.lazy import lazy
+from service.base.caching import computed_once
+from service.base.errors import InvalidOrder, Unpriceable
+from service.base.lazy import lazy
+from service.methods.choices import resolve_order
+from service.methods.mixture.price import mixture_events, mixture_of
+from service.methods.orders import (
+    SMALLEST_SHARE,
+    AdaptiveThresholds,
+    AutoOrder,
+    IdpganOrder,
+    MarginalsOrder,
+    MixtureOrder,
+    Order,
+    TablesFirst,
+)
 from service.privacy.accounting import epsilon_of, loss_of, renyi_divergence
-from service.privacy.caching import computed_once
-from service.privacy.choices import resolve_order
 from service.privacy.events import (
     MARGINALS,
     ONE_WAY_TABLES,
@@ -27,17 +38,6 @@ from service.privacy.events import (
     events_to_json,
 )
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
-from service.privacy.mixture import mixture_events, mixture_of
-from service.privacy.orders import (
-    SMALLEST_SHARE,
-    AdaptiveThresholds,
-    AutoOrder,
-    IdpganOrder,
-    MarginalsOrder,
-    MixtureOrder,
-    Order,
-    TablesFirst,
-)
 from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:

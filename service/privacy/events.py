@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from service.errors import Unpriceable
-from service.lazy import lazy
+from service.base.errors import Unpriceable
+from service.base.lazy import lazy
 
 if TYPE_CHECKING:
     import dp_accounting

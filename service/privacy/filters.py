@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from service.errors import InvalidInput, Unpriceable
+from service.base.errors import InvalidInput, Unpriceable
 from service.privacy.accounting import RENYI_ORDERS
 
 NANO = 1_000_000_000

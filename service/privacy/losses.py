@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from service.lazy import lazy
+from service.base.lazy import lazy
 from service.privacy.events import Event
 
 if TYPE_CHECKING:

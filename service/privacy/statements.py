@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.errors import InvalidInput
+from service.base.errors import InvalidInput
 
 LARGE_EPSILON = 10.0
 """Above it a promise is accepted and its readers are warned."""

@@ -13,10 +13,9 @@ from fastapi import APIRouter, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from service.auth.dependencies import Analyst, ContextOf, JsonBody, Reader
 from service.auth.principal import Principal
-from service.context import Context
-from service.dependencies import Analyst, ContextOf, JsonBody, Reader
-from service.errors import (
+from service.base.errors import (
     BudgetExhausted,
     Gone,
     IdempotencyConflict,
@@ -27,14 +26,15 @@ from service.errors import (
     NotReady,
     Unpriceable,
 )
-from service.http_errors import problems
+from service.platform.context import Context
 from service.privacy.events import SampledStepEvent
 from service.releases import service
-from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
-from service.releases.sampling import FORMATS, DrawingThreads, SampleFormat, SamplerCache, media_type
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
-from service.streaming import ClosingStream
+from service.requests.problems import problems
+from service.requests.streaming import ClosingStream
+from service.samples.formulas import Formulas
+from service.samples.sampling import FORMATS, DrawingThreads, SampleFormat, SamplerCache, media_type
 
 router = APIRouter(prefix="/v1", tags=["releases"])
 
@@ -43,7 +43,7 @@ KEEP_ALIVE_SECONDS = 15.0
 EVENTS_LIMIT_SECONDS = 3_600.0
 EVENTS_TYPE = "text/event-stream"
 ORDER_SCHEMA = "#/components/schemas/Order"
-"""Written by `service/openapi.py` from the order classes."""
+"""Written by `service/http/openapi.py` from the order classes."""
 
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 SAMPLE_CONTENT = {media_type(each).partition(";")[0]: BINARY for each in FORMATS}
@@ -228,7 +228,7 @@ def sample_response(
     limit = context.settings.sample_rows_limit
     if rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    from service.releases.row_streams import default_format, stream_rows  # noqa: PLC0415 - see sampling.expect_samples
+    from service.samples.row_streams import default_format, stream_rows  # noqa: PLC0415 - see sampling.expect_samples
 
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing

@@ -10,10 +10,10 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.db import Base
+from service.methods.orders import Order, parse_resolved_order
+from service.platform.database import Base
 from service.privacy.events import Events, events_from_json
 from service.privacy.filters import Shares
-from service.privacy.orders import Order, parse_resolved_order
 
 ACTIVE = ("reserved", "charged")
 ENDED = ("published", "failed", "voided")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.errors import NotFound, NotReady
+from service.base.errors import NotFound, NotReady
 from service.releases.models import ACTIVE
 
 if TYPE_CHECKING:
+    from service.platform.storage import Storage
     from service.releases.models import Release
-    from service.storage import Storage
 
 TENSOR = "preview"
 """(classes, columns, height, width, channels) uint8, among a checkpoint's tensors."""
@@ -30,7 +30,7 @@ def read_preview(storage: Storage, release: Release) -> bytes:
     if checkpoint is not None:
         from safetensors.numpy import load  # noqa: PLC0415 - the API starts without it
 
-        from service.releases.image_streams import picture_of  # noqa: PLC0415 - loaded with the first picture
+        from service.samples.image_streams import picture_of  # noqa: PLC0415 - loaded with the first picture
 
         tiles = load(checkpoint).get(TENSOR)
         if tiles is not None:

@@ -12,13 +12,9 @@ from fastapi import APIRouter, Header, Request, Response, status
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
+from service.auth.dependencies import ContextOf, Owner
 from service.auth.principal import Principal
-from service.context import Context
-from service.datasets import service as datasets
-from service.datasets.models import Dataset
-from service.datasets.schemas import DatasetReply
-from service.dependencies import ContextOf, Owner
-from service.errors import (
+from service.base.errors import (
     BudgetExhausted,
     DuplicateRows,
     Gone,
@@ -28,15 +24,19 @@ from service.errors import (
     InvalidInput,
     InvalidSchema,
 )
-from service.http_errors import problems
-from service.privacy.orders import parse_order
+from service.base.text import read_json
+from service.datasets import service as datasets
+from service.datasets.models import Dataset
+from service.datasets.schemas import DatasetReply
+from service.methods.orders import parse_order
+from service.platform.context import Context
 from service.releases import service
 from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, sample_response
 from service.releases.models import ENDED, Release
-from service.releases.sampling import FORMATS, SampleFormat
 from service.releases.schemas import ReleaseReply
-from service.text import read_json
-from service.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
+from service.requests.problems import problems
+from service.requests.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
+from service.samples.sampling import FORMATS, SampleFormat
 
 router = APIRouter(prefix="/v1", tags=["publish"])
 

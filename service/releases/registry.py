@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.errors import InvalidInput
+from service.base.errors import InvalidInput
 
 Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]
 SECTORS: tuple[str, ...] = get_args(Sector)

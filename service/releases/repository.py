@@ -13,11 +13,11 @@ import psycopg
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
+from service.base.errors import NotFound
 from service.datasets import repository as datasets
-from service.datasets.grids import shape_of
-from service.datasets.image_schema import DeclaredSchema, ImageSchema, parse_schema
-from service.errors import NotFound
-from service.privacy.shapes import ImageShape, TableShape
+from service.domain.grids import shape_of
+from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
+from service.domain.shapes import ImageShape, TableShape
 from service.releases.models import Release
 
 PLACE = """

@@ -14,9 +14,7 @@ from psycopg.errors import UniqueViolation
 from service.audit import service as audit
 from service.audit.models import DONE
 from service.auth.principal import Principal
-from service.context import Context
-from service.datasets.image_schema import DeclaredSchema, ImageSchema
-from service.errors import (
+from service.base.errors import (
     Gone,
     IdempotencyConflict,
     InvalidInput,
@@ -24,15 +22,17 @@ from service.errors import (
     NotCancellable,
     NotReady,
 )
+from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.ledger import service as ledger
-from service.outbox import TRAIN_TASK
+from service.methods.choices import choose_method, resolve_order
+from service.methods.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
+from service.platform.context import Context
+from service.platform.outbox import TRAIN_TASK
 from service.privacy.calibration import Price, largest_epsilon, price_order
-from service.privacy.choices import choose_method, resolve_order
-from service.privacy.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import ENDED, Release
-from service.releases.sampling import expect_samples
+from service.samples.sampling import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 

@@ -10,11 +10,11 @@ import sys
 import pytest
 import yaml
 
+from imprimatur.client import Client
 from service.cli.certificates import owner_of
 from service.cli.output import Exit, Failure
-from service.client import Client
+from service.platform.signing import verify_signature
 from service.releases.registry import TO_BE_FILLED_IN, Entry
-from service.signing import verify_signature
 from tests.certificates import made_certificate, of_format_1
 
 TYPED = (

@@ -52,7 +52,7 @@ def test_every_command_has_help(command):
     assert "Usage:" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["service.client", "service.cli"])
+@pytest.mark.parametrize("module", ["imprimatur.client", "service.cli"])
 def test_imports_nothing_heavy(module):
     heavy = "{'numpy', 'polars', 'sqlalchemy', 'fastapi', 'pydantic', 'torch', 'celery', 'psycopg', 'onnxruntime'}"
     check = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"

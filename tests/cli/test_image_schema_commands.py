@@ -8,10 +8,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from service.base.errors import InvalidFile
 from service.cli.schemas import app
-from service.datasets.image_draft import draft_image_schema, looks_like_images
-from service.datasets.image_schema import parse_schema
-from service.errors import InvalidFile
+from service.domain.image_schema import parse_schema
+from service.intake.image.draft import draft_image_schema, looks_like_images
 from tests.tiny_images import archive, idx, idx_pair, make_images, npz, pictures
 
 SHAPE = (6, 5, 3)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from service.datasets.table_schema import parse_table_schema
+from service.domain.table_schema import parse_table_schema
 
 COLUMNS = {
     "colour": ["red", "green", "red", ""],

@@ -4,8 +4,8 @@ import copy
 import datetime as dt
 import uuid
 
+from imprimatur.client import Client
 from service.cli.verification import verify_ledger
-from service.client import Client
 from service.ledger.chain import entry_hash, totals_of
 from tests.service.ledger.test_chain import Line
 

@@ -12,7 +12,7 @@ from service.cli.output import Failure
 from service.cli.verification import verify_certificates
 from service.ledger import chain, merkle
 from service.ledger.heads import TreeHead
-from service.signing import UNSIGNED, PublicKey, SigningKey
+from service.platform.signing import UNSIGNED, PublicKey, SigningKey
 
 EARLY, KEY, LATER = (SigningKey(bytes([number]) * 32) for number in range(3))
 KEYS = [
@@ -169,7 +169,7 @@ class Service:
 )
 def test_a_service_tells_which_key_is_from_before_the_log(verify, monkeypatch, listed, key, good, known):
     old = without_head(history("post")[0], 1, key)
-    monkeypatch.setattr("service.client.Client", lambda *_: Service(listed, old))
+    monkeypatch.setattr("imprimatur.client.Client", lambda *_: Service(listed, old))
     checks = verify(old, known=[key] if known else [], target=Target("http://service", None))
     assert checks.verified == good
     assert any("is not the one from before the log" in fault for fault in checks.faults) != good

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from bench.faults.stack import ORDER
-from service.context import open_context
 from service.datasets.models import Dataset
+from service.platform.context import open_context
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.filters import renyi_cost
 

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from bench.faults.stack import BUDGET, ORDER
-from service.outbox import QUEUE, celery_sender
+from service.platform.outbox import QUEUE, celery_sender
 
 NANO = 1_000_000_000
 TINY = {**ORDER, "epsilon": 0.5}

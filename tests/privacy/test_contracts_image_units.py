@@ -16,7 +16,9 @@ import pytest
 import torch
 
 from bench.audit.worlds import listening
-from service.privacy.choices import resolve_order
+from service.domain.shapes import ImageShape
+from service.methods.choices import resolve_order
+from service.methods.orders import MixtureOrder, parse_order
 from service.privacy.events import (
     CELL_MEANS,
     CELL_MOMENTS,
@@ -28,8 +30,6 @@ from service.privacy.events import (
     GaussianEvent,
     SampledStepEvent,
 )
-from service.privacy.orders import MixtureOrder, parse_order
-from service.privacy.shapes import ImageShape
 from tests.exact_changes import squared_change
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.encoding.slant import slant_codes, upright
@@ -47,9 +47,9 @@ from workers.mechanism.image_moments import (
     tone_counts,
 )
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.image_idpgan import ImageIdpgan
-from workers.methods.image_mixture import ImageMixture
-from workers.methods.image_start import StartedImageIdpgan
+from workers.methods.idpgan.image_start import StartedImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
+from workers.methods.mixture.measuring import ImageMixture
 from workers.plan import Plan
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from service.privacy.events import GaussianEvent, SampledStepEvent
 from tests.critic_batches import by_unit, without_unit
 from tests.exact_changes import squared_change
 from workers.encoding.table import ABSENT, EncodedTable
+from workers.engines.choosing import perceptron_gradients
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum, sum_rounding
 from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
 from workers.mechanism.label_counts import label_counts
 from workers.mechanism.outer_products import OuterProduct, OuterProductGradients
 from workers.mechanism.thresholds import geometric_grid, norm_histogram
-from workers.methods.engines import perceptron_gradients
-from workers.methods.table_idpgan import TableIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding, sum_in_blocks
 from workers.numerics.workspace import Workspace

@@ -38,16 +38,16 @@ from scipy.fft import next_fast_len
 from sqlalchemy import insert
 
 from service.auth.models import Tenant
+from service.base.errors import BudgetExhausted
 from service.datasets.models import Dataset
-from service.db import get_engine, transaction
-from service.errors import BudgetExhausted
 from service.ledger import repository
 from service.ledger import service as ledger
+from service.methods.orders import IdpganOrder
+from service.platform.database import get_engine, transaction
 from service.privacy.accounting import ADJACENCY, first_steps, loss_of, renyi_divergence
 from service.privacy.calibration import price_order
 from service.privacy.events import steps_in, to_dp_event
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, simple_cost
-from service.privacy.orders import IdpganOrder
 from tests.bare_rows import add_bare_dataset
 
 BUDGET = open_budget(2.0, 1e-5)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy import fft, special
 
+from service.methods.orders import IdpganOrder
 from service.privacy.accounting import epsilon_of, loss_of
 from service.privacy.calibration import price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from service.privacy.losses import SLACK, TRANSFORM_ERROR, UNIT
-from service.privacy.orders import IdpganOrder
 from tests.loss_integrals import log_moment, true_delta, worst_delta
 
 DELTAS = (1e-6, 1e-9, 1e-12)

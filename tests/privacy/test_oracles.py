@@ -14,12 +14,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from service.errors import Unpriceable
+from service.base.errors import Unpriceable
+from service.methods.orders import IdpganOrder
 from service.privacy.accounting import RENYI_ORDERS, epsilon_of, renyi_divergence, renyi_divergences
 from service.privacy.calibration import TOLERANCE, idpgan_events, price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, renyi_epsilon
-from service.privacy.orders import IdpganOrder
 
 ORACLES = Path(__file__).parent / "oracles"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.http_errors import STATUS
+from service.requests.problems import STATUS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -12,10 +12,10 @@ import polars as pl
 import psutil
 import pytest
 
-from service.client import ApiError
-from service.datasets.table_schema import parse_table_schema
-from service.signing import UNSIGNED, verify_signature
-from service.storage import Storage
+from imprimatur.client import ApiError
+from service.domain.table_schema import parse_table_schema
+from service.platform.signing import UNSIGNED, verify_signature
+from service.platform.storage import Storage
 
 
 def slow_order(small_order, steps=2_000):

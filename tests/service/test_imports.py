@@ -12,10 +12,13 @@ SERVICE = ("fastapi", "pydantic", "sqlalchemy", "psycopg", "cryptography", "obst
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("service.app", LARGE),
-        ("service.client", (*LARGE, *SERVICE)),
+        ("service.http.app", LARGE),
+        ("imprimatur.client", (*LARGE, *SERVICE)),
         ("service.cli", (*LARGE, *SERVICE)),
-        ("service.relay", ("torch", "sklearn", "scipy", "dp_accounting", "numpy", "polars", "pyarrow", "onnxruntime")),
+        (
+            "service.upkeep.relay",
+            ("torch", "sklearn", "scipy", "dp_accounting", "numpy", "polars", "pyarrow", "onnxruntime"),
+        ),
     ],
 )
 def test_large_libraries_are_not_imported(module, absent):
@@ -27,7 +30,7 @@ def test_large_libraries_are_not_imported(module, absent):
 def test_a_lazy_module_is_imported_by_its_first_use_and_only_then():
     code = """
 import sys
-from service.lazy import lazy
+from service.base.lazy import lazy
 late = lazy("colorsys")
 assert "colorsys" not in sys.modules
 assert late.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
@@ -45,7 +48,7 @@ else:
 def test_what_samples_need_is_loaded_when_they_are_to_be_expected():
     code = """
 import sys, time
-from service.releases import sampling
+from service.samples import sampling
 assert "onnxruntime" not in sys.modules
 sampling.expect_samples()
 while any(thread.name == "expect-samples" for thread in sampling.threading.enumerate()):

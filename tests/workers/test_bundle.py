@@ -18,9 +18,9 @@ import torch
 from packaging.requirements import Requirement
 from tiny_generators import MIXED, domain_of, parse_csv
 
-from service.datasets.table_schema import parse_table_schema
-from service.releases.row_streams import sampler_from_bundle, stream_rows
-from workers.bundle import UnusableGeneratorError, build_bundle, export_onnx
+from service.domain.table_schema import parse_table_schema
+from service.samples.row_streams import sampler_from_bundle, stream_rows
+from workers.generators.table.bundle import UnusableGeneratorError, build_bundle, export_onnx
 from workers.networks.table import TableGenerator
 
 MEMBERS = ["generator.onnx", "generator.safetensors", "config.json", "certificate.json", "MODEL_CARD.md", "sample.py"]

@@ -7,10 +7,10 @@ import pytest
 
 from bench.audit.summary import summarise, write_summary
 from service.ledger.service import OtherReleases
+from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy import events as price_list
 from service.privacy.events import SampledStepEvent, events_from_json
 from service.privacy.filters import NANO
-from service.signing import UNSIGNED, verify_signature
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers.audited import AUDIT, audit_statement, code_digest
 from workers.certificate import FORMAT, MEASURED, STEPS

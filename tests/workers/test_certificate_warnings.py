@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from service.datasets.image_schema import ImageSchema
-from service.datasets.table_schema import parse_table_schema
+from service.domain.image_schema import ImageSchema
+from service.domain.table_schema import parse_table_schema
+from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy.filters import open_budget
 from service.privacy.statements import statement_warnings
-from service.signing import UNSIGNED, verify_signature
 from tests.certificates import made_certificate
 from workers.encoding.table import TableDomain
-from workers.image_card import image_card
-from workers.model_card import model_card
+from workers.generators.image.card import image_card
+from workers.generators.table.card import model_card
 
 SCHEMA = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]}
 

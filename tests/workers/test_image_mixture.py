@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from service.datasets.image_schema import ImageSchema
-from service.errors import InvalidOrder
+from service.base.errors import InvalidOrder
+from service.domain.image_schema import ImageSchema
+from service.methods.orders import MixtureOrder
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES, GaussianEvent
-from service.privacy.orders import MixtureOrder
-from service.releases.row_streams import sampler_from_bundle
-from workers.bundle import UnusableGeneratorError
+from service.samples.row_streams import sampler_from_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
-from workers.image_bundle import build_image_bundle
+from workers.generators.image.bundle import build_image_bundle
+from workers.generators.table.bundle import UnusableGeneratorError
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.image_mixture import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
-from workers.methods.tones import TONE_BINS, tone_curve
+from workers.methods.mixture.measuring import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
+from workers.methods.mixture.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan, StepNotOnPlan
 

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import insert, text
 
-from service.db import transaction
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
+from service.platform.database import transaction
 from service.privacy.filters import Shares
-from service.relay import requeue_stale
 from service.releases.models import Release
 from service.releases.repository import any_published
+from service.upkeep.relay import requeue_stale
 from tests.bare_rows import add_bare_dataset
 from workers import lease as leases
 from workers.lease import LeaseLost

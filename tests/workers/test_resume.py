@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 import torch
 
-from service.datasets.grids import shape_of
-from service.datasets.table_schema import TableSchema
-from service.errors import Unavailable
+from service.base.errors import Unavailable
+from service.domain.grids import shape_of
+from service.domain.table_schema import TableSchema
+from service.methods.choices import resolve_order
+from service.methods.mixture.price import ImageShape
+from service.methods.orders import IdpganOrder, MarginalsOrder, MixtureOrder, parse_order
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.privacy.mixture import ImageShape
-from service.privacy.orders import IdpganOrder, MarginalsOrder, MixtureOrder, parse_order
 from tests.recorded_runs import Kept, Killed, RecordedPlan
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.hooks import Hooks
-from workers.image_measuring import MeasuredImages, measure_images
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.mixture.run import MeasuredImages, measure_images
 from workers.plan import Plan
 from workers.training import TrainedGenerator, train, train_images
 

@@ -10,21 +10,21 @@ import pytest
 import torch
 from torch import nn
 
+from service.domain.shapes import ImageShape, TableShape
+from service.methods.choices import resolve_order
+from service.methods.orders import parse_order
 from service.privacy.calibration import price_order
-from service.privacy.choices import resolve_order
 from service.privacy.filters import open_budget
-from service.privacy.orders import parse_order
-from service.privacy.shapes import ImageShape, TableShape
 from tests.second_device import ELSEWHERE, IS_A_GPU, MixedDevices, There, brought_back, elsewhere
 from tests.tiny_images import make_images
 from tests.workers.test_training import DOMAIN, ROWS, Memory, make_table
 from workers import training
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable
+from workers.engines import choosing as engines
 from workers.hooks import Hooks
 from workers.mechanism import CriticBatch, CriticLoss
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods import engines
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan
 from workers.training import TrainedGenerator, train, train_images

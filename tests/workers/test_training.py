@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from service.datasets.table_schema import TableSchema
-from service.errors import InvalidOrder
+from service.base.errors import InvalidOrder
+from service.domain.table_schema import TableSchema
+from service.methods.orders import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
-from service.privacy.orders import IdpganOrder
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.hooks import Hooks, TrainingStopped

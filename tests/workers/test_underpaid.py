@@ -5,11 +5,11 @@ import uuid
 import pytest
 
 from service.audit.models import DONE
-from service.context import open_context
-from service.outbox import TRAIN_TASK
+from service.methods.orders import parse_order
+from service.platform.context import open_context
+from service.platform.outbox import TRAIN_TASK
 from service.privacy.calibration import is_paid, price_order
 from service.privacy.filters import Shares, open_budget
-from service.privacy.orders import parse_order
 from service.releases import repository
 from service.releases.models import Release
 from tests.conftest import small_table

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from service.datasets.image_file import read_records, read_unit_records
-from service.datasets.image_schema import NO_LABEL
+from service.domain.image_schema import NO_LABEL
+from service.intake.image.canonical_file import read_records, read_unit_records
 from workers.encoding.table import RandomKeys, choose_rows, operating_system_keys
 
 if TYPE_CHECKING:
-    from service.datasets.image_schema import ImageSchema
+    from service.domain.image_schema import ImageSchema
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,16 @@ import polars as pl
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from service.datasets.grids import finer_edges, grid_edges
-from service.datasets.table_schema import UNIT_COLUMN, ValueRange
-from service.datasets.value_grids import ValueGrid, value_grid
-from service.errors import InvalidFile
+from service.base.errors import InvalidFile
+from service.domain.grids import finer_edges, grid_edges
+from service.domain.table_schema import UNIT_COLUMN, ValueRange
+from service.domain.value_grids import ValueGrid, value_grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from service.datasets.table_schema import Exclusion, FieldSchema, FieldType, Scalar, TableSchema
+    from service.domain.table_schema import Exclusion, FieldSchema, FieldType, Scalar, TableSchema
 
 ABSENT = 65_535
 """The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""
@@ -112,7 +112,7 @@ class ColumnDomain:
         return self.size - 1 if self.missing else None
 
     def to_config(self) -> dict[str, Any]:
-        """The form that service/sampler.py reads."""
+        """The form that service/samples/table_sampler.py reads."""
         head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
         if self.values is not None:
             return {**head, "values": list(self.values)}

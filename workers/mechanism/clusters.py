@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from service.lazy import lazy
+from service.base.lazy import lazy
 
 if TYPE_CHECKING:
     from sklearn import cluster

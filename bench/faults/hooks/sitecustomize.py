@@ -162,7 +162,7 @@ def _is_training(request, *_):
 WRAPPERS = {
     "service.releases.service": {"order_release": around("reserve.before")},
     "service.releases.repository": {"place": placed},
-    "service.outbox": {"celery_sender": _with_visibility_timeout},
+    "service.platform.outbox": {"celery_sender": _with_visibility_timeout},
     "celery.app.base": {"Celery.send_task": sent_and_marked},
     "celery.worker.request": {
         "Request.__init__": received,
@@ -178,7 +178,7 @@ WRAPPERS = {
         "Plan.take_gaussian": around("label_counts.before"),
         "Plan.take_sampled_step": around("step.before"),
     },
-    "service.storage": {
+    "service.platform.storage": {
         "Storage.put_content": lambda function: around(
             "checkpoint.before", "checkpoint.written", when=_about("checkpoints")
         )(around("bundle.before", "bundle.written", when=_about("bundles"))(function))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.paper.methods.idpgan import CLUSTERS, DECAY, THRESHOLDS
-from service.privacy.orders import IdpganOrder
-from workers.methods.image_idpgan import ImageIdpgan
+from service.methods.orders import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 
 class Run(ImageIdpgan):

@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.paper.methods.idpgan import NONE
-from service.privacy.orders import IdpganOrder
+from service.methods.orders import IdpganOrder
 from workers.mechanism import CriticBatch
-from workers.methods.image_idpgan import ImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bench.paper.methods.idpgan import NONE
-from service.privacy.orders import IdpganOrder
+from service.methods.orders import IdpganOrder
 from workers.encoding.images import EncodedImages
 from workers.mechanism.clusters import ClipGroups
-from workers.methods.image_idpgan import ImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
 
 PUBLIC = 600
 _LOOKED_AT = 32

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.privacy.orders import IdpganOrder
-from workers.methods.image_idpgan import ImageIdpgan
+from service.methods.orders import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 DECAY = {"noise_decay": {"kind": "exponential"}}
 THRESHOLDS = {"thresholds": {"kind": "adaptive"}}

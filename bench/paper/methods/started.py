@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.paper.methods.idpgan import NONE
-from service.privacy.orders import IdpganOrder
-from workers.methods.image_start import StartedImageIdpgan
+from service.methods.orders import IdpganOrder
+from workers.methods.idpgan.image_start import StartedImageIdpgan
 
 
 class Run(StartedImageIdpgan):

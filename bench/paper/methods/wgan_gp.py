@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.paper.methods.idpgan import NONE
-from service.privacy.orders import IdpganOrder
-from workers.methods.image_idpgan import ImageIdpgan
+from service.methods.orders import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 NOISE_MULTIPLIER = 1e-12
 

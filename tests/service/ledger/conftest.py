@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.db import transaction
+from service.platform.database import transaction
 from tests.bare_rows import add_bare_dataset
 
 

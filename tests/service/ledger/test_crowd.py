@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import text
 
 from service.auth.principal import Principal
-from service.context import open_context
-from service.db import transaction
-from service.errors import BudgetExhausted, Unavailable
+from service.base.errors import BudgetExhausted, Unavailable
 from service.ledger import repository
 from service.ledger import service as ledger
+from service.platform.context import open_context
+from service.platform.database import transaction
 from service.privacy.filters import NANO, open_budget
 from service.releases import service as releases
 from tests.bare_rows import add_bare_dataset

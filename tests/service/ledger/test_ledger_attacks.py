@@ -5,10 +5,10 @@ import uuid
 import psycopg
 import pytest
 
-from service.crypto import Secrets
-from service.db import transaction
-from service.errors import Tampered
+from service.base.errors import Tampered
 from service.ledger import service as ledger
+from service.platform.crypto import Secrets
+from service.platform.database import transaction
 from service.privacy.filters import LARGEST_COST, NANO, Shares
 from tests.bare_rows import add_bare_dataset, add_bare_release
 

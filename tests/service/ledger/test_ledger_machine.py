@@ -23,14 +23,14 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from service.auth.service import Principal
-from service.context import open_context
-from service.db import transaction
-from service.errors import BudgetExhausted, NotCancellable
+from service.base.errors import BudgetExhausted, NotCancellable
 from service.ledger import repository
 from service.ledger import service as ledger
 from service.ledger.chain import Totals, totals_of
 from service.ledger.service import LedgerConflict
-from service.outbox import TRAIN_TASK, enqueue
+from service.platform.context import open_context
+from service.platform.database import transaction
+from service.platform.outbox import TRAIN_TASK, enqueue
 from service.privacy.filters import LARGEST_COST, NANO, Shares
 from service.releases import service as releases
 from service.releases.models import Release

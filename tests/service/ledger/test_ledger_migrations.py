@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from service.db import migrate
 from service.ledger import service as ledger
 from service.ledger.chain import entry_hash
+from service.platform.database import migrate
 from service.privacy.filters import Shares
 
 OWNER = """

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from service.db import transaction
 from service.ledger import service as ledger
+from service.platform.database import transaction
 from service.privacy.filters import Shares
 
 ENTRIES = 7
@@ -32,7 +32,7 @@ def faults_after(settings, dataset_id, *statements):
     """What `verify` finds once a superuser, triggers switched off, has run the statements; all is rolled back."""
     from sqlalchemy.orm import Session
 
-    from service.db import get_engine
+    from service.platform.database import get_engine
 
     with get_engine(settings.migration_database_url).connect() as connection:
         connection.exec_driver_sql("SET session_replication_role = replica")

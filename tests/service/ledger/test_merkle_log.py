@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from service import relay
-from service.context import open_context
-from service.db import migrate, transaction
-from service.errors import NotFound, Tampered
-from service.installation import replace_signing_key
+from service.base.errors import NotFound, Tampered
 from service.ledger import log, merkle, signing_keys
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
+from service.platform.context import open_context
+from service.platform.database import migrate, transaction
+from service.platform.signing import NoSigningKey
 from service.privacy.filters import Shares
-from service.signing import NoSigningKey
+from service.upkeep import relay
+from service.upkeep.installation import replace_signing_key
 from tests.bare_rows import add_bare_dataset
 from tests.service.ledger.test_ledger_migrations import DATASET, OWNER
 from tests.service.ledger.test_merkle import tree_hash

@@ -11,10 +11,11 @@ import pytest
 
 from service.audit import repository as audit
 from service.audit.models import DONE, AuditEvent
+from service.base.errors import LedgerConflict
 from service.datasets import repository as datasets
-from service.db import driver, transaction
 from service.ledger import service as ledger
-from service.outbox import TRAIN_TASK
+from service.platform.database import driver, transaction
+from service.platform.outbox import TRAIN_TASK
 from service.privacy.filters import Shares
 from service.releases import repository
 from service.releases.models import Release
@@ -145,7 +146,7 @@ def test_a_charge_that_waits_for_a_new_declaration_has_nothing_to_charge(setting
             assert redeclare(session, dataset, 1, units=50) == "done"
             waiting = threads.submit(charge)
             until_somebody_waits(settings)
-        with pytest.raises(ledger.LedgerConflict):
+        with pytest.raises(LedgerConflict):
             waiting.result()
 
 
@@ -229,7 +230,7 @@ def test_the_version_before_orders_under_the_first_declaration_only(settings, ba
         entry = ledger.reserve(session, dataset, uuid.uuid4(), COST)
         ledger.void(session, dataset, entry.release_id)
         assert redeclare(session, dataset, 1, units=50) == "done"
-    with pytest.raises(ledger.LedgerConflict), transaction(settings) as session:
+    with pytest.raises(LedgerConflict), transaction(settings) as session:
         ledger.reserve(session, dataset, uuid.uuid4(), COST)
 
 

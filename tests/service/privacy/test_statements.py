@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from service.errors import InvalidInput
+from service.base.errors import InvalidInput
 from service.privacy.statements import (
     MEANING_OF_TEN,
     check_epsilon,

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from service.errors import InvalidInput
+from service.base.errors import InvalidInput
 from service.ledger.service import OtherReleases
 from service.releases.registry import Entry, Owner, entry_of, slug, to_yaml
 from tests.certificates import IDPGAN, VISITS, made_certificate, of_format_1

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_generators import MIXED, domain_of
 
-from service.crypto import encrypt, open_decrypted
-from service.datasets.grids import finer_edges
-from service.datasets.table_schema import MAX_BINS, FieldSchema, parse_table_schema
-from service.datasets.value_grids import ValueGrid
-from service.errors import InvalidFile, InvalidSchema, Tampered
-from service.sampler import CategoryColumn, GridColumn
+from service.base.errors import InvalidFile, InvalidSchema, Tampered
+from service.domain.grids import finer_edges
+from service.domain.table_schema import MAX_BINS, FieldSchema, parse_table_schema
+from service.domain.value_grids import ValueGrid
+from service.platform.crypto import encrypt, open_decrypted
+from service.samples.table_sampler import CategoryColumn, GridColumn
 from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, EncodedTable, TableDomain, encode_table
 
 POLARS_TYPES = {

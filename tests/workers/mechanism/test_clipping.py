@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.critic_batches import by_unit, without_unit
+from workers.engines.choosing import perceptron_gradients
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum, clip_weights
 from workers.mechanism.gradients import vmap_gradients
-from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 
 WIDTH = 6

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from workers.engines.choosing import choose_engine, image_critic_tensors
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.convolutions import StackedGradient, convolution_gradients
 from workers.mechanism.gradients import vmap_gradients
-from workers.methods.engines import choose_engine, image_critic_tensors
 from workers.networks.image import ImageCritic
 from workers.numerics.workspace import Workspace
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from tests.critic_batches import by_unit
+from workers.engines.choosing import perceptron_gradients
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.gradients import vmap_gradients
 from workers.mechanism.outer_products import OuterProduct
-from workers.methods.engines import perceptron_gradients
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.workspace import Workspace
 

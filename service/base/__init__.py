@@ -1,0 +1,1 @@
+"""What every room stands on: typed errors, text from outside, lazy imports."""

@@ -1,0 +1,92 @@
+"""The declared schema of a set of images: one size, one number of channels, and the classes a label may name.
+
+Sibling of the table schema; like it, everything here is public and stated before any image is read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.base.errors import InvalidSchema
+from service.base.text import sentence_of
+from service.domain.table_schema import TableSchema, parse_table_schema
+
+MAX_SIDE = 512
+MAX_CLASSES = 1_000
+NO_LABEL = 0xFFFF
+"""The stored label of an image whose schema declares no classes."""
+
+Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
+ClassName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ImageSchema(BaseModel):
+    """Images of height × width × channels bytes (0 black, 255 white), each with one of the declared classes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    type: Literal["image"]
+    height: Side
+    width: Side
+    channels: Literal[1, 3]
+    """1 grey, 3 red, green and blue."""
+    classes: (
+        Annotated[int, Field(ge=1, le=MAX_CLASSES)]
+        | Annotated[list[ClassName], Field(min_length=1, max_length=MAX_CLASSES)]
+        | None
+    ) = None
+    """How many there are, named 0, 1, 2, …; or their names. Without it, images carry no label."""
+    title: str | None = None
+    description: str | None = None
+
+    @model_validator(mode="after")
+    def _classes_are_names(self) -> ImageSchema:
+        names = self.class_names
+        if len(set(names)) != len(names):
+            raise ValueError("classes repeats a name")
+        if any(not name.isprintable() or name != name.strip() for name in names):
+            raise ValueError("a class name must be printable and not begin or end with a space")
+        return self
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """One name per class; empty where images carry no label."""
+        if isinstance(self.classes, int):
+            return tuple(map(str, range(self.classes)))
+        return tuple(self.classes or ())
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width, channels."""
+        return self.height, self.width, self.channels
+
+    @property
+    def pixels(self) -> int:
+        """Numbers (bytes) in one image."""
+        return self.height * self.width * self.channels
+
+    def as_json(self) -> dict[str, Any]:
+        """The declaration as the owner would write it."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+DeclaredSchema = TableSchema | ImageSchema
+
+
+def parse_schema(document: Any) -> DeclaredSchema:
+    """Read a declared schema, of images where it says `"type": "image"`; raises `InvalidSchema` naming the rule."""
+    if not is_image_schema(document):
+        return parse_table_schema(document)
+    try:
+        return ImageSchema.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:1]) or "schema"
+        raise InvalidSchema(f"schema: {where}: {sentence_of(first)}", where=where) from None
+
+
+def is_image_schema(document: Any) -> bool:
+    """Whether a schema document declares images; every other one is read as a table's."""
+    return isinstance(document, dict) and document.get("type") == "image"

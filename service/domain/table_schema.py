@@ -1,0 +1,313 @@
+"""The declared schema of a table, in the Frictionless *Table Schema* form.
+
+Everything here is public knowledge, stated by the owner before any row is read: columns, types, categories, bounds.
+A schema that leaves a domain open (a string without `enum`, a number without bounds) is refused, because the only
+other source of that domain would be the private rows (docs/privacy.md, What is visible).
+
+Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids, `exclusions` for
+what statisticians call structural zeros.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
+
+from service.base.errors import InvalidSchema
+from service.base.text import sentence_of
+
+MAX_FIELDS = 1_000
+MAX_CATEGORIES = 10_000
+MAX_BINS = 1_024
+MAX_EXCLUSIONS = 200
+
+SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+UNIT_COLUMN = "__unit__"
+"""Of a canonical table: whose row it is. No field may have its name."""
+
+FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
+Scalar = str | int | float | bool
+_Moment = TypeVar("_Moment", dt.date, dt.datetime)
+
+
+class Constraints(BaseModel):
+    """The part of Frictionless constraints that closes a column's domain. Others are refused, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    required: bool = False
+    enum: tuple[Scalar, ...] | None = None
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+
+
+class ValueRange(BaseModel):
+    """From minimum to maximum, both included; without one of them, to the end of the declared range."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+
+
+Values = Annotated[tuple[Scalar | None, ...], Field(min_length=1)]
+
+
+def _kind_of(condition: Any) -> str:
+    return "range" if isinstance(condition, dict | ValueRange) else "values"
+
+
+Condition = Annotated[Annotated[Values, Tag("values")] | Annotated[ValueRange, Tag("range")], Discriminator(_kind_of)]
+"""On one column: one of these values (None: missing), or a value in this range."""
+
+Exclusion = Annotated[dict[str, Condition], Field(min_length=2)]
+"""No row meets all of these conditions, by column."""
+
+
+class FieldSchema(BaseModel):
+    """One column: name, type, and a closed public domain."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    type: FieldType
+    constraints: Constraints = Constraints()
+    title: str | None = None
+    description: str | None = None
+    format: Literal["default", "any"] | None = None
+    rdf_type: Annotated[Any, Field(alias="rdfType", exclude=True)] = None
+    example: Annotated[Any, Field(exclude=True)] = None
+    bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
+    """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
+    decimals: Annotated[int, Field(ge=0, le=9)] | None = None
+    """Digits after the point that values of a number column have, for example 2 for money; our extension."""
+    resolution: Literal["second", "minute", "hour", "day"] | None = None
+    """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
+    edges: tuple[float, ...] | None = None
+    """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("a column name must be printable and not begin or end with a space")
+        return name
+
+    @model_validator(mode="after")
+    def _closed_domain(self) -> FieldSchema:
+        c = self.constraints
+        if c.enum is not None:
+            self._check_enum(c.enum)
+            if c.minimum is not None or c.maximum is not None or self.bins or self.edges:
+                raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
+        elif self.type == "string":
+            raise ValueError("a string column needs constraints.enum: the categories must be declared")
+        elif self.type != "boolean":
+            low, high = self.bounds
+            if not low < high:
+                raise ValueError("constraints.minimum must be below constraints.maximum")
+        if self.type == "boolean" and (c.minimum is not None or c.maximum is not None or self.bins or self.edges):
+            raise ValueError("a boolean column has no range")
+        if self.edges is not None:
+            self._check_edges(self.edges)
+        if self.decimals is not None and (self.type != "number" or c.enum is not None):
+            raise ValueError("decimals are for number columns with a range")
+        if self.resolution is not None and self.type != "datetime":
+            raise ValueError("resolution is for datetime columns")
+        return self
+
+    def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
+        if not 1 <= len(enum) <= MAX_CATEGORIES:
+            raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
+        if self.type in {"boolean", "date", "datetime"}:
+            raise ValueError(f"enum is not supported for {self.type}")
+        expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
+        if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
+            raise ValueError(f"every enum value of {_a(self.type)} column must be {_a(self.type)}")
+        if any(isinstance(v, float) and not math.isfinite(v) for v in enum):
+            raise ValueError("enum values must be finite")
+        if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in enum):
+            raise ValueError("whole numbers in an enum must fit in 64 bits")
+        if any(isinstance(v, str) and not _is_unicode(v) for v in enum):
+            raise ValueError("enum values must be Unicode text, without lone surrogates")
+        if len(set(enum)) != len(enum):
+            raise ValueError("enum repeats a value")
+        if self.type == "string" and any("\x00" in str(v) for v in enum):
+            raise ValueError("enum values must not contain NUL")
+
+    def _check_edges(self, edges: tuple[float, ...]) -> None:
+        if self.type not in {"integer", "number"}:
+            raise ValueError("edges are for integer and number columns; use bins")
+        if self.bins is not None:
+            raise ValueError("give bins or edges, not both")
+        if not 2 <= len(edges) <= MAX_BINS + 1 or any(not a < b for a, b in pairwise(edges)):
+            raise ValueError("edges must increase and number between 2 and 1025")
+        if (edges[0], edges[-1]) != self.bounds:
+            raise ValueError("the first and last edge must equal minimum and maximum")
+
+    @property
+    def is_categorical(self) -> bool:
+        return self.type == "boolean" or self.constraints.enum is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
+        c = self.constraints
+        if c.minimum is None or c.maximum is None:
+            raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
+        return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
+
+    @property
+    def step(self) -> int:
+        """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
+        return 1 if self.resolution is None else SECONDS_OF[self.resolution]
+
+    def check_condition(self, condition: Condition) -> None:
+        """Raise a ValueError if this can be no condition on the column."""
+        if isinstance(condition, ValueRange):
+            self._check_range(condition)
+            return
+        if None in condition and self.constraints.required:
+            raise ValueError(f"{self.name} is required, so that no value of it is missing")
+        values = [value for value in condition if value is not None]
+        if values and not self.is_categorical:
+            raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
+        declared = (False, True) if self.type == "boolean" else self.constraints.enum or ()
+        for value in values:
+            # True is 1 in Python, and 1 is 1.0.
+            is_of_type = isinstance(value, bool) == (self.type == "boolean")
+            is_of_type &= not (isinstance(value, float) and self.type == "integer")
+            if value not in declared or not is_of_type:
+                raise ValueError(f"{value!r} is not a declared value of {self.name}")
+        if len(set(condition)) != len(condition):
+            raise ValueError(f"{self.name} repeats a value")
+
+    def _check_range(self, condition: ValueRange) -> None:
+        if self.is_categorical:
+            raise ValueError(f"{self.name} has declared values: list those that are meant")
+        if condition.minimum is None and condition.maximum is None:
+            raise ValueError(f"{self.name} needs a minimum, a maximum or both")
+        low, high = self.numbers_of(condition)
+        if not low <= high:
+            raise ValueError(f"no value of {self.name} is in this range")
+
+    def numbers_of(self, condition: ValueRange) -> tuple[float, float]:
+        """The range within the declared one, as `bounds` are."""
+        low, high = self.bounds
+        if condition.minimum is not None:
+            low = max(low, _as_number(self.type, condition.minimum))
+        if condition.maximum is not None:
+            high = min(high, _as_number(self.type, condition.maximum))
+        return low, high
+
+
+class TableSchema(BaseModel):
+    """A declared table: the fields in order, and how missing values are written in text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    fields: Annotated[tuple[FieldSchema, ...], Field(min_length=1, max_length=MAX_FIELDS)]
+    missing_values: Annotated[tuple[str, ...], Field(alias="missingValues", max_length=20)] = ("",)
+    schema_uri: Annotated[str | None, Field(alias="$schema")] = None
+    title: str | None = None
+    description: str | None = None
+    target: str | None = None
+    """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
+    exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
+    """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
+    primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
+    foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> TableSchema:
+        names = self.names
+        if len(set(names)) != len(names):
+            raise ValueError("two fields have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _target_is_categorical(self) -> TableSchema:
+        field = None if self.target is None else self.field(self.target)
+        if self.target is not None and field is None:
+            raise ValueError(f"target: there is no field {self.target!r}")
+        if field is not None and not field.is_categorical:
+            raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
+        return self
+
+    @model_validator(mode="after")
+    def _exclusions_are_of_fields(self) -> TableSchema:
+        for number, exclusion in enumerate(self.exclusions, start=1):
+            for name, condition in exclusion.items():
+                field = self.field(name)
+                if field is None:
+                    raise ValueError(f"exclusion {number}: there is no field {name!r}")
+                try:
+                    field.check_condition(condition)
+                except ValueError as error:
+                    raise ValueError(f"exclusion {number}: {error}") from None
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    def field(self, name: str) -> FieldSchema | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+    def as_json(self) -> dict[str, Any]:
+        """The declaration as the owner would write it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def parse_table_schema(document: Any) -> TableSchema:
+    """Read a declared schema; raises `InvalidSchema` naming the field and the rule."""
+    try:
+        return TableSchema.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidSchema(
+            f"schema: {f'{where}: ' if where else ''}{sentence_of(first)}", where=where or "schema"
+        ) from None
+
+
+def _as_number(kind: str, value: Scalar) -> float:
+    if kind == "date":
+        return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
+    if kind == "datetime":
+        moment = _from_iso(dt.datetime, value)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        return moment.timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"bounds of {_a(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
+    if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
+        raise ValueError("bounds must be finite and within ±2^53")
+    if kind == "integer" and value != int(value):
+        raise ValueError("bounds of an integer column must be whole numbers")
+    return float(value)
+
+
+def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
+    if not isinstance(value, str):
+        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
+    try:
+        return kind.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "integer" else f"a {kind}"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

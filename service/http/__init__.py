@@ -1,0 +1,1 @@
+"""The application: routes put together, OpenAPI, the HTTP protocol, the quick routes."""

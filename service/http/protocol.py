@@ -1,0 +1,72 @@
+"""The API's HTTP protocol: uvicorn's, and a connection without a whole request head is soon closed.
+
+    uvicorn service.http.app:create_app --factory --http service.http.protocol:ImpatientProtocol
+
+uvicorn waits for ever for the first request of a connection and for the rest of a head that has begun, so that a few
+bytes a minute would hold a connection (slowloris). Bodies have their own limits in `service/requests/uploads.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+else:
+    H11Protocol = AutoHTTPProtocol  # the httptools one where that is installed; both keep `cycle` and `transport`
+
+
+DEFAULT_HEAD_SECONDS = 10.0
+"""For an application whose lifespan names no `request_head_seconds`."""
+
+
+MAX_UNANSWERED_BYTES = 1 << 20
+"""Of a head, or of what follows a reply that came before the end of its body; httptools itself keeps any number."""
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes connections on which no request is being answered and none arrives whole."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes: int = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering():
+            self._forget_head()
+        else:
+            self._head_bytes += len(data)
+            self._await_head()
+            if self._head_bytes > MAX_UNANSWERED_BYTES:
+                self._give_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _await_head(self) -> None:
+        """At most so long from the first moment a head is awaited to its last byte."""
+        if self._head_timer is None:
+            seconds = self.app_state.get("request_head_seconds", DEFAULT_HEAD_SECONDS)
+            self._head_timer = self.loop.call_later(seconds, self._give_up)
+
+    def _forget_head(self) -> None:
+        self._head_bytes = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._forget_head()
+        if not self._is_answering() and not self.transport.is_closing():
+            self.transport.close()

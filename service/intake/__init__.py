@@ -1,0 +1,1 @@
+"""From the bytes of an upload to a canonical file, in a child process with limits."""

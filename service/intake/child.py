@@ -1,0 +1,248 @@
+"""The child process that touches an uploaded file: limits first, then read, check, and write the canonical table.
+
+Run as `python -m service.intake.child`; takes one JSON document on standard input. On standard output it says, one
+document a line, how much of the file it has read, and last the answer. It has no network address, no database and no secret but the fingerprint key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from service.base.errors import ImprimaturError, InvalidFile, TooLarge
+from service.domain.image_schema import is_image_schema
+from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
+from service.domain.table_schema import TableSchema
+from service.intake.image.child import ImageJob, read_images
+from service.intake.limits import IngestLimits
+from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
+from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
+from service.intake.table.column_fingerprint import ColumnFingerprints
+from service.intake.table.columns import Chunk, Column, cells_are
+from service.intake.table.exclusions import ExclusionReader
+from service.intake.table.fingerprint import Blocks, fingerprints_of, meaning_of
+from service.intake.table.reading import check_names, open_table
+from service.intake.unit_ids import UnitIds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_STATM = Path("/proc/self/statm")
+_REPORT_SECONDS = 0.25
+_THREADS = 3
+"""Two read columns, which are independent, and one parses the next chunk; the libraries let go of the interpreter."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the parent asks for."""
+
+    path: Path
+    canonical_path: Path
+    workdir: Path
+    schema: TableSchema
+    privacy_unit: PrivacyUnit | None
+    limits: IngestLimits
+    fingerprint_key: bytes
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Job:
+        unit = document["privacy_unit"]
+        return cls(
+            path=Path(document["path"]),
+            canonical_path=Path(document["canonical_path"]),
+            workdir=Path(document["workdir"]),
+            schema=TableSchema.model_validate(document["schema"]),
+            privacy_unit=None if unit is None else PrivacyUnit.model_validate(unit),
+            limits=IngestLimits.model_validate(document["limits"]),
+            fingerprint_key=bytes.fromhex(document["fingerprint_key"]),
+        )
+
+
+class _Read(NamedTuple):
+    """One column of one chunk: what it is in the fingerprint, and its values if it is a field of the schema."""
+
+    column: Column
+    blocks: list[Blocks]
+    """One for each fingerprint."""
+    values: pl.Series | None
+    units: Blocks | None
+    """Whose rows they are, if it is the privacy unit's column."""
+
+
+def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
+    """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
+    table = open_table(job.path, job.limits)
+    unit = job.privacy_unit
+    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
+    readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
+    exclusions = ExclusionReader(job.schema)
+    fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
+    columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column])
+    ids = None if unit is None else _unit_ids(job, unit)
+
+    def read(make: Callable[[], Column]) -> _Read:
+        column = make()
+        reader = readers.get(column.name)
+        declared = None if reader is None else reader.read_cells(column)
+        meanings = [meaning_of(column.cells, one.missing_values) for one in fingerprints]
+        columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
+        return _Read(
+            column,
+            [one.blocks(column, meaning) for one, meaning in zip(fingerprints, meanings, strict=True)],
+            None if reader is None or declared is None else reader.spread(column, declared),
+            ids.blocks(column) if ids is not None and unit is not None and column.name == unit.column else None,
+        )
+
+    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
+        writer = _writer(job, Path(scratch), table.expected_bytes)
+        for chunk in _ahead(table.chunks(), threads):
+            done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
+            for place, fingerprint in enumerate(fingerprints):
+                fingerprint.add({name: found.blocks[place] for name, found in done.items()})
+            columns.add()
+            if fingerprints[0].rows > job.limits.rows:
+                raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
+            frame = pl.DataFrame([done[name].values for name in job.schema.names])
+            exclusions.read(frame)
+            writer.add(frame, None if unit is None else done[unit.column].units)
+            report(chunk.share)
+        problems = [problem for reader in readers.values() for problem in reader.problems()]
+        problems += exclusions.problems()
+        refuse([*_problems_of_units(unit, ids), *problems])
+        units = writer.finish()
+    if units.count < 2:
+        what = "rows" if unit is None else "privacy units"
+        raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
+    notices = [notice for reader in readers.values() for notice in reader.notices()]
+    return {
+        "rows": fingerprints[0].rows,
+        "units": units.count,
+        "fingerprints": list(dict.fromkeys(fingerprint.digest().hex() for fingerprint in fingerprints)),
+        "columns": [[one.place, one.fingerprint.hex(), one.bits] for one in columns.fingerprints()],
+        "notices": [*notices, *_notices_of_units(unit, ids, units)],
+    }
+
+
+def _unit_ids(job: Job, unit: PrivacyUnit) -> UnitIds:
+    return UnitIds(job.fingerprint_key, unit.column, job.schema.missing_values, missing=unit.missing)
+
+
+def _problems_of_units(unit: PrivacyUnit | None, ids: UnitIds | None) -> Iterator[Problem]:
+    if unit is None or ids is None:
+        return
+    if ids.run_on:
+        yield Problem(unit.column, ids.run_on, f"{cells_are(ids.run_on)} longer than a line: {OPEN_QUOTE}")
+    if ids.missing and unit.missing == "refuse":
+        yield Problem(unit.column, ids.missing, no_unit_ids(ids.missing, "row"))
+
+
+def _notices_of_units(unit: PrivacyUnit | None, ids: UnitIds | None, units: Units) -> Iterator[str]:
+    if unit is None or ids is None:
+        return
+    if ids.missing:
+        yield f"Column {unit.column!r}: {own_units(ids.missing, 'row')}"
+    if units.over_maximum:
+        yield (
+            f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
+            f" of each, only {unit.max_rows_per_unit} are used."
+        )
+
+
+def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chunk]:
+    """The next chunk is parsed while this one is read."""
+    coming = threads.submit(next, chunks, None)
+    while (chunk := coming.result()) is not None:
+        coming = threads.submit(next, chunks, None)
+        yield chunk
+
+
+NICENESS = 5
+"""As a training (`workers/run.py`): work of minutes lets requests go first, which take milliseconds."""
+
+
+def limit_resources(limits: IngestLimits) -> None:
+    """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
+    os.nice(NICENESS)
+    held = 0
+    with suppress(OSError):
+        held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    for kind, limit in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_AS, held + limits.memory_bytes),
+        (resource.RLIMIT_CPU, 2 * limits.seconds),
+        (resource.RLIMIT_FSIZE, 4 * limits.unpacked_bytes),
+    ):
+        with suppress(ValueError, OSError):  # where the system has no such limit, or a stricter one
+            resource.setrlimit(kind, (limit, limit))
+
+
+def main() -> None:
+    """One job in, one answer out. Whatever goes wrong, no message of a library leaves this process."""
+    answer: dict[str, Any]
+    try:
+        document = json.loads(sys.stdin.buffer.read())
+        limit_resources(IngestLimits.model_validate(document["limits"]))
+        if is_image_schema(document["schema"]):
+            answer = {"table": read_images(ImageJob.from_json(document), _Reports())}
+        else:
+            answer = {"table": read_table(Job.from_json(document), _Reports())}
+    except ImprimaturError as error:
+        answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
+    except MemoryError:
+        answer = {"error": {"code": "memory"}}
+    except BaseException as error:  # noqa: BLE001 - a panic of a library is a BaseException, and its text may quote cells
+        answer = {"error": {"code": "unexpected", "kind": type(error).__name__, "line": _own_line(error)}}
+    _say(answer)
+
+
+def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
+    if job.privacy_unit is None:
+        return RowUnits(job.canonical_path)
+    return ColumnUnits(
+        job.canonical_path,
+        scratch,
+        expected_bytes=expected_bytes,
+        max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
+    )
+
+
+class _Reports:
+    """Says the share of the file that has been read, a few times a second."""
+
+    def __init__(self) -> None:
+        self._spoke = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        if time.monotonic() - self._spoke >= _REPORT_SECONDS:
+            _say({"share": share})
+            self._spoke = time.monotonic()
+
+
+def _say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def _own_line(error: BaseException) -> str:
+    """Where it happened, for the operator: file and line, no values."""
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return where
+
+
+if __name__ == "__main__":
+    main()

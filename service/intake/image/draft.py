@@ -1,0 +1,119 @@
+"""Draft an image schema from the owner's local file, and say in it that it comes from the data.
+
+Sibling of `draft.py`: this runs on the owner's machine and nothing of it is uploaded. Size and colours are usually known
+to everybody; which classes there are is read from the labels, and is the owner's to declare.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from service.base.errors import InvalidFile
+from service.domain.image_schema import MAX_CLASSES, ImageSchema
+from service.intake.image.idx_reading import idx_header, idx_numbers, is_idx
+from service.intake.image.reading import members_of, open_images
+from service.intake.limits import IngestLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_ABOUT = (
+    "DRAFT, made by reading the private data. The classes below were read from the labels, and the size and the channels from the"
+    " images: publishing under them as they are would leak them, and no privacy budget pays for that. That an upload is accepted says that"
+    " every image meets its schema. Replace what was read by what is publicly known, and then remove this notice."
+)
+_ZIP = b"PK\x03\x04"
+
+
+def looks_like_images(path: Path) -> bool:
+    """Whether a file is read as images: a ZIP, NPZ or IDX. No table begins so."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    return start == _ZIP or (len(start) == 4 and is_idx(start))
+
+
+def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
+    """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as images."""
+    limits = limits or IngestLimits()
+    if zipfile.is_zipfile(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                shape, classes = _in_archive(archive, members_of(archive, limits))
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error):
+            raise InvalidFile("The archive is damaged, or its labels cannot be read.") from None
+    else:
+        shape, classes = idx_header(lambda: path.open("rb"))[1:], None
+    height, width, channels = (*shape, 1)[:3]
+    document: dict[str, Any] = {"type": "image", "description": _ABOUT}
+    document |= {"height": height, "width": width, "channels": channels}
+    if classes is not None:
+        document["classes"] = classes
+    try:
+        schema = ImageSchema.model_validate(document)
+    except ValueError:
+        raise InvalidFile(
+            f"These images are {width} x {height} with {channels} channels and {classes or 'no'} classes; no schema can declare that."
+        ) from None
+    open_images(path, schema, limits)
+    return document
+
+
+def _in_archive(
+    archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]
+) -> tuple[tuple[int, ...], int | list[str] | None]:
+    """The size of an image, and the classes that its labels name, if there are any."""
+    names = {member.filename for member in members}
+    if "images.npy" in names:
+        with archive.open("images.npy") as stream:
+            np.lib.format.read_magic(stream)
+            shape = np.lib.format.read_array_header_1_0(stream)[0]
+        if "labels.npy" not in names:
+            return shape[1:], None
+        with archive.open("labels.npy") as stream:
+            return shape[1:], _counted(np.lib.format.read_array(stream, allow_pickle=False))
+    pictures = [name for name in sorted(names) if name.lower().endswith((".png", ".jpg", ".jpeg"))]
+    if pictures:
+        return _picture_shape(archive.read(pictures[0])), _named(archive, names)
+    headers = {name: idx_header(partial(archive.open, name)) for name in sorted(names)}
+    shapes = [header[1:] for header in headers.values() if len(header) > 1]
+    labels = [name for name, header in headers.items() if len(header) == 1]
+    if len(shapes) != 1:
+        raise InvalidFile("The archive holds neither PNG or JPEG files, nor NumPy arrays, nor IDX files of images.")
+    return shapes[0], _counted(idx_numbers(partial(archive.open, labels[0]))) if labels else None
+
+
+def _picture_shape(data: bytes) -> tuple[int, ...]:
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - the commands start without it
+
+    try:
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as picture:
+            return picture.height, picture.width, 1 if picture.mode == "L" else 3
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        raise InvalidFile("The first image of the archive is damaged, cut off, or neither PNG nor JPEG.") from None
+
+
+def _named(archive: zipfile.ZipFile, names: set[str]) -> list[str] | None:
+    tables = [name for name in names if name.lower().endswith(".csv")]
+    if not tables:
+        return None
+    lines = csv.DictReader(io.StringIO(archive.read(tables[0]).decode("utf-8-sig"), newline=""))
+    if "label" not in (lines.fieldnames or ()):
+        return None
+    found = {(line.get("label") or "").strip() for line in lines}
+    if len(found) > MAX_CLASSES or "" in found:
+        raise InvalidFile(f"The CSV file of labels must name at most {MAX_CLASSES} classes, none of them empty.")
+    return sorted(found)
+
+
+def _counted(labels: np.ndarray[Any, Any]) -> int:
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels) or labels.min() < 0:
+        raise InvalidFile("The labels are no whole numbers from 0.")
+    return int(labels.max()) + 1

@@ -1,0 +1,94 @@
+"""Open an uploaded set of images, told apart by content: a ZIP of PNG or JPEG files, NPZ, or IDX.
+
+All end as the same chunks of pixels and labels. Every header is checked before what it announces is unpacked, so a
+small file cannot ask for much memory. Errors name places and counts; file names and contents are never repeated.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING, Protocol
+
+from service.base.errors import InvalidFile, TooLarge
+from service.intake.image.idx_reading import IdxImages, is_idx
+from service.intake.image.npz_reading import NpzImages
+from service.intake.image.picture_reading import Pictures
+from service.intake.image.units import check_units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from service.domain.image_schema import ImageSchema
+    from service.intake.image.units import Ids
+    from service.intake.limits import IngestLimits
+
+_USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Images(Protocol):
+    """An opened file that agrees with the schema as far as its headers tell; `count` images."""
+
+    count: int
+    unit_ids: Ids | None
+    """Of every image whose it is, where the file says so."""
+
+    def chunks(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint16]]]:
+        """Pixels (n, height, width, channels) and labels (n,): places in the list of classes, or `NO_LABEL`."""
+
+
+def open_images(path: Path, schema: ImageSchema, limits: IngestLimits, *, units: bool | None = None) -> Images:
+    """Tell the formats apart and check their headers; raises `InvalidFile` or `TooLarge`.
+
+    units: whether the file must say whose an image is. Where no unit is declared it must not: the owner who wrote units
+    down would believe that they are used. None: either will do.
+    """
+    images = _opened(path, schema, limits)
+    if units is not None:
+        check_units(images.unit_ids, wanted=units)
+    return images
+
+
+def _opened(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not start:
+        raise InvalidFile("The file is empty.")
+    if is_idx(start):
+        return IdxImages.alone(path, schema, limits)
+    if start != b"PK\x03\x04":
+        raise InvalidFile("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too).")
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        raise InvalidFile("The archive is damaged or cut off.") from None
+    members = members_of(archive, limits)
+    endings = {member.filename.rpartition(".")[2].lower() for member in members}
+    if endings == {"npy"}:
+        return NpzImages(archive, members, schema, limits)
+    if not endings & {"png", "jpg", "jpeg"}:
+        return IdxImages.together(archive, members, schema, limits)
+    return Pictures(archive, members, schema, limits)
+
+
+def members_of(archive: zipfile.ZipFile, limits: IngestLimits) -> list[zipfile.ZipInfo]:
+    """The files inside, without folders and what desktops leave in archives; none is encrypted or unreadable."""
+    members = [m for m in archive.infolist() if not m.is_dir() and not _is_litter(m.filename)]
+    if not members:
+        raise InvalidFile("The archive holds no files.")
+    if len(members) > limits.rows + 1:
+        raise TooLarge(f"The archive holds more than {limits.rows} images.", limit_rows=limits.rows)
+    if any(m.flag_bits & 0x1 for m in members):
+        raise InvalidFile("The archive is encrypted; upload it without a password.")
+    if any(m.compress_type not in _USABLE for m in members):
+        raise InvalidFile("The archive is compressed in a way other than deflate; make an ordinary ZIP.")
+    if len({m.filename for m in members}) != len(members):
+        raise InvalidFile("The archive holds two files of the same name.")
+    return members
+
+
+def _is_litter(name: str) -> bool:
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2] in {".DS_Store", "Thumbs.db", "desktop.ini"}

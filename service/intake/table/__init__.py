@@ -1,0 +1,1 @@
+"""Tables: CSV and Parquet to typed columns, fingerprints, the canonical file, drafts of schemas."""

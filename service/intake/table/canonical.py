@@ -1,0 +1,228 @@
+"""Cells to the declared type, counting what does not fit. Nothing is taken from the data but counts for the owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from service.base.errors import InvalidFile
+from service.intake.table.cells import DAY_MICROSECONDS, Cells
+from service.intake.table.columns import cells_are
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from service.domain.table_schema import FieldSchema, Scalar
+    from service.intake.table.columns import Column
+
+DTYPES: dict[str, pl.DataType] = {
+    "integer": pl.Int64(),
+    "number": pl.Float64(),
+    "boolean": pl.Boolean(),
+    "date": pl.Date(),
+    "datetime": pl.Datetime("us"),
+}
+OPEN_QUOTE = "a quoted field may not be closed"
+_PROBLEMS_SHOWN = 20
+
+
+def declared_values(field: FieldSchema, values: Iterable[Scalar | None]) -> pl.Series:
+    """Some declared values as a column of the field holds them (categories as text), less a missing one."""
+    known = [value for value in values if value is not None]
+    return pl.Series(known, dtype=DTYPES.get(field.type, pl.String()), strict=False)
+
+
+class DeclaredCells(NamedTuple):
+    """The distinct cells of a chunk's column as the declaration makes them."""
+
+    values: pl.Series
+    """In the declared type; null for missing and for what was counted as unusable."""
+    altered: pl.Series
+    """Mask of the cells that mean something else than they say: declared missing, undeclared, or out of range."""
+    meant: pl.Series
+    """What the altered cells mean: null, or the end of the declared range."""
+
+
+class ColumnReader:
+    """Turns one declared column, chunk by chunk, into its type, and remembers how many cells did not fit."""
+
+    def __init__(self, field: FieldSchema, missing_values: Sequence[str]) -> None:
+        self.field = field
+        self._missing_values = tuple(missing_values)
+        self._low, self._high = _range(field)
+        self._spellings = _spellings(field)
+        self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.constraints.enum or ()])
+        self.missing = 0
+        self.wrong_type = 0
+        self.not_finite = 0
+        self.undeclared = 0
+        self.run_on = 0
+        self.out_of_range = 0
+
+    def read(self, column: Column) -> pl.Series:
+        """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
+
+        Text becomes an Enum of the declared categories.
+        """
+        return self.spread(column, self.read_cells(column))
+
+    def spread(self, column: Column, cells: DeclaredCells) -> pl.Series:
+        """Values of cells to values of rows."""
+        return column.spread(cells.values).alias(self.field.name)
+
+    def read_cells(self, column: Column) -> DeclaredCells:
+        """The chunk's cells, counted by the rows that hold them."""
+        cells = column.cells
+        absent = cells.missing(self._missing_values)
+        self.missing += column.count(absent)
+        values, usable = self._meaning(cells, absent)
+        refused = ~usable & ~absent
+        if refused.any():
+            not_finite = self._not_finite(column, refused)
+            self.not_finite += not_finite
+            self.wrong_type += column.count(refused) - not_finite
+        values = _null_where(values, absent | refused)
+        if self.field.constraints.enum is not None:
+            values = self._declared_only(column, values, absent | refused)
+        altered = values.is_null() & ~cells.usually_missing
+        if self._low is not None and self._high is not None:
+            outside = ((values < self._low) | (values > self._high)).fill_null(value=False)
+            self.out_of_range += column.count(outside)
+            altered |= outside
+            meant = values.filter(altered).clip(self._low, self._high)
+        else:
+            meant = values.filter(altered)
+        return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype))
+
+    def problems(self) -> list[Problem]:
+        """What makes the file unusable."""
+        name, kind = self.field.name, self.field.type
+        required = self.field.constraints.required
+        found = [
+            Problem(name, self.wrong_type, f"{cells_are(self.wrong_type)} not of type {kind}"),
+            Problem(
+                name, self.not_finite, f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty"
+            ),
+        ]
+        if self.run_on:
+            found.append(Problem(name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}"))
+        if required:
+            found += [
+                Problem(name, self.missing, f"{cells_are(self.missing)} missing, but the column is required"),
+                Problem(
+                    name,
+                    self.undeclared,
+                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required",
+                ),
+            ]
+        return [problem for problem in found if problem.count]
+
+    def notices(self) -> list[str]:
+        """What the owner should know and nobody else may."""
+        name, found = self.field.name, []
+        if self.out_of_range:
+            found.append(
+                f"Column {name!r}: {cells_are(self.out_of_range)} outside the declared range and will be clamped."
+            )
+        if self.undeclared and not self.field.constraints.required:
+            found.append(
+                f"Column {name!r}: {cells_are(self.undeclared)} not among the enum's values and became missing."
+            )
+        return found
+
+    def _meaning(self, cells: Cells, absent: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Values in the field's physical form (dates: days, datetimes: microseconds), and which cells have one."""
+        kind = self.field.type
+        if kind == "string":
+            return cells.raw, ~absent  # undeclared text is counted later
+        if kind == "integer":
+            return cells.whole, cells.whole.is_not_null()
+        if kind == "number":
+            return cells.number, cells.number.is_finite().fill_null(value=False)
+        if kind == "boolean":
+            return cells.boolean, cells.boolean.is_not_null()
+        moment = cells.moment
+        if kind == "datetime":
+            return moment, moment.is_not_null()
+        return moment // DAY_MICROSECONDS, (moment % DAY_MICROSECONDS == 0).fill_null(value=False)
+
+    def _not_finite(self, column: Column, refused: pl.Series) -> int:
+        if self.field.type not in {"integer", "number"}:
+            return 0
+        number = column.cells.number
+        return column.count(refused & ~number.is_finite().fill_null(value=True))
+
+    def _declared_only(self, column: Column, values: pl.Series, absent: pl.Series) -> pl.Series:
+        if self.field.type == "string":
+            declared = values.replace_strict(self._spellings, default=None, return_dtype=pl.String)
+            if declared.null_count() > int(absent.sum()):
+                stripped = values.str.strip_chars(" \t")
+                declared = declared.fill_null(
+                    stripped.replace_strict(self._spellings, default=None, return_dtype=pl.String)
+                )
+        else:
+            known = values.is_in(list(self._spellings.values())).fill_null(value=True)
+            declared = _null_where(values, ~known)
+        undeclared = declared.is_null() & ~absent
+        self.undeclared += column.count(undeclared)
+        if self.field.type == "string":
+            self.run_on += column.count(undeclared & holding_line_ends(values))
+        return declared
+
+
+def holding_line_ends(text: pl.Series) -> pl.Series:
+    """Mask of cells with a line end. An unclosed quote swallows rows into one such cell; they must not vanish unseen."""
+    return text.str.contains(r"[\r\n]").fill_null(value=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A reason to refuse the file, in counts only."""
+
+    column: str
+    count: int
+    what: str
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise `InvalidFile` for the first problem, listing the others."""
+    if not problems:
+        return
+    first = problems[0]
+    others = f" {len(problems) - 1} more problems." if len(problems) > 1 else ""
+    raise InvalidFile(
+        f"Column {first.column!r}: {first.what}.{others}",
+        column=first.column,
+        count=first.count,
+        problems=[
+            {"column": problem.column, "count": problem.count, "what": problem.what}
+            for problem in problems[:_PROBLEMS_SHOWN]
+        ],
+    )
+
+
+def _spellings(field: FieldSchema) -> dict[str, str] | dict[str, float] | dict[str, int]:
+    """Text (exact, and without surrounding spaces) to declared value; for numbers only the values matter."""
+    enum = field.constraints.enum or ()
+    if field.type == "string":
+        texts = [str(value) for value in enum]
+        return {text.strip(" \t"): text for text in texts} | {text: text for text in texts}
+    convert = int if field.type == "integer" else float
+    return {str(value): convert(value) for value in enum}
+
+
+def _range(field: FieldSchema) -> tuple[float | None, float | None]:
+    if field.constraints.enum is not None or field.type == "boolean":
+        return None, None
+    low, high = field.bounds
+    if field.type == "datetime":
+        return low * 1_000_000, high * 1_000_000
+    return low, high
+
+
+def _null_where(values: pl.Series, mask: pl.Series) -> pl.Series:
+    if not mask.any():
+        return values
+    return values.to_frame("v").select(pl.when(~mask.alias("m")).then(pl.col("v"))).to_series()

@@ -1,0 +1,134 @@
+"""`method: idpgan` for images before any record is read: networks by the declared size, and defaults of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from service.base.errors import InvalidOrder
+from service.domain.shapes import ImageShape
+from service.methods.orders import (
+    FixedThresholds,
+    FromNothing,
+    IdpganOrder,
+    ImageNetworks,
+    OneGroup,
+    Optimizer,
+    TablesFirst,
+)
+from service.methods.whole_noise import whole_noise
+from service.privacy.filters import Budget
+from service.privacy.schedules import ConstantNoise
+
+LABEL = "label"
+"""What a resolved order of labelled images is conditioned on: the class, whose frequencies are bought."""
+
+MOST_PIXELS = 3 * 64 * 64
+"""The networks are made for images of up to 64 × 64 in colour."""
+
+MOST_IDPGAN_IMAGES_PER_UNIT = 100
+"""Of a unit that is drawn, a step goes over as many places as it may have images, filled or not."""
+
+SMALLEST_SIDE = 6
+"""By default sides are halved while they stay at least this long."""
+_CHANNELS = (32, 64, 128)
+
+MOST_PIXELS_OF_PERCEPTRONS = 32 * 32
+"""Up to this many numbers both networks are perceptrons, of a hundredth of the convolutions' work."""
+
+SHRUNK_SIDE = 24
+"""Sides from which perceptrons see images of half the sides."""
+
+DEFAULTS: dict[str, Any] = {
+    "steps": 5_000,
+    "critic_steps_per_generator_step": 5,
+    "noise_decay": ConstantNoise(),
+    "thresholds": FixedThresholds(clip_norm=0.5),
+    "clusters": OneGroup(),
+    "optimizer": Optimizer(
+        critic_learning_rate=1e-3,
+        generator_learning_rate=3e-4,
+        beta1=0.0,
+        beta2=0.99,
+        moving_average_decay=0.999,
+    ),
+}
+"""Where an order of convolutions names none. From the literature and small runs, not tuned on a GPU (docs/results/images.md)."""
+
+PERCEPTRON_DEFAULTS: dict[str, Any] = {"steps": 5_000, "critic_steps_per_generator_step": 2}
+"""The same for perceptrons, beside IDPGAN's own three strategies; chosen on held-out training images (docs/results/images.md)."""
+
+NEAR_MIXTURE_DEFAULTS: dict[str, Any] = {
+    **PERCEPTRON_DEFAULTS,
+    "steps": 600,
+    "noise_decay": ConstantNoise(),
+    "thresholds": FixedThresholds(clip_norm=1.0),
+    "clusters": OneGroup(),
+}
+"""The same where a perceptron corrects a mixture, which more steps lead away from it (docs/results/images.md)."""
+
+WEIGHT_BOUND, WEIGHT_BOUND_IN_NOISE = 0.1, 0.05
+MOST_NOISE_PER_IMAGE = 4e-5
+"""The wider bound of a perceptron critic's weights is for at most so much noise, of one release with the whole price, divided by n."""
+
+
+def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budget: Budget | None) -> IdpganOrder:
+    """Fill in what was not ordered; refuse sizes that the images do not allow. The critic's bound waits for the budget."""
+    if shape.pixels > MOST_PIXELS:
+        raise InvalidOrder(
+            f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
+        )
+    if shape.max_images_per_unit > MOST_IDPGAN_IMAGES_PER_UNIT:
+        raise InvalidOrder(
+            f"method: idpgan goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
+            f"{shape.max_images_per_unit}; method: mixture reads them all",
+            where="method",
+        )
+    if isinstance(order.warm_start, TablesFirst):
+        raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
+    named = order.model_fields_set
+    networks = order.image_networks or default_networks(shape, from_nothing=order.mixture_first is None)
+    update = {name: value for name, value in _defaults(order, networks, units, budget).items() if name not in named}
+    least = -(-min(shape.height, shape.width) // networks.shrink)
+    if least < 2:
+        raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels, once they are shrunk", where="method")
+    most = math.floor(math.log2(least))
+    for name in ("generator_channels", "critic_channels") if networks.layers == "convolutions" else ():
+        if len(getattr(networks, name)) > most:
+            raise InvalidOrder(
+                f"image_networks.{name}: sides of {least} can be halved {most} times",
+                where=f"image_networks.{name}",
+            )
+    update["image_networks"] = networks
+    update["warm_start"] = order.warm_start or FromNothing()
+    if shape.classes > 1:
+        update["condition_on"] = LABEL
+    return order.model_copy(update=update)
+
+
+def _defaults(order: IdpganOrder, networks: ImageNetworks, units: int, budget: Budget | None) -> dict[str, Any]:
+    if networks.layers == "convolutions":
+        return DEFAULTS
+    if order.mixture_first is not None:
+        return NEAR_MIXTURE_DEFAULTS
+    if budget is None:
+        return PERCEPTRON_DEFAULTS
+    is_noisy = whole_noise(order, budget) > MOST_NOISE_PER_IMAGE * units
+    return {**PERCEPTRON_DEFAULTS, "critic_weight_bound": WEIGHT_BOUND_IN_NOISE if is_noisy else WEIGHT_BOUND}
+
+
+def default_networks(shape: ImageShape, *, from_nothing: bool) -> ImageNetworks:
+    """Perceptrons where images are small; else up to three halvings, with twice the channels after each.
+
+    Perceptrons that learn from nothing see images at half of their sides where those are long enough (docs/results/images.md).
+    """
+    halvings = math.floor(math.log2(max(2.0, min(shape.height, shape.width) / SMALLEST_SIDE)))
+    channels = _CHANNELS[: min(halvings, len(_CHANNELS))]
+    is_small = shape.pixels <= MOST_PIXELS_OF_PERCEPTRONS
+    return ImageNetworks(
+        layers="perceptrons" if is_small else "convolutions",
+        shrink=2 if is_small and from_nothing and min(shape.height, shape.width) >= SHRUNK_SIDE else 1,
+        noise_dimension=32 if is_small else 64,
+        generator_channels=tuple(2 * c for c in reversed(channels)),
+        critic_channels=channels,
+    )

@@ -1,0 +1,1 @@
+"""Orders of `method: mixture`."""

@@ -1,0 +1,284 @@
+"""Everything secret, derived from one master secret of 32 random bytes.
+
+HKDF-SHA256 gives each purpose its own subkey, so that none tells about another. Rows and bundles are encrypted with
+AES-256-GCM in chunks, the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015, as in Tink): the nonce of a
+chunk holds its number and whether it is the last, so a chunk that is changed, moved, left out or cut off is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from service.base.errors import Tampered, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from uuid import UUID
+
+    from _typeshed import WriteableBuffer
+
+KEY_BYTES = 32
+CHUNK_BYTES = 256 * 1024
+_TAG_BYTES = 16
+_NONCE_BYTES = 12
+_MAGIC = b"IMPRIM\x00\x01"  # the last byte is the version of the format
+_SALT_BYTES = 32
+_PREFIX_BYTES = 7
+_HEADER_BYTES = len(_MAGIC) + _SALT_BYTES + _PREFIX_BYTES
+_MAX_CHUNKS = 2**32
+_SEALED_BYTES = CHUNK_BYTES + _TAG_BYTES
+_WINDOW_CHUNKS = 16
+"""Chunks that a file read at any place fetches, decrypts and holds at once."""
+
+
+class Secrets:
+    """The master secret and what is made from it. Nothing here is ever logged or sent."""
+
+    def __init__(self, master: bytes) -> None:
+        if len(master) != KEY_BYTES:
+            raise Unavailable("The secret key file must hold exactly 32 bytes; restore it from your backup.")
+        self._master = master
+        self._subkeys: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return "Secrets(…)"
+
+    @classmethod
+    def load(cls, path: Path) -> Secrets:
+        """Read the secret key file."""
+        try:
+            return cls(path.read_bytes())
+        except OSError:
+            raise Unavailable("The secret key file cannot be read; set IMPRIMATUR_SECRET_KEY_FILE.") from None
+
+    @classmethod
+    def load_or_create(cls, path: Path) -> Secrets:
+        """Read the secret key file, or make one (mode 0600). Two processes that both make it end with the same one."""
+        make_secret_file(path)
+        return cls.load(path)
+
+    # API keys
+
+    def api_key_digest(self, api_key: str) -> bytes:
+        """What is stored of an API key: a keyed hash. API keys are long and random, so no slow hash is needed."""
+        return hmac.digest(self._subkey("api keys"), api_key.encode(), hashlib.sha256)
+
+    def matches_api_key(self, api_key: str, stored: bytes) -> bool:
+        """Whether the key is the stored one, in constant time."""
+        return hmac.compare_digest(self.api_key_digest(api_key), stored)
+
+    # rows
+
+    @property
+    def fingerprint_key(self) -> bytes:
+        """Key of the row fingerprints: without it, nobody can test a guess of a row against a stored fingerprint."""
+        return self._subkey("row fingerprints")
+
+    @staticmethod
+    def new_data_key() -> bytes:
+        """A fresh key for one dataset. It is kept only wrapped; destroying that destroys the rows."""
+        return os.urandom(KEY_BYTES)
+
+    def wrap_data_key(self, data_key: bytes, dataset_id: UUID | str) -> bytes:
+        """The data key encrypted under a subkey and bound to the dataset's id (its associated data)."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + AESGCM(self._subkey("data keys")).encrypt(nonce, data_key, str(dataset_id).encode())
+
+    def unwrap_data_key(self, wrapped: bytes, dataset_id: UUID | str) -> bytes:
+        """The data key; `Tampered` if it was changed, belongs to another dataset, or to another master secret."""
+        nonce, sealed = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+        try:
+            return AESGCM(self._subkey("data keys")).decrypt(nonce, sealed, str(dataset_id).encode())
+        except (InvalidTag, ValueError):
+            raise Tampered("The data key does not belong to this dataset and this secret key file.") from None
+
+    # certificates
+
+    @property
+    def first_signing_seed(self) -> bytes:
+        """The key that signed certificates before there was a signing key file; it endorses the key of the first one."""
+        return self._subkey("certificates")
+
+    def _subkey(self, purpose: str) -> bytes:
+        """Derived once: every request asks for the one of the API keys."""
+        if purpose not in self._subkeys:
+            self._subkeys[purpose] = _derive(self._master, salt=None, info=f"imprimatur 1 {purpose}".encode())
+        return self._subkeys[purpose]
+
+
+def make_secret_file(path: Path) -> None:
+    """32 random bytes in a file of mode 0600, where there is none yet. Of two processes that make it, one does."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):  # the other process was first; a link never shows half a key
+            os.link(draft, path)
+    finally:
+        Path(draft).unlink()
+
+
+def canonical_json(document: Any) -> bytes:
+    """UTF-8 JSON with sorted keys, no spaces, shortest floats, no NaN: the bytes that are hashed and signed."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
+
+
+def encrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterator[bytes]:
+    """Encrypt a stream: a header, then chunks. Decrypting needs the same key and the same context.
+
+    Layout: magic, salt, nonce prefix; then AES-256-GCM chunks of CHUNK_BYTES + 16, the last one shorter.
+    Each file has its own key, HKDF(key, salt, context), so nonces of different files never meet.
+    """
+    salt, prefix = os.urandom(_SALT_BYTES), os.urandom(_PREFIX_BYTES)
+    cipher = _file_cipher(key, salt, context)
+    yield _MAGIC + salt + prefix
+    for number, (chunk, last) in enumerate(_chunks(pieces, CHUNK_BYTES)):
+        yield cipher.encrypt(_nonce(prefix, number, last=last), chunk, None)
+
+
+def decrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterator[bytes]:
+    """Decrypt a stream; `Tampered` at the first wrong chunk.
+
+    The end is only known to be genuine once the iterator is exhausted: act on the whole, or on none of it.
+    """
+    stream = iter(pieces)
+    header = b""
+    for piece in stream:
+        header += piece
+        if len(header) >= _HEADER_BYTES:
+            break
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise Tampered("The stored data is not in this service's encrypted format.")
+    salt = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES]
+    prefix = header[len(_MAGIC) + _SALT_BYTES : _HEADER_BYTES]
+    cipher = _file_cipher(key, salt, context)
+    rest = _prepend(header[_HEADER_BYTES:], stream)
+    for number, (chunk, last) in enumerate(_chunks(rest, CHUNK_BYTES + _TAG_BYTES)):
+        try:
+            yield cipher.decrypt(_nonce(prefix, number, last=last), chunk, None)
+        except (InvalidTag, ValueError):
+            raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
+
+
+def open_decrypted(read_range: Callable[[int, int], bytes], size: int, key: bytes, *, context: str = "") -> BinaryIO:
+    """The plain data as a file to be read at any place, of which a few MiB are held at a time.
+
+    `read_range(start, stop)` gives those bytes of the encrypted object of `size` bytes. Its end is checked at once: a
+    chunk that is the last says so, and every chunk its number, so whatever is read afterwards is genuine too.
+    `Tampered` at the first wrong chunk.
+    """
+    return cast("BinaryIO", io.BufferedReader(_DecryptedFile(read_range, size, key, context), CHUNK_BYTES))
+
+
+class _DecryptedFile(io.RawIOBase):
+    def __init__(self, read_range: Callable[[int, int], bytes], size: int, key: bytes, context: str) -> None:
+        header = read_range(0, min(size, _HEADER_BYTES))
+        if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+            raise Tampered("The stored data is not in this service's encrypted format.")
+        salt, self._prefix = header[len(_MAGIC) : len(_MAGIC) + _SALT_BYTES], header[len(_MAGIC) + _SALT_BYTES :]
+        self._cipher = _file_cipher(key, salt, context)
+        self._read_range, self._size = read_range, size
+        self._chunks = max(1, -(-(size - _HEADER_BYTES) // _SEALED_BYTES))
+        self._length = size - _HEADER_BYTES - self._chunks * _TAG_BYTES
+        self._place = 0
+        self._window, self._window_start = b"", 0
+        self._fetch(self._chunks - 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._length}[whence]
+        self._place = max(0, base + offset)
+        return self._place
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        if self._place >= self._length:
+            return 0
+        if not self._window_start <= self._place < self._window_start + len(self._window):
+            self._fetch(self._place // CHUNK_BYTES)
+        start = self._place - self._window_start
+        part = self._window[start : start + len(view)]
+        view[: len(part)] = part
+        self._place += len(part)
+        return len(part)
+
+    def _fetch(self, first: int) -> None:
+        """Decrypt a few chunks from that number on."""
+        stop = min(self._chunks, first + _WINDOW_CHUNKS)
+        begin = _HEADER_BYTES + first * _SEALED_BYTES
+        sealed = self._read_range(begin, min(self._size, _HEADER_BYTES + stop * _SEALED_BYTES))
+        pieces = []
+        for number in range(first, stop):
+            at = (number - first) * _SEALED_BYTES
+            nonce = _nonce(self._prefix, number, last=number == self._chunks - 1)
+            try:
+                pieces.append(self._cipher.decrypt(nonce, sealed[at : at + _SEALED_BYTES], None))
+            except (InvalidTag, ValueError):
+                raise Tampered("The stored data was changed, cut off or encrypted with another key.") from None
+        self._window, self._window_start = b"".join(pieces), first * CHUNK_BYTES
+
+
+def read_pieces(path: Path) -> Iterator[bytes]:
+    """A local file in pieces."""
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK_BYTES):
+            yield piece
+
+
+def _chunks(pieces: Iterable[bytes], size: int) -> Iterator[tuple[bytes, bool]]:
+    """Regroup into chunks of exactly `size`, the last one shorter or equal and marked; at least one chunk."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        while len(held) > size:  # strictly: a full chunk may still be the last
+            yield bytes(held[:size]), False
+            del held[:size]
+    yield bytes(held), True
+
+
+def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:
+    if number >= _MAX_CHUNKS:
+        raise Unavailable("The data is too large for one encrypted file.")
+    return prefix + number.to_bytes(4, "big") + bytes([last])
+
+
+def _file_cipher(key: bytes, salt: bytes, context: str) -> AESGCM:
+    if len(key) != KEY_BYTES:
+        raise Tampered("A data key has 32 bytes.")
+    return AESGCM(_derive(key, salt=salt, info=_MAGIC + context.encode()))
+
+
+def _derive(key: bytes, *, salt: bytes | None, info: bytes) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=salt, info=info).derive(key)

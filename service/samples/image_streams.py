@@ -1,0 +1,141 @@
+"""Streams of synthetic images for the API: NPZ, a ZIP of PNG files, or one PNG to look at. Reads nothing private."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import zipfile
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from service.base.errors import InvalidInput
+from service.samples.drain import Drain
+from service.samples.image_sampler import ImageSampler, ImageSamplingError
+from service.samples.sampling import ImageFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Sequence
+
+MAX_GRID_PIXELS = 2**24
+_GAP = 2
+"""Pixels between the images of a grid."""
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same images give the same bytes
+
+Chunk = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]
+
+
+def stream_images(
+    sampler: ImageSampler,
+    *,
+    rows: int,
+    format: str = "npz",  # noqa: A002 - the query parameter's name
+    seed: int | None = None,
+    where: str | None = None,
+) -> Generator[bytes]:
+    """The bytes of `rows` synthetic images; of a PNG, `rows` images in all, a class a row.
+
+    A wrong request raises `InvalidInput` here, before the first piece.
+    """
+    if format not in get_args(ImageFormat):
+        raise InvalidInput(
+            f"this release makes images: choose format {', '.join(get_args(ImageFormat))}", where="format"
+        )
+    try:
+        label = None if where is None else sampler.parse_where(where)
+        if format == "png":
+            return (piece for piece in [_grid(sampler, rows, seed, label)])
+        draws = sampler.draws(rows, seed=seed, label=label)
+        first = list(itertools.islice(draws, 1))
+    except ImageSamplingError as error:
+        raise InvalidInput(str(error), where="sample") from None
+    chunks = itertools.chain(first, draws)
+    return _npz(chunks, sampler, rows) if format == "npz" else _zip(chunks, sampler, rows)
+
+
+def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:
+    """What numpy.savez_compressed writes, as it is drawn; labels wait in memory, two bytes each."""
+    sink = Drain()
+    labels = [np.empty(0, dtype=np.uint16)]
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(_member("images.npy"), "w", force_zip64=True) as member:
+            member.write(_npy_header((rows, *sampler.shape), "|u1"))
+            for pixels, chunk_labels in chunks:
+                member.write(pixels.tobytes())
+                if chunk_labels is not None:
+                    labels.append(chunk_labels)
+                yield sink.drain()
+        if sampler.classes:
+            header = _npy_header((rows,), "<u2")
+            archive.writestr(_member("labels.npy"), header + np.concatenate(labels).astype("<u2").tobytes())
+    yield sink.drain()
+
+
+def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:
+    """One PNG file an image, and the labels as an upload would have them."""
+    sink, digits, number = Drain(), max(6, len(str(rows - 1))), 0
+    lines = ["file,label"]
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # PNG is compressed already
+        for pixels, labels in chunks:
+            for i, image in enumerate(pixels):
+                name = f"{number:0{digits}}.png"
+                archive.writestr(_member(name, zipfile.ZIP_STORED), _png(image))
+                if labels is not None:
+                    lines.append(f"{name},{_csv_cell(sampler.classes[labels[i]])}")
+                number += 1
+            yield sink.drain()
+        if sampler.classes:
+            archive.writestr(_member("labels.csv"), "\n".join(lines) + "\n")
+    yield sink.drain()
+
+
+def _grid(sampler: ImageSampler, rows: int, seed: int | None, label: int | None) -> bytes:
+    """About `rows` images side by side: a class a row, or a square where there is only one kind."""
+    height, width, _ = sampler.shape
+    if not 1 <= rows * (height + _GAP) * (width + _GAP) <= MAX_GRID_PIXELS:
+        most = MAX_GRID_PIXELS // ((height + _GAP) * (width + _GAP))
+        raise InvalidInput(f"rows: a picture holds 1 to {most} of these images", where="rows")
+    kinds = len(sampler.classes) if sampler.classes and label is None else 1
+    if kinds > 1:
+        tiles = sampler.grid(-(-rows // kinds), seed=seed)
+    else:
+        columns = int(np.ceil(np.sqrt(rows)))
+        row = sampler.grid(rows, seed=seed, label=label)[0]
+        blank = np.zeros((-rows % columns, *sampler.shape), dtype=np.uint8)
+        tiles = np.concatenate((row, blank)).reshape(-1, columns, *sampler.shape)
+    return picture_of(tiles)
+
+
+def picture_of(tiles: np.ndarray[Any, Any]) -> bytes:
+    """Images (rows, columns, height, width, channels) side by side, as PNG."""
+    down, across, height, width, channels = tiles.shape
+    canvas = np.full((down * (height + _GAP) - _GAP, across * (width + _GAP) - _GAP, channels), 128, dtype=np.uint8)
+    for i, j in itertools.product(range(down), range(across)):
+        top, left = i * (height + _GAP), j * (width + _GAP)
+        canvas[top : top + height, left : left + width] = tiles[i, j]
+    return _png(canvas)
+
+
+def _png(image: np.ndarray[Any, Any]) -> bytes:
+    """One image (height, width, channels) as PNG."""
+    from PIL import Image  # noqa: PLC0415 - the API starts without it
+
+    buffer = io.BytesIO()
+    Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _npy_header(shape: Sequence[int], kind: str) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": kind, "fortran_order": False, "shape": tuple(shape)})
+    return buffer.getvalue()
+
+
+def _member(name: str, compression: int = zipfile.ZIP_DEFLATED) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name, date_time=_LONG_AGO)
+    member.compress_type = compression
+    return member
+
+
+def _csv_cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(character in text for character in ',"') else text

@@ -1,0 +1,1 @@
+"""What runs beside the API: the relay, the sweep, and the installation."""

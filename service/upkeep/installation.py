@@ -1,0 +1,99 @@
+"""Make a service ready for its first start: migrations, master secret, signing key, first owner. Harmless to repeat.
+
+`imprimatur up` does this by itself; on many machines run `python -m service.upkeep.installation` once before the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from service.auth.service import create_first_owner
+from service.ledger import signing_keys
+from service.platform.crypto import Secrets
+from service.platform.database import migrate, transaction
+from service.platform.settings import get_settings
+from service.platform.signing import SigningKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.orm import Session
+
+    from service.platform.settings import Settings
+
+
+def install(settings: Settings, key_file: Path) -> bool:
+    """Bring everything up to date; True when this made the first owner, whose API key is then in `key_file`."""
+    migrate(migration_url(settings))
+    master = Secrets.load_or_create(settings.secret_key_file)
+    install_signing_key(settings, master)
+    # The key is written before the transaction ends: a crash in between leaves a key that does not work and no tenant,
+    # and the next run makes both anew. The other way round would lose the only key.
+    with transaction(settings) as session:
+        key = create_first_owner(session, master)
+        if key is not None:
+            write_private(key_file, key)
+    return key is not None
+
+
+def install_signing_key(settings: Settings, master: Secrets) -> None:
+    """Make the signing key if there is none, and check that its file holds the newest one.
+
+    A service that was there before the signing key file has signed with a key of its master secret.
+    """
+    with owner_transaction(settings) as session:
+        was_there = bool(session.scalar(text("SELECT count(*) FROM tenants")))
+        predecessor = SigningKey(master.first_signing_seed) if was_there else None
+        signing_keys.install(session, settings, predecessor)
+
+
+def replace_signing_key(settings: Settings, *, lost: bool = False) -> SigningKey:
+    """Make a new signing key in place of the one in the file."""
+    with owner_transaction(settings) as session:
+        return signing_keys.replace(session, settings, lost=lost)
+
+
+@contextmanager
+def owner_transaction(settings: Settings) -> Iterator[Session]:
+    """One transaction of the role that owns the database."""
+    with transaction(settings.model_copy(update={"database_url": migration_url(settings)})) as session:
+        yield session
+
+
+def migration_url(settings: Settings) -> str:
+    return settings.migration_database_url or settings.database_url
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only we can read, whole or not at all."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    unfinished.replace(path)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--key-file", type=Path, help="where the first owner's API key goes, mode 0600")
+    what.add_argument("--replace-signing-key", action="store_true", help="make a new signing key, endorsed by the old")
+    parser.add_argument("--lost", action="store_true", help="the old signing key is lost: nothing endorses the new one")
+    arguments = parser.parse_args()
+    if arguments.replace_signing_key:
+        print(f"new signing key: {replace_signing_key(get_settings(), lost=arguments.lost).public_key}")  # noqa: T201 - a command line
+        return
+    made = install(get_settings(), arguments.key_file)
+    print(f"first owner's API key: {arguments.key_file}" if made else "up to date")  # noqa: T201 - a command line
+
+
+if __name__ == "__main__":
+    main()

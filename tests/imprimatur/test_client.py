@@ -1,0 +1,262 @@
+"""The Python client against the real service, directly and through a wire that is cut in bad moments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import socket
+import threading
+import zipfile
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from imprimatur.client import ApiError, Client, server_sent_documents
+from service.ledger.chain import GENESIS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Cut = Callable[[int, bytes], str | None]
+
+
+class Wire:
+    """Carries connections to the service, one request each; `cut(number, request)` says where to cut one.
+
+    "before": the service never sees the request. "after": it has answered, the client never hears it.
+    "middle": the client hears only the beginning.
+    """
+
+    def __init__(self, url: str, cut: Cut) -> None:
+        host, port = url.removeprefix("http://").split(":")
+        self.target = (host, int(port))
+        self.cut = cut
+        self.requests: list[str] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._carry, args=(connection,), daemon=True).start()
+
+    def _carry(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            request = self._read_request(connection)
+            self.requests.append(request.split(b"\r\n")[0].decode())
+            where = self.cut(len(self.requests), request)
+            if where == "before":
+                return
+            with socket.create_connection(self.target) as service:
+                service.sendall(request.replace(b"Connection: keep-alive", b"Connection: close"))
+                while piece := service.recv(65536):
+                    if where != "after":
+                        connection.sendall(piece)
+                    if where == "middle" and b"\r\n\r\n" in piece:
+                        return
+
+    @staticmethod
+    def _read_request(connection: socket.socket) -> bytes:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += connection.recv(65536)
+        head, _, body = request.partition(b"\r\n\r\n")
+        lengths = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+        missing = int(lengths[0].split(b":")[1]) - len(body) if lengths else 0
+        while missing > 0:
+            piece = connection.recv(65536)
+            request, missing = request + piece, missing - len(piece)
+        return request
+
+
+@pytest.fixture
+def wire(stack, api_key) -> Iterator[Callable[..., tuple[Wire, Client]]]:
+    """Makes wires with a client at their end."""
+    made: list[tuple[Wire, Client]] = []
+
+    def make(cut: Callable[[int, bytes], str | None], key: str = api_key) -> tuple[Wire, Client]:
+        wire = Wire(stack.url, cut)
+        made.append((wire, Client(wire.url, key)))
+        return made[-1]
+
+    yield make
+    for wire, client in made:
+        client.close()
+        wire.listener.close()
+
+
+def test_the_whole_way(client, small_csv, small_schema, small_order, tmp_path):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0, name="mine")
+    assert (dataset["units"], dataset["delta"]) == (200, 1e-6)
+    assert [d["id"] for d in client.datasets()] == [client.dataset(dataset["id"])["id"]] == [dataset["id"]]
+    assert client.quote(dataset["id"], small_order)["fits"]
+
+    seen = []
+    release = client.create_release(dataset["id"], small_order)
+    ended = client.wait(release["id"], on_progress=seen.append, timeout=120)
+    assert ended["state"] == "published"
+    assert {r["id"] for r in seen} == {release["id"]}
+    assert [r["id"] for r in client.releases(dataset["id"])] == [release["id"]]
+
+    counted = []
+    client.save_sample(release["id"], tmp_path / "out.csv", 30, on_bytes=counted.append)
+    with (tmp_path / "out.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 30
+    assert counted[-1] == (tmp_path / "out.csv").stat().st_size
+    with client.sample(release["id"], 5, format="jsonl", where={"colour": "red"}, seed=1) as chunks:
+        rows = [json.loads(line) for line in b"".join(chunks).splitlines()]
+    assert {row["colour"] for row in rows} == {"red"}
+    client.save_generator(release["id"], tmp_path / "generator.zip")
+    with zipfile.ZipFile(io.BytesIO((tmp_path / "generator.zip").read_bytes())) as archive:
+        assert json.loads(archive.read("certificate.json")) == client.certificate(release["id"])
+    assert client.budget(dataset["id"])["accounts"]["simple"]["posted"] > 0
+    ledger = client.ledger(dataset["id"])
+    assert ledger["verified"]
+    assert ledger["items"][0]["previous_hash"] == GENESIS.hex()
+
+    client.erase_dataset(dataset["id"])
+    assert client.dataset(dataset["id"])["state"] == "erased"
+
+
+def test_an_upload_with_progress_ends_like_one_without(client, small_csv, small_schema):
+    heard = []
+    watch = lambda phase, share: heard.append((phase, share))  # noqa: E731
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=1.0, on_progress=watch)
+    assert client.dataset(dataset["id"])["units"] == dataset["units"] == 200
+    phases = [phase for phase, _ in heard]
+    assert phases == sorted(phases, key=["uploading", "reading", "storing"].index)
+    assert {"uploading", "reading"} <= set(phases)
+    assert ("uploading", 1.0) in heard
+    with pytest.raises(ApiError) as again:
+        client.create_dataset(small_csv, small_schema, epsilon=1.0, on_progress=watch)
+    assert (again.value.status, again.value.code) == (409, "duplicate_rows")
+    assert again.value.values == {"dataset_id": dataset["id"]}
+    with pytest.raises(ApiError) as early:
+        client.create_dataset(small_csv, {"fields": []}, epsilon=1.0, on_progress=watch)
+    assert (early.value.status, early.value.code) == (422, "invalid_schema")
+
+
+def test_a_declaration_is_replaced_and_the_release_is_of_the_new_one(
+    client, small_csv, small_schema, small_order, tmp_path
+):
+    wrong = json.loads(json.dumps(small_schema).replace('"red"', '"Red"'))
+    wrong["fields"][0]["constraints"]["required"] = False
+    dataset = client.create_dataset(small_csv, wrong, epsilon=5.0)
+    assert dataset["notices"]
+    heard = []
+    corrected = client.replace_declaration(
+        dataset["id"], schema=small_schema, name="right", on_progress=lambda phase, _: heard.append(phase)
+    )
+    assert (corrected["notices"], corrected["name"], corrected["units"]) == ([], "right", 200)
+    assert "reading" in heard
+    assert client.replace_declaration(dataset["id"], privacy_unit="rows", file=small_csv)["name"] == "right"
+    release = client.create_release(dataset["id"], small_order)
+    assert client.wait(release["id"], timeout=120)["state"] == "published"
+    client.save_sample(release["id"], tmp_path / "out.csv", 200)
+    with (tmp_path / "out.csv").open() as file:
+        assert "red" in {row["colour"] for row in csv.DictReader(file)}
+    with pytest.raises(ApiError) as late:
+        client.replace_declaration(dataset["id"], schema=wrong)
+    assert (late.value.status, late.value.code) == (409, "already_charged")
+
+
+def test_publish_in_one_call(client, small_csv, small_schema, small_order, tmp_path):
+    release_id, pending = client.publish(
+        small_csv, small_schema, small_order, epsilon=3.0, rows=9, path=tmp_path / "out.csv", wait_seconds=120
+    )
+    assert pending is None
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 10
+    assert client.release(release_id)["state"] == "published"
+
+
+def test_publish_hands_back_what_takes_longer(client, small_csv, small_schema, small_order, tmp_path):
+    order = small_order | {"steps": 2_000}
+    release_id, pending = client.publish(
+        small_csv, small_schema, order, epsilon=3.0, path=tmp_path / "out.csv", wait_seconds=0
+    )
+    assert pending is not None
+    assert not (tmp_path / "out.csv").exists()
+    client.cancel(release_id)
+    assert client.wait(release_id, timeout=120)["state"] in {"voided", "failed", "published"}
+
+
+def test_errors_carry_code_and_values(client, stack, small_csv, small_schema, small_order):
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=1.0)
+    with pytest.raises(ApiError) as refused:
+        client.create_release(dataset["id"], small_order)
+    assert (refused.value.status, refused.value.code) == (409, "budget_exhausted")
+    assert set(refused.value.values) == {"remaining", "requested"}
+    with pytest.raises(ApiError) as again:
+        client.create_dataset(small_csv, small_schema, epsilon=1.0)
+    assert (again.value.code, again.value.values["dataset_id"]) == ("duplicate_rows", dataset["id"])
+    with pytest.raises(ApiError) as unknown:
+        client.release(dataset["id"])
+    assert (unknown.value.status, unknown.value.code) == (404, "not_found")
+    with Client(stack.url, "imp_wrong") as stranger, pytest.raises(ApiError) as rejected:
+        stranger.datasets()
+    assert (rejected.value.status, rejected.value.code) == (401, "unauthenticated")
+
+
+def test_an_order_whose_answer_was_lost_is_not_ordered_twice(wire, small_csv, small_schema, small_order):
+    _, direct = wire(lambda _number, _request: None)
+    dataset = direct.create_dataset(small_csv, small_schema, epsilon=5.0)
+    cut, client = wire(lambda number, _request: "after" if number == 1 else None)
+    release = client.create_release(dataset["id"], small_order)
+    assert len(cut.requests) == 2
+    assert [r["id"] for r in direct.releases(dataset["id"])] == [release["id"]]
+
+
+def test_an_upload_whose_answer_was_lost_is_not_sent_again(wire, small_csv, small_schema):
+    cut, client = wire(lambda number, _request: "after" if number == 1 else None)
+    with pytest.raises(ApiError) as lost:
+        client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    assert (lost.value.status, lost.value.code) == (0, "unreachable")
+    assert len(cut.requests) == 1
+
+
+def test_safe_calls_are_tried_again(wire):
+    cut, client = wire(lambda number, _request: "before" if number <= 2 else None)
+    assert client.datasets() == []
+    assert len(cut.requests) == 3
+
+
+def test_waits_by_asking_where_events_do_not_get_through(wire, small_csv, small_schema, small_order):
+    cut, client = wire(lambda _number, request: "before" if b"/events " in request else None)
+    dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
+    release = client.create_release(dataset["id"], small_order)
+    assert client.wait(release["id"], timeout=120)["state"] == "published"
+    assert any("/events " in request for request in cut.requests)
+
+
+def test_a_sample_cut_short_leaves_no_file(wire, published, tmp_path):
+    _, client = wire(lambda _number, request: "middle" if b"/sample?" in request else None, published.api_key)
+    with pytest.raises(ApiError, match="no answer"):
+        client.save_sample(published.release_id, tmp_path / "out.csv", 1_000_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_answers():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with Client(url, "key", retries=1) as client, pytest.raises(ApiError) as unreachable:
+        client.datasets()
+    assert (unreachable.value.status, unreachable.value.code) == (0, "unreachable")
+
+
+def test_reads_server_sent_events():
+    lines = [": hello", "event: progress", 'data: {"a":', "data: 1}", "", "", "event: state", 'data:{"a":2}', ""]
+    assert list(server_sent_documents(iter(lines))) == [{"a": 1}, {"a": 2}]
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(stack, api_key, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with Client(stack.url, api_key) as client:
+        assert client.datasets() == []
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(stack.url)

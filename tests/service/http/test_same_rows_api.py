@@ -1,0 +1,277 @@
+"""Most columns of as many rows: one budget, unless an owner says in writing that they are other people's."""
+
+import json
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+
+import service.datasets.service as datasets
+from service.auth.principal import Principal
+from service.base.errors import DuplicateRows
+from service.datasets import repository
+from service.intake.ingest import ingest_table
+from service.intake.limits import IngestLimits
+from tests.service.http.conftest import SCHEMA, TABLE
+from tests.service.http.test_audit_log import acts
+from tests.service.http.test_datasets_api import _assert_problem
+from tests.tiny_images import image_schema, make_images, npz
+
+NAMES = [field["name"] for field in SCHEMA["fields"]]
+
+
+def _renamed(schema=SCHEMA):
+    """The table and its schema under other names; the fields as they are otherwise."""
+    fields = [{**field, "name": field["name"].upper()} for field in schema["fields"]]
+    return TABLE.replace(",".join(NAMES), ",".join(NAMES).upper()), json.dumps({"fields": fields})
+
+
+def _shorter(table=TABLE):
+    return table.rsplit("\n", 2)[0] + "\n"
+
+
+def _other_people(count=200):
+    random = np.random.default_rng(1)
+    rows = (
+        f"{random.integers(18, 90)},{random.integers(1, 10**6)},{random.choice(('Rome', 'Oslo', 'Bonn'))},"
+        f"{random.choice(('true', 'false'))},19{random.integers(50, 99)}-0{random.integers(1, 9)}-02"
+        for _ in range(count)
+    )
+    return "\n".join([",".join(NAMES), *rows]) + "\n"
+
+
+def test_renamed_columns_open_no_second_budget(api, dataset_id):
+    table, schema = _renamed()
+    reply = api.upload(table, schema=schema)
+    _assert_problem(reply, 409, "duplicate_rows")
+    assert (reply.json()["dataset_id"], reply.json()["columns_match"]) == (dataset_id, True)
+    assert "distinct_from" in reply.json()["detail"]
+    assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
+    assert api.upload(table, schema=schema).json()["dataset_id"] == dataset_id, "nor after erasure"
+    assert len(api.http.get("/v1/datasets", headers=api.owner).json()["items"]) == 1
+
+
+def test_a_constant_column_and_new_ids_open_no_second_budget(api):
+    schema, unit = json.dumps(SCHEMA), json.dumps({"column": "who", "max_rows_per_unit": 3})
+
+    def with_ids(prefix, constant=""):
+        head, *rows = TABLE.splitlines()
+        lines = [f"{row},{prefix}{i // 3}{constant}" for i, row in enumerate(rows)]
+        return "\n".join([f"{head},who{',year' if constant else ''}", *lines]) + "\n"
+
+    first = api.upload(with_ids("a"), schema=schema, privacy_unit=unit)
+    assert first.status_code == 201, first.text
+    year = {"name": "year", "type": "integer", "constraints": {"minimum": 2000, "maximum": 2030}}
+    longer = json.dumps({"fields": [*SCHEMA["fields"], year]})
+    for again in (
+        api.upload(with_ids("b"), schema=schema, privacy_unit=unit),
+        api.upload(with_ids("b", ",2025"), schema=longer, privacy_unit=unit),
+        api.upload(TABLE, schema=schema),
+    ):
+        _assert_problem(again, 409, "duplicate_rows")
+        assert again.json()["dataset_id"] == first.json()["id"]
+
+
+def test_other_people_of_one_source_and_a_row_more_or_less_have_budgets_of_their_own(api, dataset_id):
+    """The last two are limits, not virtues: docs/privacy.md."""
+    made = [api.upload(table) for table in (_other_people(), _shorter(), TABLE + TABLE.splitlines()[-1] + "\n")]
+    assert [reply.status_code for reply in made] == [201, 201, 201]
+    assert dataset_id not in {reply.json()["id"] for reply in made}
+
+
+def test_a_stranger_learns_neither_which_nor_how_much(api, dataset_id):
+    table, schema = _renamed()
+    exact, near = api.upload(key=api.stranger), api.upload(table, schema=schema, key=api.stranger)
+    documents = [reply.json() for reply in (exact, near)]
+    for document in documents:
+        assert (document["code"], document.get("dataset_id"), document.get("columns_match")) == (
+            "duplicate_rows",
+            None,
+            None,
+        )
+    assert documents[0]["detail"] == documents[1]["detail"]
+    claim = api.upload(table, schema=schema, key=api.stranger, distinct_from=json.dumps([dataset_id]))
+    _assert_problem(claim, 404, "not_found")
+
+
+def test_an_owner_may_say_that_rows_are_other_peoples_and_the_audit_log_keeps_it(api, dataset_id):
+    table, schema = _renamed()
+    before = acts(api)
+    reply = api.upload(table, schema=schema, distinct_from=json.dumps([dataset_id]))
+    assert reply.status_code == 201, reply.text
+    second = reply.json()["id"]
+    assert acts(api)[len(before) :] == [
+        ("create_dataset", "dataset", second, "done"),
+        ("declare_distinct", "dataset", dataset_id, "done"),
+    ]
+    lines = api.http.get("/v1/audit", params={"limit": 2}, headers=api.owner).json()["items"]
+    assert lines[0]["request_id"] == lines[1]["request_id"]
+    third = api.upload(table.replace("true", "false", 1), schema=schema, distinct_from=json.dumps([dataset_id]))
+    assert (third.status_code, third.json()["dataset_id"]) == (409, second), "one that is not named refuses"
+    both = json.dumps([dataset_id, second])
+    assert api.upload(table.replace("true", "false", 1), schema=schema, distinct_from=both).status_code == 201
+
+
+def test_whole_rows_are_the_same_whatever_an_owner_says(api, dataset_id):
+    reply = api.upload(distinct_from=json.dumps([dataset_id]))
+    _assert_problem(reply, 409, "duplicate_rows")
+    assert (reply.json()["dataset_id"], "columns_match" in reply.json()) == (dataset_id, False)
+    assert "declare_distinct" not in {action for action, *_ in acts(api)}
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "[1]", "{}", '"x"', json.dumps([str(uuid.uuid4())] * 101)])
+def test_what_distinct_from_must_be(api, wrong):
+    _assert_problem(api.upload(distinct_from=wrong), 422, "invalid_input")
+
+
+def test_distinct_from_names_datasets_of_the_own_tenant(api):
+    _assert_problem(api.upload(distinct_from=json.dumps([str(uuid.uuid4())])), 404, "not_found")
+
+
+def test_publish_takes_distinct_from(api, dataset_id):
+    table, schema = _renamed()
+    fields = {"schema": schema, "budget": '{"epsilon": 3}', "order": '{"method": "idpgan", "epsilon": 1, "steps": 5}'}
+
+    def publish(**more):
+        files = {"file": ("t.csv", table.encode())}
+        return api.http.post("/v1/publish", data=fields | more, files=files, headers=api.owner)
+
+    _assert_problem(publish(), 409, "duplicate_rows")
+    assert publish(distinct_from=json.dumps([dataset_id])).status_code == 202
+
+
+def test_the_same_pictures_with_other_labels_and_classes_have_one_budget(api):
+    pixels, labels = make_images()
+    first = api.upload(npz(pixels, labels), schema=json.dumps(image_schema())).json()["id"]
+    for labels_again, classes in (((labels + 1) % 3, 3), (labels * 0, ["all"])):
+        schema = json.dumps(image_schema(classes=classes))
+        again = api.upload(npz(pixels[::-1], labels_again), schema=schema, distinct_from=json.dumps([first]))
+        assert (again.status_code, again.json().get("dataset_id")) == (409, first)
+
+
+def test_rows_from_before_there_were_column_fingerprints_are_recognised_whole(api, settings, dataset_id):
+    with psycopg.connect(settings.migration_database_url.replace("+psycopg", "")) as connection:
+        connection.execute("DELETE FROM dataset_column_fingerprints")
+    assert api.upload().json()["dataset_id"] == dataset_id
+    table, schema = _renamed()
+    assert api.upload(table, schema=schema).status_code == 201
+
+
+def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypatch):
+    """Neither sees the other where it looks first; both look again, one after the other."""
+    assert api.reader
+    tenant = uuid.UUID(hex="0" * 32)
+    with context.transaction() as session:
+        session.connection().exec_driver_sql(f"INSERT INTO tenants (id, name) VALUES ('{tenant}', 't')")
+    declarations, tables = [], []
+    for number, (table, schema) in enumerate(((TABLE, json.dumps(SCHEMA)), _renamed())):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "upload").write_text(table)
+        declarations.append(
+            datasets.parse_declaration(
+                schema=schema, budget='{"epsilon": 1}', name=None, privacy_unit=None, rows_expire_at=None
+            )
+        )
+        tables.append(
+            ingest_table(
+                folder / "upload",
+                declarations[-1].schema,
+                privacy_unit=None,
+                limits=IngestLimits(),
+                workdir=folder,
+                fingerprint_key=context.secrets.fingerprint_key,
+            )
+        )
+    both_have_looked = threading.Barrier(2, timeout=60)
+    lock = repository.lock_fingerprints
+
+    def lock_after_both(session):
+        both_have_looked.wait()
+        lock(session)
+
+    monkeypatch.setattr(repository, "lock_fingerprints", lock_after_both)
+    monkeypatch.setattr(datasets, "ingest_table", lambda upload, *_, **__: tables[int(Path(upload).parent.name)])
+
+    def create(number):
+        principal = Principal(tenant, uuid.uuid4(), "owner", "create_dataset")
+        try:
+            return datasets.create(context, principal, tmp_path / str(number) / "upload", declarations[number])
+        except DuplicateRows as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(create, (0, 1))
+    refused = [outcome for outcome in (first, second) if isinstance(outcome, DuplicateRows)]
+    assert len(refused) == 1, (first, second)
+    assert refused[0].values["columns_match"] is True
+    assert len(list(context.storage.list("datasets"))) == 2, "rows and upload of one"
+
+
+def _numbers(names, columns):
+    return "\n".join([",".join(names), *(",".join(map(str, row)) for row in zip(*columns, strict=True))]) + "\n"
+
+
+def _schema_of_numbers(names, largest, **more):
+    fields = [
+        {"name": name, "type": "integer", "constraints": {"minimum": 0, "maximum": most}}
+        for name, most in zip(names, largest, strict=True)
+    ]
+    return {"fields": fields, **more}
+
+
+def _redeclare(api, dataset, schema, table=None):
+    url = f"/v1/datasets/{dataset}/declaration"
+    if table is None:
+        return api.http.put(url, json={"schema": schema}, headers=api.owner)
+    return api.http.put(
+        url, data={"schema": json.dumps(schema)}, files={"file": ("t.csv", table.encode())}, headers=api.owner
+    )
+
+
+def test_a_decoy_does_not_become_the_rows_of_another_dataset(api):
+    """Cells that are declared missing are exchanged by a new declaration: the decoy's would be the real ones then."""
+    random = np.random.default_rng(0)
+    digits, codes = random.integers(0, 10, (6, 400)), random.integers(10**6, 10**8, (3, 400))
+    first, second = [f"a{i}" for i in range(9)], [f"b{i}" for i in range(9)]
+    largest = [9] * 6 + [10**9] * 3
+    made = api.upload(_numbers(first, [*digits, *codes]), schema=json.dumps(_schema_of_numbers(first, largest)))
+    assert made.status_code == 201
+    blanked = _schema_of_numbers(second, largest, missingValues=["", *map(str, range(10))])
+    decoy = _numbers(second, [*random.integers(0, 10, (6, 400)), *codes])
+    taken = api.upload(decoy, schema=json.dumps(blanked)).json()["id"]
+    real = _numbers(second, [*digits, *codes])
+    assert _redeclare(api, taken, blanked, real).json()["code"] == "other_rows"
+    assert _redeclare(api, taken, _schema_of_numbers(second, largest)).status_code == 200, "its own rows it may declare"
+
+
+def test_rows_that_an_owner_told_apart_stay_apart_under_another_declaration(api):
+    random = np.random.default_rng(0)
+    columns = random.integers(0, 10**6, (6, 400))
+    names, largest = [f"a{i}" for i in range(6)], [10**7] * 6
+    first = api.upload(_numbers(names, columns), schema=json.dumps(_schema_of_numbers(names, largest))).json()["id"]
+    near = _numbers(names, [*columns[:5], columns[5] + 1])
+    schema = _schema_of_numbers(names, largest)
+    assert api.upload(near, schema=json.dumps(schema)).status_code == 409
+    told_apart = api.upload(near, schema=json.dumps(schema), distinct_from=json.dumps([first]))
+    assert told_apart.status_code == 201
+    assert _redeclare(api, told_apart.json()["id"], {**schema, "missingValues": ["", "-"]}).status_code == 200
+
+
+def test_the_order_of_columns_in_a_file_sent_again_does_not_hide_any(api):
+    random = np.random.default_rng(1)
+    columns = random.integers(0, 10**6, (6, 400))
+    names = [f"c{i}" for i in range(6)]
+    loose, tight = [10**7] * 6, [10**7] * 3 + [500_000] * 3
+    made = api.upload(_numbers(names, columns), schema=json.dumps(_schema_of_numbers(names, loose))).json()["id"]
+    order = [3, 4, 5, 0, 1, 2]
+    resent = _numbers([names[i] for i in order], columns[order])
+    assert _redeclare(api, made, _schema_of_numbers(names, tight), resent).status_code == 200
+    changed = [*columns[:3], *np.where(columns[3:] > 500_000, columns[3:] + 7, columns[3:])]
+    others = [name.upper() for name in names]
+    reply = api.upload(_numbers(others, changed), schema=json.dumps(_schema_of_numbers(others, tight)))
+    _assert_problem(reply, 409, "duplicate_rows")

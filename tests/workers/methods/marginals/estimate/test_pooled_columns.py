@@ -1,0 +1,63 @@
+"""Columns of all rows come nearer to the ones without noise than by shrinking them evenly, whatever they look like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
+from workers.methods.marginals.estimate.pooled_columns import pooled_counts
+from workers.methods.marginals.estimate.smoothing import NoisedColumn
+
+ROWS, CELLS, NOISE_STD = 4_000.0, 32, 40.0
+
+PLACES = np.arange(CELLS)
+HUMP = np.exp(-0.5 * ((PLACES - 11) / 5.0) ** 2)
+PEAKS = HUMP + 3.0 * np.isin(PLACES, (7, 16, 24))
+FEW_VALUES = np.bincount([0, 5, 30], weights=[9.0, 4.0, 6.0], minlength=CELLS)
+
+
+def noised(exact: Floats, seed: int) -> NoisedColumn:
+    noise = NOISE_STD * np.random.default_rng(seed).standard_normal(exact.shape)
+    return NoisedColumn((exact + noise)[None], NOISE_STD**2, is_ordered=True, has_missing=False)
+
+
+def shrunk_evenly(counts: Floats) -> Floats:
+    """By the positive part of James and Stein 1961, towards a uniform column."""
+    beyond = counts - counts.mean()
+    kept = max(0.0, 1.0 - (CELLS - 3) * NOISE_STD**2 / (beyond @ beyond))
+    return onto_simplex(ROWS / CELLS + kept * beyond, ROWS)
+
+
+@pytest.mark.parametrize("shape", [HUMP, PEAKS, FEW_VALUES], ids=["hump", "peaks", "few values"])
+def test_columns_are_nearer_than_by_even_shrinking(shape: Floats) -> None:
+    exact = ROWS * shape / shape.sum()
+    columns = {place: noised(exact, place) for place in range(12)}
+    pooled = pooled_counts(columns, ROWS)
+    shrunk = {place: shrunk_evenly(one.counts[0]) for place, one in columns.items()}
+
+    def error(found: dict[int, Floats]) -> float:
+        return float(np.mean([np.abs(counts - exact).sum() for counts in found.values()]))
+
+    assert error(pooled) < 0.9 * error(shrunk)
+
+
+@pytest.mark.parametrize("noise_std", [1e-3, 40.0, 1e5])
+@pytest.mark.parametrize("rows", [1.0, 4_000.0])
+def test_counts_are_possible_under_any_noise(noise_std: float, rows: float) -> None:
+    counts = noise_std * np.random.default_rng(3).standard_normal((1, 7))
+    columns = {
+        4: NoisedColumn(counts, noise_std**2, is_ordered=True, has_missing=True),
+        9: NoisedColumn(counts[:, :1], noise_std**2, is_ordered=False, has_missing=False),
+        2: NoisedColumn(counts + rows, noise_std**2, is_ordered=False, has_missing=False),
+    }
+    for place, found in pooled_counts(columns, rows).items():
+        assert found.shape == columns[place].counts[0].shape
+        assert (found >= 0.0).all()
+        assert found.sum() == pytest.approx(rows)
+
+
+def test_counts_without_noise_to_speak_of_stay() -> None:
+    exact = ROWS * PEAKS / PEAKS.sum()
+    (found,) = pooled_counts({0: NoisedColumn(exact[None], 1e-6, is_ordered=True, has_missing=False)}, ROWS).values()
+    assert found == pytest.approx(exact, abs=0.1)

@@ -1,0 +1,1 @@
+"""Published generators of images."""

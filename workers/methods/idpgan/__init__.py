@@ -1,0 +1,1 @@
+"""`idpgan`: a conditional WGAN-GP trained with private steps."""

@@ -1,0 +1,1 @@
+"""`marginals`: measure, choose, measure, estimate, fit, sample."""

@@ -1,0 +1,1 @@
+"""Which pairs of columns are measured."""

@@ -1,0 +1,1 @@
+"""What the noisy counts say together. Post-processing."""

@@ -1,0 +1,1 @@
+"""A mixture of product distributions, fitted to the estimates. Post-processing."""

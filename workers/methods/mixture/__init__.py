@@ -1,0 +1,1 @@
+"""`mixture`: moments of images, and a mixture of Gaussians made from them."""

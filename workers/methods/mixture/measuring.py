@@ -1,0 +1,385 @@
+"""Measured mixture: noised moments of the images of every class, a Gaussian for each class or cell. No training.
+
+Private records are read by `measure` only, which takes its events from the plan; the rest is post-processing.
+
+0. How images of every class lean, unless the order says whether they are to be stood upright first.
+1. Counts and sums of records clipped to a norm give every class a mean.
+2. How bright pixels are, all classes together.
+3. One sum of d·dᵀ over all records, with d the record less its class's mean, clipped: centring first is what makes the
+   clipping harmless. Its eigenvectors above the noise's own are the directions in which images vary; all that follows
+   is measured in them, where the noise has far fewer dimensions.
+4. Where ε and n are large enough, every class is parted into cells: k-means on images *drawn from what is known so far*,
+   then a few rounds of Lloyd's on counts and sums.
+5. Counts, sums and sums of d·dᵀ of every cell. What they say beyond the noise about a class's covariance moves it away
+   from that of all classes, and what they say about a cell's moves that away from its class's.
+6. Numbers of drawn images are mapped to those that real ones have, by a curve from step 2: Gaussians blur, which leaves
+   grey where there was black and white.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from service.base.errors import InvalidOrder
+from service.base.lazy import lazy
+from service.methods.orders import MixtureOrder
+from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from workers.checkpoints import Checkpoint
+from workers.encoding.images import EncodedImages, cosine_basis
+from workers.encoding.slant import MOST_SLANT, slant_codes, upright, with_slant
+from workers.mechanism import PrivateSum
+from workers.mechanism.image_moments import (
+    Coefficients,
+    Units,
+    first_moments,
+    leaning_counts,
+    nearest_cells,
+    scale_for,
+    second_moments,
+    shared_moments,
+    tone_counts,
+)
+from workers.mechanism.noise import drawn_std, most_moved, release_counts
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.mixture.tones import TONE_BINS, tone_curve
+from workers.networks.gaussian_mixture import GaussianMixture, Movement
+from workers.plan import Plan
+
+if TYPE_CHECKING:
+    from sklearn import cluster
+else:
+    cluster = lazy("sklearn.cluster")
+
+_DRAWN_PER_CELL = 200
+_DRAWN_FOR_TONES = 2_000
+_LEAST_MEAN_LENGTH = 1.0
+"""Directions that class means reach less far into, in all, are left out."""
+SHRUNK_NOISE = 0.5
+"""What a covariance says beyond a wider one is shrunk as if the noise were this part of what it is.
+
+Chosen on held-out training images of MNIST (docs/results/images.md).
+"""
+LEANING_BINS = 9
+LEAST_LEANING = 0.15
+"""Standard deviation of the slants of a class whose images lean variously, in columns a row. Handwritten digits have 0.21 to 0.31 in every class;
+of clothes, sandals and sneakers alone have more than this (docs/results/images.md)."""
+_DOUBT = 2.0
+"""Standard deviations of the noise by which that must be exceeded."""
+JITTER_SHIFT, JITTER_DEGREES = 0.02, 3.5
+"""How drawn images are moved, where they were measured upright and the order does not say."""
+_SMALLEST_COUNT = 30.0
+"""A cell that was measured to be nearly empty is treated as holding this many records."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """One Gaussian per cell, in coefficients; public."""
+
+    labels: NDArray[np.int64]  # (K,)
+    counts: Floats  # (K,), at least 0
+    means: Floats  # (K, d)
+    factors: Floats  # (K, r, d): covariance = factorᵀ·factor
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A public partition of every class."""
+
+    labels: NDArray[np.int64]  # (K,)
+    centres: Floats  # (K, d) whole numbers
+    radius: float
+
+
+class ImageMixture:
+    """The state of one run and its two moves: measure, build."""
+
+    def __init__(self, order: MixtureOrder, plan: Plan, images: EncodedImages, randomness: SecureRandom) -> None:
+        if order.cells is None:
+            raise InvalidOrder("cells must be resolved before anything is measured")
+        self.order, self.plan, self.images, self.randomness = order, plan, images, randomness
+        self.cells = order.cells
+        self.is_private = randomness.is_private
+        self.classes = max(1, images.classes)
+        self.basis = cosine_basis(images.shape, order.coefficients)  # (pixels, d)
+        # Radii are declared per pixel's root, so that one default serves every size.
+        root = math.sqrt(math.prod(images.shape))
+        self.record_norm, self.centred_norm = order.record_norm * root, order.centred_norm * root
+        starts, most = images.unit_starts, images.max_images_per_unit
+        self.units = None if starts is None else Units(starts, most)
+        # Of units, not of records, whose number is private where a unit may have several.
+        self.scale = scale_for(images.units, max(self.record_norm, self.centred_norm), most=most)
+        self.measured: Gaussians | None = None
+        self.tones = np.zeros(0)
+
+    # -- private
+
+    def measure(self) -> None:
+        """All private releases of the order, from the next events of the plan."""
+        pixels, labels = self._as_measured(), self.images.labels
+        records, units = Coefficients(pixels, self.basis, self.scale), self.units
+        none = np.zeros((self.classes, self.basis.shape[1]))
+        counts, sums = self._release(
+            CLASS_MEANS,
+            first_moments(records, labels, centres=none, radius=self._whole(self.record_norm), units=units),
+            (self.order.count_share, 1.0 - self.order.count_share),
+        )
+        means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
+        tones = tone_counts(self.images.pixels, labels, bins=TONE_BINS, units=units)
+        (self.tones,) = self._release(TONES, tones, (1.0,))
+        radius = self._whole(self.centred_norm)
+        (products,) = self._release(
+            SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius, units=units), (1.0,)
+        )
+        spread, directions = self._directions(products, means, self._count(counts))
+
+        self.basis = self.basis @ directions  # (pixels, k): orthonormal like the first
+        records, means = Coefficients(pixels, self.basis, self.scale), means @ directions
+        cells = self._part(means, spread)
+        if self.cells > 1:
+            for _ in range(self.order.sorting_rounds):
+                places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
+                radius = self._whole(cells.radius)
+                moved = first_moments(records, places, centres=cells.centres, radius=radius, units=units)
+                counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
+                shifts = self._shifts(counts, sums)
+                cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
+        places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
+        radius = self._whole(cells.radius)
+        moments = second_moments(records, places, centres=cells.centres, radius=radius, units=units)
+        rest = 1.0 - self.order.count_share - self.order.mean_share
+        counts, sums, products = self._release(
+            CELL_MOMENTS, moments, (self.order.count_share, self.order.mean_share, rest)
+        )
+        shifts = self._shifts(counts, sums, place=1)
+        factors = self._factors(counts, shifts, products, cells.labels)
+        means = (cells.centres + shifts) / self.scale
+        self.measured = Gaussians(cells.labels, np.maximum(counts, 0.0), means, factors / self.scale)
+
+    def _as_measured(self) -> NDArray[np.uint8]:
+        """The images, upright where that is ordered or where most of them are of classes that lean variously."""
+        if self.order.upright is False:
+            return self.images.pixels
+        stood = upright(self.images.pixels, self.images.shape)
+        if self.order.upright is None:
+            leanings = leaning_counts(
+                slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
+            )
+            (counts,) = self._release(LEANINGS, leanings, (1.0,))
+            if not _most_lean(counts, self._last_noise[0]):
+                return self.images.pixels
+        self.basis = with_slant(self.basis)
+        return stood
+
+    def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[Floats, ...]:
+        """The sums with noise; `shares` of the precision 1/σ² for each of them, 1 together."""
+        noise_multiplier = self.plan.take_gaussian(purpose)
+        noise_stds = [
+            sensitivity * noise_multiplier / math.sqrt(share)
+            for sensitivity, share in zip(private.sensitivities, shares, strict=True)
+        ]
+        noised = release_counts(
+            private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
+        )
+        self._last_noise = [drawn_std(noise_std, moved=most_moved(private)) for noise_std in noise_stds]
+        return tuple(value.double().numpy() for value in noised)
+
+    # -- post-processing
+
+    def _count(self, counts: Floats) -> float:
+        """How many records there are: n where each is a unit, else what noisy counts say."""
+        if self.units is None:
+            return float(self.images.units)
+        return float(np.clip(counts.sum(), min(_SMALLEST_COUNT, self.images.most_images), self.images.most_images))
+
+    @property
+    def rows_per_unit(self) -> float | None:
+        """Mean images of a unit by noisy counts, where a unit may have several."""
+        if self.units is None:
+            return None
+        return self._count(self._done.counts) / self.images.units
+
+    def _directions(self, products: Floats, means: Floats, n: float) -> tuple[Floats, Floats]:
+        """Variance along each shared direction that stands out of the noise (r,), and an orthonormal (d, k) of these.
+
+        After those r, the directions of class means outside them; a single class has a mean too.
+        """
+        values, vectors = np.linalg.eigh((products + products.T) / 2.0 / n)
+        edge = _noise_edge(len(products), self._last_noise[0] / n)
+        kept = np.flatnonzero(values > edge)[::-1][: self.order.rank]
+        found = vectors[:, kept]
+        rest = means - means @ found @ found.T
+        _, lengths, across = np.linalg.svd(rest, full_matrices=False)
+        known = lengths > _LEAST_MEAN_LENGTH * self.scale
+        directions = np.concatenate((found, across[known].T), axis=1)
+        if directions.shape[1] == 0:
+            directions = np.eye(len(products), 1)
+        spread = np.zeros(directions.shape[1])
+        spread[: len(kept)] = np.sqrt(np.square(values[kept]) - edge**2)
+        return spread, directions
+
+    def _part(self, means: Floats, spread: Floats) -> Cells:
+        """k-means of every class on images drawn from its mean and the common spread; reads no record."""
+        labels = np.arange(self.classes)
+        if self.cells == 1:
+            return Cells(labels, np.rint(means), self.centred_norm)
+        rng = np.random.Generator(np.random.PCG64(self._seed()))
+        centres, distances = [], []
+        for mean in means / self.scale:
+            drawn = mean + rng.standard_normal((_DRAWN_PER_CELL * self.cells, len(spread))) * (
+                np.sqrt(spread) / self.scale
+            )
+            drawn = np.clip(drawn @ self.basis.T, 0.0, 1.0) @ self.basis
+            found = cluster.KMeans(self.cells, n_init=1, max_iter=30, random_state=0).fit(drawn)
+            centres.append(found.cluster_centers_)
+            distances.append(np.linalg.norm(drawn - found.cluster_centers_[found.labels_], axis=1))
+        radius = float(np.quantile(np.concatenate(distances), self.order.cell_quantile))
+        return Cells(
+            np.repeat(labels, self.cells), np.rint(np.concatenate(centres) * self.scale), min(radius, self.centred_norm)
+        )
+
+    def _shifts(self, counts: Floats, sums: Floats, place: int = -1) -> Floats:
+        """Of every cell, its records' mean less its centre, as far as that stands out of the noise (James and Stein)."""
+        n = np.maximum(counts, _SMALLEST_COUNT)[:, None]
+        shifts = sums / n
+        expected = np.square(self._last_noise[place] / n) * shifts.shape[1]
+        squared = np.square(shifts).sum(axis=1, keepdims=True)
+        kept: Floats = shifts * np.clip(1.0 - expected / np.maximum(squared, 1e-12), 0.0, None)
+        return kept
+
+    def _factors(self, counts: Floats, shifts: Floats, products: Floats, labels: NDArray[np.int64]) -> Floats:
+        """(K, r, k): of every cell, a square root of its covariance, padded with zeros."""
+        n = np.maximum(counts, _SMALLEST_COUNT)
+        products = (products + products.transpose(0, 2, 1)) / 2.0
+        products -= n[:, None, None] * shifts[:, :, None] * shifts[:, None, :]
+        noise, width = self._last_noise[2], products.shape[1]
+        whole = products.sum(axis=0) / n.sum()
+        least = _noise_edge(width, noise * math.sqrt(len(n)) / n.sum())
+        roots = []
+        for label in range(self.classes):
+            of = np.flatnonzero(labels == label)
+            total = n[of].sum()
+            covariance = _moved(whole, products[of].sum(axis=0) / total, width, noise * math.sqrt(len(of)) / total)
+            for cell in of:
+                own = (
+                    covariance if len(of) == 1 else _moved(covariance, products[cell] / n[cell], width, noise / n[cell])
+                )
+                values, vectors = np.linalg.eigh(own)
+                kept = values > least
+                roots.append(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+        rank = max(1, *(len(root) for root in roots))
+        return np.stack([np.pad(root, ((0, rank - len(root)), (0, 0))) for root in roots])
+
+    def build(self) -> GaussianMixture:
+        """The generator, its tones fitted to numbers that it draws itself."""
+        means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
+        basis = torch.from_numpy(self.basis.T)
+        shape, order = self.images.shape, self.order
+        shift, degrees = (JITTER_SHIFT, JITTER_DEGREES) if self.upright else (0.0, 0.0)
+        movement = Movement(
+            most_slant=MOST_SLANT if self.upright else None,
+            shift=(shift if order.jitter_shift is None else order.jitter_shift) * min(shape[:2]),
+            degrees=degrees if order.jitter_degrees is None else order.jitter_degrees,
+        )
+        plain = GaussianMixture(means, factors, basis, shape, movement=movement).eval()
+        drawn = []
+        random = torch.Generator().manual_seed(0)
+        for component, share in enumerate(self.component_frequencies):
+            count = math.ceil(share * _DRAWN_FOR_TONES)
+            noise = torch.randn(count, plain.noise_dimension, generator=random)
+            drawn.append(plain.moved(plain.numbers(noise, torch.tensor([component])), noise).flatten())
+        tones = tone_curve(torch.cat(drawn).double().numpy(), self.tones)
+        return GaussianMixture(means, factors, basis, shape, tones, movement).eval()
+
+    @property
+    def upright(self) -> bool:
+        """Whether images were measured upright: the slant is then one of the numbers that they are measured in."""
+        return len(self.basis) > math.prod(self.images.shape)
+
+    @property
+    def component_labels(self) -> tuple[int, ...]:
+        return tuple(self._done.labels.tolist())
+
+    @property
+    def component_frequencies(self) -> tuple[float, ...]:
+        """Of every component, from noised counts; even where all came out empty."""
+        counts = self._done.counts
+        total = counts.sum()
+        return tuple((counts / total if total > 0.0 else np.full(len(counts), 1.0 / len(counts))).tolist())
+
+    def checkpoint(self) -> Checkpoint:
+        """All that was measured; nothing of it is private any more."""
+        done = self._done
+        arrays = {
+            "labels": done.labels,
+            "counts": done.counts,
+            "means": done.means,
+            "factors": done.factors,
+            "basis": self.basis,
+            "tones": self.tones,
+        }
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        return Checkpoint(
+            tensors, {"plan": self.plan.digest(), "position": self.plan.position, "is_private": self.is_private}
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from what an earlier attempt measured."""
+        if checkpoint.values["plan"] != self.plan.digest():
+            raise ValueError("this checkpoint is of another order")
+        self.plan.resume(checkpoint.values["position"])
+        self.is_private = self.is_private and bool(checkpoint.values["is_private"])
+        self.take_back(checkpoint.tensors)
+
+    def take_back(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """What was measured, from a checkpoint's tensors."""
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        self.basis, self.tones = arrays.pop("basis"), arrays.pop("tones")
+        self.measured = Gaussians(**arrays)
+
+    @property
+    def _done(self) -> Gaussians:
+        if self.measured is None:
+            raise RuntimeError("nothing has been measured")
+        return self.measured
+
+    def _whole(self, norm: float) -> int:
+        return max(1, math.floor(norm * self.scale))
+
+    def _seed(self) -> int:
+        return int(self.randomness.uniforms(1).item() * 2**53)
+
+
+def _most_lean(counts: Floats, noise_std: float) -> bool:
+    """Whether most records are of classes whose slants clearly vary, from noised counts (classes, LEANING_BINS)."""
+    slants = ((np.arange(LEANING_BINS) + 0.5) * 2.0 / LEANING_BINS - 1.0) * MOST_SLANT
+    n = np.maximum(counts.sum(axis=1), _SMALLEST_COUNT)
+    variances = counts @ np.square(slants) / n - np.square(counts @ slants / n)
+    doubt = noise_std * math.sqrt(np.square(slants**2).sum()) / n
+    leans = variances - _DOUBT * doubt > LEAST_LEANING**2
+    return bool(n[leans].sum() > n.sum() / 2.0)
+
+
+def _noise_edge(width: int, noise_std: float) -> float:
+    """Near the largest eigenvalue of a symmetric matrix of noise, both triangles averaged (Wigner)."""
+    return 2.0 * math.sqrt(width) * noise_std / math.sqrt(2.0)
+
+
+def _moved(wider: Floats, own: Floats, width: int, noise_std: float) -> Floats:
+    """The wider covariance, moved towards a noisier own one along the directions in which they clearly differ.
+
+    An eigenvalue w of the difference was pushed out from about √(w² - edge²).
+    """
+    values, vectors = np.linalg.eigh(own - wider)
+    edge = SHRUNK_NOISE * _noise_edge(width, noise_std)
+    shrunk = np.sign(values) * np.sqrt(np.clip(np.square(values) - edge**2, 0.0, None))
+    moved: Floats = wider + (vectors * shrunk) @ vectors.T
+    return moved
