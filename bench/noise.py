@@ -36,8 +36,8 @@ from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.run import Marginals
-from workers.methods.marginals.run import run as marginals
+from workers.methods.marginals.method import Marginals
+from workers.methods.marginals.method import run as marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

@@ -29,7 +29,7 @@ from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.run import Marginals
+from workers.methods.marginals.method import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

@@ -17,7 +17,7 @@ from workers.hooks import UNATTENDED, Hooks
 from workers.methods.idpgan.image_start import StartedImageIdpgan
 from workers.methods.idpgan.images import ImageIdpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.marginals.run import Marginals
+from workers.methods.marginals.method import Marginals
 from workers.numerics.workspace import keep_freed_memory
 from workers.plan import Plan
 

@@ -61,8 +61,8 @@ from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.training import training as idpgan
-from workers.methods.marginals.run import Marginals
-from workers.methods.marginals.run import run as marginals
+from workers.methods.marginals.method import Marginals
+from workers.methods.marginals.method import run as marginals
 from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS

@@ -24,7 +24,7 @@ from workers.mechanism import PrivateSum
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.tables import TableIdpgan
 from workers.methods.idpgan.training import training as idpgan
-from workers.methods.marginals.run import run as marginals
+from workers.methods.marginals.method import run as marginals
 from workers.plan import Plan
 from workers.training import TrainedGenerator, train
 

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from workers.methods.marginals.run.estimate import table_estimates
-from workers.methods.marginals.run.fit import mixture_fit
+from workers.methods.marginals.method.estimate import table_estimates
+from workers.methods.marginals.method.fit import mixture_fit
 
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
@@ -32,8 +32,8 @@ from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.marginals.fit.mixture_fit import MixtureFit
 from workers.methods.marginals.fit.stopping import Measured
-from workers.methods.marginals.run import Marginals
-from workers.methods.marginals.run import run as marginals
+from workers.methods.marginals.method import Marginals
+from workers.methods.marginals.method import run as marginals
 from workers.plan import Plan, StepNotOnPlan
 from workers.training import TrainedGenerator, train
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from workers.methods.marginals.run.fit import mixture_fit
+from workers.methods.marginals.method.fit import mixture_fit
 
 from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, _with_square
 
