@@ -16,6 +16,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -31,15 +32,17 @@ from bench.image_scores import (
     precision_and_recall,
     train_classifier,
 )
+from bench.orders import resolve_order
 from service.domain.shapes import ImageShape
-from service.methods.choices import resolve_order
-from service.methods.orders import MixtureOrder
-from service.privacy.calibration import price_order
+from service.methods.mixture.order import MixtureOrder
+from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
+from workers.generators.released import ImageRelease
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.mixture.run import MeasuredImages, measure_images
 from workers.plan import Plan
+from workers.sources import GivenImages
+from workers.training import make_release
 
 DELTA = 1e-5
 SHOWN = 12
@@ -154,7 +157,7 @@ def judged(judge: Classifier, network: Classifier, images: np.ndarray, data: Dig
 
 def measure(
     train: np.ndarray, labels: np.ndarray, epsilon: float, seed: int, knobs: dict[str, float]
-) -> tuple[MeasuredImages, int]:
+) -> tuple[ImageRelease, int]:
     """A release of the whole budget, priced and run as the service would; the number of cells."""
     units, side = len(train), train.shape[1]
     # A release of share 1 is calibrated to half of the dataset's δ.
@@ -165,12 +168,13 @@ def measure(
         shape=ImageShape(side, side, 1, classes=10),
         budget=budget,
     )
-    plan = Plan(price_order(order, units=units, budget=budget).events)
+    plan = Plan(price_order(order, budget).events)
     images = EncodedImages(train.reshape(units, -1), labels, (side, side, 1), 10)
-    return measure_images(order, plan, images, SecureRandom.from_test_seed(seed)), order.cells
+    made = make_release(order, plan, GivenImages(images), SecureRandom.from_test_seed(seed))
+    return cast("ImageRelease", made), order.cells
 
 
-def draw(measured: MeasuredImages, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(measured: ImageRelease, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`count` images (count, side, side) uint8 and their labels, as the service draws them."""
     rng, generator = np.random.default_rng(seed), measured.generator
     component = rng.choice(len(measured.component_labels), size=count, p=measured.component_frequencies)

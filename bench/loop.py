@@ -32,7 +32,7 @@ import polars as pl
 import torch
 
 from service.intake.table.canonical_file import RowUnits
-from service.methods.orders import NEAR_TABLES, IdpganOrder
+from service.methods.idpgan.order import NEAR_TABLES, IdpganOrder
 from service.platform.crypto import encrypt, open_decrypted, read_pieces
 from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table

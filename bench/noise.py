@@ -23,21 +23,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.orders import resolve_order
 from bench.step import steps
 from bench.step.steps import AUTOGRAD, PRIVATE, Setting, private_step
 from bench.tables.sources import MAKERS
 from bench.tables.tables import encode, read_table
 from service.domain.grids import shape_of
-from service.methods.choices import resolve_order
-from service.methods.orders import MarginalsOrder
-from service.privacy.calibration import price_order
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.marginals import method as marginals
 from workers.methods.marginals.method import Marginals
-from workers.methods.marginals.method import run as marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]
@@ -141,7 +141,7 @@ def adult_cases(shared: Path) -> Iterator[Case]:
         order = MarginalsOrder(method="marginals", epsilon=epsilon)
         resolved = resolve_order(order, units=len(table.train), shape=shape, budget=budget)
         assert isinstance(resolved, MarginalsOrder)
-        events = price_order(resolved, units=len(table.train), budget=budget).events
+        events = price_order(resolved, budget).events
         domain = TableDomain.from_schema(
             table.schema, numeric_bins=resolved.numeric_bins, finer=resolved.cuts_cells_by_counts
         )

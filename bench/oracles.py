@@ -103,8 +103,8 @@ LABEL_NOISE_MULTIPLIER = 8.0
 
 def make_settings() -> dict:
     """What everybody is asked; prices of whole orders come as the lists our code makes of them."""
-    from service.methods.orders import IdpganOrder
-    from service.privacy.calibration import idpgan_events
+    from service.methods.idpgan.order import IdpganOrder
+    from service.methods.idpgan.price import idpgan_events
 
     deltas = itertools.cycle(DELTAS)
     settings = [(*point, next(deltas)) for point in GRID if _worth_asking(*point)]

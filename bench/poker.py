@@ -22,7 +22,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -34,15 +34,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from service.domain.table_schema import TableSchema
-from service.methods.choices import resolve_order
-from service.methods.orders import IdpganOrder
-from service.privacy.calibration import price_order
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.idpgan.resolve import with_sampling_probability
+from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from service.privacy.statements import default_delta
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.generators.released import TableRelease
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import TrainedGenerator, train
+from workers.sources import GivenTable
+from workers.training import make_release
 
 ROOT = Path(__file__).parent.parent
 LABEL = "CLASS"
@@ -120,23 +122,20 @@ def run(split: Split, method: str, epsilon: float, seed: int) -> Score:
     torch.set_num_threads(1)
     started = time.process_time()
     units = split.train.units
-    order = IdpganOrder.model_validate(
-        {"method": "idpgan", "epsilon": epsilon, "condition_on": LABEL, **METHODS[method]}
+    order = with_sampling_probability(
+        IdpganOrder.model_validate({"method": "idpgan", "epsilon": epsilon, "condition_on": LABEL, **METHODS[method]}),
+        units,
     )
-    price = price_order(order, units=units, budget=open_budget(epsilon, default_delta(units)))
-    trained = train(
-        resolve_order(order, units=units),
-        Plan(price.events),
-        split.train,
-        split.domain,
-        SecureRandom.from_test_seed(seed),
-    )
+    price = price_order(order, open_budget(epsilon, default_delta(units)))
+    rows = GivenTable(split.train, split.domain)
+    made = make_release(order, Plan(price.events), rows, SecureRandom.from_test_seed(seed))
+    trained = cast("TableRelease", made)
     cpu_seconds = time.process_time() - started
     return score(draw(trained, split.domain, units, seed), split, method, epsilon, seed, cpu_seconds)
 
 
 @torch.no_grad()
-def draw(trained: TrainedGenerator, domain: TableDomain, rows: int, seed: int) -> np.ndarray:
+def draw(trained: TableRelease, domain: TableDomain, rows: int, seed: int) -> np.ndarray:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(rows, trained.noise_dimension, generator=generator)
     shares = torch.tensor(trained.condition_frequencies)

@@ -28,27 +28,28 @@ CLIENT = "import time; began = time.perf_counter(); import imprimatur.client; pr
 PRICE = """
 import time
 from service.privacy.filters import open_budget
-from service.methods.orders import parse_order
-from service.privacy import calibration
+from service.methods.catalogue import parse_order
+from service.methods.pricing import price_order
+from service.privacy.accounting import renyi_divergence
 budget, began = open_budget(10.0, 1e-6), time.perf_counter()
-calibration.price_order(parse_order({"method": "idpgan", "epsilon": 1.0}), units=100_000, budget=budget)
+price_order(parse_order({"method": "idpgan", "epsilon": 1.0, "sampling_probability": 0.00512}), budget)
 first = time.perf_counter() - began
-order = parse_order({"method": "idpgan", "epsilon": 2.0, "steps": 300})
+order = parse_order({"method": "idpgan", "epsilon": 2.0, "steps": 300, "sampling_probability": 0.00512})
 began = time.perf_counter()
-calibration.price_order(order, units=100_000, budget=budget)
+price_order(order, budget)
 new = time.perf_counter() - began
-price = calibration.price_order(order, units=100_000, budget=budget)
+price = price_order(order, budget)
 began = time.perf_counter()
-calibration.renyi_divergence(price.events, budget.renyi_order)
+renyi_divergence(price.events, budget.renyi_order)
 renyi = time.perf_counter() - began
 began = time.perf_counter()
-calibration.price_order(order, units=100_000, budget=budget)
+price_order(order, budget)
 again = time.perf_counter() - began
 began = time.perf_counter()
-calibration.price_order(parse_order({"method": "marginals", "epsilon": 2.0}), units=100_000, budget=budget)
+price_order(parse_order({"method": "marginals", "epsilon": 2.0, "pairs": "all"}), budget)
 marginals = time.perf_counter() - began
 began = time.perf_counter()
-calibration.price_order(parse_order({"method": "idpgan", "epsilon": 2.0}), units=100_000, budget=budget)
+price_order(parse_order({"method": "idpgan", "epsilon": 2.0, "sampling_probability": 0.00512}), budget)
 print(first, new, renyi, again, marginals, time.perf_counter() - began)
 """
 GOALS = {

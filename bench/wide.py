@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench.orders import resolve_order
 from bench.tables.made_up import chain_codes, chain_widths
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
-from service.methods.choices import resolve_order
-from service.methods.orders import MarginalsOrder
-from service.privacy.calibration import price_order
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
@@ -61,7 +61,7 @@ def main() -> None:
     budget = open_budget(asked.epsilon, 2e-5)
     resolved = resolve_order(order, units=asked.rows, shape=shape_of(schema, numeric_bins=32), budget=budget)
     assert isinstance(resolved, MarginalsOrder)
-    price = price_order(resolved, units=asked.rows, budget=budget)
+    price = price_order(resolved, budget)
     lines = []
 
     def note(what: str, started: float) -> None:

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from service.datasets.models import Dataset
 from service.ledger.models import LedgerEntry
 from service.ledger.service import OtherReleases
-from service.methods.orders import parse_order
+from service.methods.catalogue import parse_order
 from service.platform.signing import UNSIGNED, SigningKey
-from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
 from service.releases.models import Release
+from tests.orders import price_order
 from workers.certificate import certify
 
 NEW_IN_2 = (
@@ -60,13 +60,13 @@ def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image
         hash=os.urandom(32),
         created_at=dt.datetime.now(dt.UTC),
     )
-    trained = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
+    made = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
     return certify(
         SIGNING_KEY,
         dataset=dataset,
         release=release,
         posted=posted,
-        trained=trained,
+        made=made,
         transparency=TRANSPARENCY,
         consistency=[],
         others=others,

@@ -12,7 +12,7 @@ import pytest
 
 from bench import ablation
 from bench.tables.tables import Table, read_table
-from service.methods.orders import parse_order
+from service.methods.catalogue import parse_order
 
 if TYPE_CHECKING:
     from pathlib import Path

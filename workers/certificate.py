@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from service.base.version import VERSION
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
-from service.privacy import events as price_list
+from service.methods.catalogue import CATALOGUE
 from service.privacy.accounting import renyi_divergence
-from service.privacy.events import Event, Events, SampledStepEvent, events_to_json
+from service.privacy.events import Event, Events, events_to_json
 from service.privacy.filters import proven_epsilon, renyi_epsilon
 from service.privacy.statements import statement_warnings
 from workers.audited import AUDIT
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.ledger.service import OtherReleases
+    from service.methods.interface import Card, Measured
     from service.platform.signing import SigningKey
     from service.releases.models import Release
-    from workers.methods.mixture.run import MeasuredImages
-    from workers.training import TrainedGenerator
+    from workers.generators.released import Released
 
 FORMAT = 2
 """Since 2: contribution bound, neighbouring relation, mechanisms, trust model, what is not protected, other releases, audit."""
@@ -52,35 +52,8 @@ ACCOUNTING = (
     "all mechanisms compose adaptively; the privacy-loss distribution of the whole list gives pld, the sum of its Rényi divergences "
     "at the dataset's one order gives renyi, and the price is (epsilon, delta)"
 )
-STEPS = "sampled_steps"
-MEASURED = {
-    "label_counts": ("records of each value of the condition", "{rows} in all counts"),
-    price_list.ONE_WAY_TABLES: ("one-way tables: counts of the cells of each column", "{rows} in each table"),
-    price_list.PAIR_SCORES: (
-        "for each pair of columns, how far its counts are from independent",
-        "{rows} in each score",
-    ),
-    price_list.MARGINALS: ("one-way or two-way tables: counts of cells", "{rows} in each table"),
-    price_list.SHARED_VALUES: ("counts of single values of columns that are ranges", "{rows} in each column"),
-    price_list.CLASS_MEANS: ("records and sums of each class", "{rows} in counts, {rows}·R in sums, R the clip norm"),
-    price_list.CELL_MEANS: (
-        "records and sums of each cell of a class",
-        "{rows} in counts, {rows}·R in sums, R the clip norm",
-    ),
-    price_list.SHARED_MOMENTS: ("sum of products of two coefficients over all records", "{rows}·R², R the clip norm"),
-    price_list.CELL_MOMENTS: (
-        "records, sums and sums of products of each class or cell",
-        "{rows} in counts, {rows}·R in sums, {rows}·R² in products, R the clip norm",
-    ),
-    price_list.TONES: ("histogram of the numbers of all images", "{rows} times how many numbers an image has"),
-    price_list.LEANINGS: ("records in each interval of slant", "{rows} in all counts"),
-    STEPS: (
-        "gradients of a step, clipped per unit and added up, and where a histogram is priced that of their norms",
-        "in each group of tensors its clip norm; √M in histograms of M tensors",
-    ),
-}
-"""Purpose of a release -> what is released, and how far one unit moves it in L2."""
-OTHERWISE = ("a sum over all units", "1 after scaling")
+MECHANISMS = {"gaussian": WHOLE_NUMBERS, "sampled_step": SAMPLED_SUMS}
+"""By the kind of event."""
 TRUST_MODEL = (
     "central: those who run the service see the rows and are trusted with them; rows are stored encrypted, and decrypted in a worker while a "
     "generator is made; all others see what is released, and are not trusted"
@@ -103,7 +76,7 @@ def certify(
     dataset: Dataset,
     release: Release,
     posted: LedgerEntry,
-    trained: TrainedGenerator | MeasuredImages,
+    made: Released,
     transparency: dict[str, Any],
     consistency: list[dict[str, Any]],
     others: OtherReleases,
@@ -121,7 +94,7 @@ def certify(
         "unit": unit_in_words(dataset),
         "units": dataset.units,
         "contribution_bound": contribution_bound(dataset),
-        "rows_per_unit": rows_per_unit(dataset, trained),
+        "rows_per_unit": rows_per_unit(dataset, made),
         "adjacency": ADJACENCY,
         "neighbouring_relation": NEIGHBOURING_RELATION,
         "epsilon": price["epsilon"],
@@ -146,12 +119,15 @@ def certify(
         "other_releases": in_figures(others, posted, dataset),
         "events": events_to_json(release.events),
         "mechanisms": mechanisms(
-            release.events, most_rows=contribution_bound(dataset)["max_rows"], renyi_order=budget.renyi_order
+            release.events,
+            CATALOGUE[release.order_["method"]].card,
+            most_rows=contribution_bound(dataset)["max_rows"],
+            renyi_order=budget.renyi_order,
         ),
         "accounting": ACCOUNTING,
         "accountant": f"Imprimatur {VERSION} (loss distributions), dp_accounting {version('dp_accounting')} (Rényi divergences)",
         "noise": NOISE,
-        "gradients": trained.engine,
+        "gradients": made.engine,
         "trust_model": TRUST_MODEL,
         "not_protected": list(NOT_PROTECTED),
         "audit": AUDIT,
@@ -164,7 +140,7 @@ def certify(
     return {**document, **unsigned, "signature": key.sign(document)}
 
 
-def mechanisms(events: Events, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:
+def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:
     """Every event of the price list with its original parameters, by what it is for; those alike are counted together.
 
     Order does not matter to composition. The Rényi divergences of all runs add up to that of the list.
@@ -172,19 +148,22 @@ def mechanisms(events: Events, *, most_rows: int, renyi_order: int) -> list[dict
     alike: Counter[Event] = Counter()
     for event in events:
         alike[replace(event, count=1)] += event.count
-    runs: dict[str, list[dict[str, Any]]] = {}
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for event, count in alike.items():
-        runs.setdefault(_purpose(event), []).append(_run(event, count, renyi_order))
-    return [_mechanism(purpose, of_it, most_rows) for purpose, of_it in runs.items()]
+        runs.setdefault((event.kind, event.purpose), []).append(_run(event, count, renyi_order))
+    return [
+        _mechanism(kind, purpose, card.releases[purpose], of_it, most_rows) for (kind, purpose), of_it in runs.items()
+    ]
 
 
-def _mechanism(purpose: str, runs: list[dict[str, Any]], most_rows: int) -> dict[str, Any]:
-    releases, unit_moves = MEASURED.get(purpose, OTHERWISE)
+def _mechanism(
+    kind: str, purpose: str, measured: Measured, runs: list[dict[str, Any]], most_rows: int
+) -> dict[str, Any]:
     return {
         "purpose": purpose,
-        "mechanism": SAMPLED_SUMS if purpose == STEPS else WHOLE_NUMBERS,
-        "releases": releases,
-        "sensitivity": {"norm": "L2", "of_one_unit": unit_moves.format(rows=most_rows)},
+        "mechanism": MECHANISMS[kind],
+        "releases": measured.what,
+        "sensitivity": {"norm": "L2", "of_one_unit": measured.of_one_unit.format(rows=most_rows)},
         "noise_std": NOISE_STD,
         "runs": runs,
     }
@@ -192,23 +171,13 @@ def _mechanism(purpose: str, runs: list[dict[str, Any]], most_rows: int) -> dict
 
 def _run(event: Event, count: int, renyi_order: int) -> dict[str, Any]:
     """One set of parameters, and how often."""
-    parts = {}
-    if isinstance(event, SampledStepEvent):
-        parts = {
-            "gradient_noise_multiplier": event.gradient_noise_multiplier,
-            "histogram_noise_multiplier": event.histogram_noise_multiplier,
-        }
     return {
         "count": count,
         "sampling_probability": event.sampling_probability,
         "noise_multiplier": event.joint_noise_multiplier,
-        **parts,
+        **event.parts,
         "renyi_divergence": renyi_divergence([replace(event, count=count)], renyi_order),
     }
-
-
-def _purpose(event: Event) -> str:
-    return STEPS if isinstance(event, SampledStepEvent) else event.purpose
 
 
 def in_figures(others: OtherReleases, posted: LedgerEntry, dataset: Dataset) -> dict[str, Any]:
@@ -237,12 +206,12 @@ def contribution_bound(dataset: Dataset) -> dict[str, Any]:
     return {"unit": "value of a column", "column": unit.column, "max_rows": unit.most}
 
 
-def rows_per_unit(dataset: Dataset, trained: TrainedGenerator | MeasuredImages) -> dict[str, Any]:
+def rows_per_unit(dataset: Dataset, made: Released) -> dict[str, Any]:
     """How many rows of a unit are used at most, and how many it has on average where the events bought that."""
     most = 1 if dataset.unit is None else dataset.unit.most
-    if trained.rows_per_unit is None:
+    if made.rows_per_unit is None:
         return {"most": most, "mean": 1.0 if most == 1 and dataset.unit is None else None}
-    return {"most": most, "mean": round(trained.rows_per_unit, 6)}
+    return {"most": most, "mean": round(made.rows_per_unit, 6)}
 
 
 def unit_in_words(dataset: Dataset) -> str:

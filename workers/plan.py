@@ -55,13 +55,13 @@ class Plan:
                 return event.noise_multiplier
         raise self._refusal(f"a Gaussian release for {purpose}")
 
-    def take_sampled_step(self, *, sampling_probability: float, histogram: bool) -> StepNoise:
-        """Spend the next sampled step, which must have this sampling probability and (not) carry a histogram."""
+    def take_sampled_step(self, *, sampling_probability: float, histogram: bool | None = None) -> StepNoise:
+        """Spend the next sampled step, which must have this sampling probability, and carry a histogram or none if that is said."""
         event = self._next()
         if (
             not isinstance(event, SampledStepEvent)
             or event.sampling_probability != sampling_probability
-            or (event.histogram_noise_multiplier is not None) != histogram
+            or histogram not in {None, event.histogram_noise_multiplier is not None}
         ):
             raise self._refusal("a sampled step with these properties")
         self._advance(1)

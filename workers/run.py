@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -28,7 +28,6 @@ from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
-from service.methods.orders import IdpganOrder, MixtureOrder, TableOrder
 from service.platform.context import Context, open_context
 from service.platform.crypto import decrypt, open_decrypted
 from service.platform.signing import SigningKey
@@ -42,14 +41,13 @@ from workers.certificate import certify
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
-from workers.generators.image.bundle import build_image_bundle
-from workers.generators.table.bundle import UnusableGeneratorError, build_bundle
+from workers.generators.released import Released, UnusableGeneratorError
 from workers.hooks import Hooks, TrainingStopped
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.mixture.run import MeasuredImages, measure_images
+from workers.methods.interface import run_class
 from workers.plan import Plan
-from workers.training import TrainedGenerator, train, train_images
+from workers.training import make_release
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +63,6 @@ BROKEN = 1
 """Something nobody expected; other attempts may fare better, and after the last one the release fails."""
 
 Answer = TypeVar("Answer")
-Bundle = Callable[[Mapping[str, Any]], bytes]
-"""certificate -> the published ZIP"""
 
 
 class NotPrivateError(RuntimeError):
@@ -86,7 +82,7 @@ class Attempt:
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
         self.hooks = Hooks(
             on_progress=lambda step: self.report(step, "training"),
-            on_warm_up=lambda share: self.report(round(share * self.release.order.steps), "warming up"),
+            on_warm_up=lambda share: self.report(round(share * self.release.steps), "warming up"),
             should_stop=lambda: self._cancelled or self.handed_over,
             checkpoints=self.checkpoints,
         )
@@ -105,77 +101,24 @@ class Attempt:
         if not self.is_paid():
             self.end(failure="underpaid")
             return
+        run_class(self.release.order)  # a method that cannot run here must not be charged
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         posted = self.charge()
         self.report(self.release.step, "reading")
         plan = Plan(self.release.events)
-        order = self.release.order
-        made: TrainedGenerator | MeasuredImages
         try:
-            if isinstance(order, MixtureOrder):
-                made, bundle = self.measure_images(order, plan)
-            elif isinstance(order, IdpganOrder) and self.dataset.image_schema is not None:
-                made, bundle = self.train_images(order, plan)
-            else:
-                made, bundle = self.make_rows(order, plan)
+            made = make_release(self.release.order, plan, StoredRows(self), SecureRandom(), self.hooks)
         except TrainingStopped:
             if self.handed_over:
                 raise
             self.settle(plan.steps_done)
             return
-        self.report(order.steps, "bundling", at_once=True)
+        self.report(self.release.steps, "bundling", at_once=True)
         try:
-            self.publish(made, bundle, posted)
+            self.publish(made, posted)
         except UnusableGeneratorError:
             # Weights are computed from noised sums alone, so that they diverged is no secret; the charge stands.
             self.end(failure="diverged")
-
-    def make_rows(self, order: TableOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
-        """A generator of rows, and its bundle once there is a certificate."""
-        schema = self.dataset.table_schema
-        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
-        table = self.patiently(lambda: self.read_rows(domain, with_places=order.counts_values))
-        trained = train(order, plan, table, domain, SecureRandom(), self.hooks)
-        return trained, lambda certificate: build_bundle(
-            trained.generator,
-            trained.domain or domain,
-            noise_dimension=trained.noise_dimension,
-            condition_index=trained.condition_index,
-            condition_frequencies=trained.condition_frequencies,
-            schema=schema,
-            certificate=certificate,
-            order=self.release.order_,
-        )
-
-    def measure_images(self, order: MixtureOrder, plan: Plan) -> tuple[MeasuredImages, Bundle]:
-        """A mixture of images, and its bundle once there is a certificate."""
-        schema, images = self.read_images()
-        measured = measure_images(order, plan, images, SecureRandom(), self.hooks)
-        return measured, lambda certificate: build_image_bundle(
-            measured.generator,
-            schema,
-            noise_dimension=measured.generator.noise_dimension,
-            component_labels=measured.component_labels,
-            component_frequencies=measured.component_frequencies,
-            one_a_run=True,
-            certificate=certificate,
-            order=self.release.order_,
-        )
-
-    def train_images(self, order: IdpganOrder, plan: Plan) -> tuple[TrainedGenerator, Bundle]:
-        """A trained generator of images, and its bundle once there is a certificate."""
-        schema, images = self.read_images()
-        trained = train_images(order, plan, images, SecureRandom(), self.hooks)
-        return trained, lambda certificate: build_image_bundle(
-            trained.generator,
-            schema,
-            noise_dimension=trained.noise_dimension,
-            component_labels=trained.component_labels or (0,),
-            component_frequencies=trained.component_frequencies or (1.0,),
-            one_a_run=order.mixture_first is not None,
-            certificate=certificate,
-            order=self.release.order_,
-        )
 
     def is_paid(self) -> bool:
         """Whether the events cost what is reserved: whoever can write to the database could have written dearer ones."""
@@ -196,34 +139,6 @@ class Attempt:
                 logger.warning("no upload removed: %s", error.code)  # no longer readable, and the sweep will remove it
         return self.in_transaction(
             lambda session: ledger_repository.entries_of_release(session, self.lease.release_id)["post"]
-        )
-
-    def read_rows(self, domain: TableDomain, *, with_places: bool) -> EncodedTable:
-        """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
-        dataset, storage = self.dataset, self.context.storage
-        key = dataset.storage_key
-        if key is None:
-            raise NotFound("the rows were erased")
-        rows = open_decrypted(
-            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), self.data_key()
-        )
-        unit = dataset.unit
-        return encode_table(
-            rows,
-            domain,
-            units=dataset.units,
-            max_rows_per_unit=1 if unit is None else unit.most,
-            scratch_dir=self.context.settings.scratch_dir,
-            with_places=with_places,
-        )
-
-    def read_images(self) -> tuple[ImageSchema, EncodedImages]:
-        """Decrypt and encode images."""
-        schema = ImageSchema.model_validate(self.dataset.schema)
-        unit, units = self.dataset.unit, self.dataset.units
-        most = None if unit is None else unit.most
-        return schema, self.patiently(
-            lambda: encode_images(self.plain_data(), schema, units=units, max_images_per_unit=most)
         )
 
     def plain_data(self) -> Iterator[bytes]:
@@ -266,7 +181,7 @@ class Attempt:
         )
         self.checkpoints.discard()
 
-    def publish(self, made: TrainedGenerator | MeasuredImages, bundle: Bundle, posted: LedgerEntry) -> None:
+    def publish(self, made: Released, posted: LedgerEntry) -> None:
         """Bundle under its content hash first, then the one fenced write that makes it visible."""
         if not made.is_private:
             raise NotPrivateError("this generator was trained on test noise")
@@ -282,12 +197,12 @@ class Attempt:
             dataset=self.dataset,
             release=self.release,
             posted=posted,
-            trained=made,
+            made=made,
             transparency=transparency,
             consistency=consistency,
             others=others,
         )
-        content = bundle(certificate)
+        content = made.bundle(schema=self.dataset.declared_schema, certificate=certificate, order=self.release.order_)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
         self.in_transaction(
             lambda session: leases.publish(
@@ -326,6 +241,51 @@ class Attempt:
         with self.context.transaction() as session:
             release = session.get_one(Release, self.lease.release_id)
             return release, session.get_one(Dataset, release.dataset_id)
+
+
+class StoredRows:
+    """The rows or images of an attempt's dataset, decrypted when a run asks for them."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._dataset = attempt.dataset
+
+    @property
+    def holds_images(self) -> bool:
+        return self._dataset.image_schema is not None
+
+    def table(
+        self, *, numeric_bins: int, finer: bool = False, with_places: bool = False
+    ) -> tuple[EncodedTable, TableDomain]:
+        domain = TableDomain.from_schema(self._dataset.table_schema, numeric_bins=numeric_bins, finer=finer)
+        return self._attempt.patiently(lambda: self._encoded(domain, with_places=with_places)), domain
+
+    def _encoded(self, domain: TableDomain, *, with_places: bool) -> EncodedTable:
+        """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
+        attempt, dataset = self._attempt, self._dataset
+        key, storage = dataset.storage_key, attempt.context.storage
+        if key is None:
+            raise NotFound("the rows were erased")
+        rows = open_decrypted(
+            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), attempt.data_key()
+        )
+        unit = dataset.unit
+        return encode_table(
+            rows,
+            domain,
+            units=dataset.units,
+            max_rows_per_unit=1 if unit is None else unit.most,
+            scratch_dir=attempt.context.settings.scratch_dir,
+            with_places=with_places,
+        )
+
+    def images(self) -> EncodedImages:
+        attempt, dataset = self._attempt, self._dataset
+        schema, unit = ImageSchema.model_validate(dataset.schema), dataset.unit
+        most = None if unit is None else unit.most
+        return attempt.patiently(
+            lambda: encode_images(attempt.plain_data(), schema, units=dataset.units, max_images_per_unit=most)
+        )
 
 
 class Checkpoints:

@@ -29,7 +29,7 @@ from bench.audit.worlds import (
     order_for,
     spike_score,
 )
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from workers.mechanism.clusters import ClipGroups
 from workers.methods.idpgan.tables import TableIdpgan

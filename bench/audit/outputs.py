@@ -28,9 +28,12 @@ from torch import Tensor
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon, gaussian_signal
 from bench.audit.worlds import FIRST_UNIT, make_canaries, null_table, order_for
 from service.domain.table_schema import TableSchema
-from service.methods.orders import IdpganOrder, MarginalsOrder, MixtureOrder, Order
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.knobs import Order
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.mixture.order import MixtureOrder
+from service.methods.pricing import price_order
 from service.privacy.accounting import epsilon_of
-from service.privacy.calibration import price_order
 from service.privacy.events import (
     CELL_MEANS,
     CELL_MOMENTS,
@@ -60,9 +63,9 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.training import training as idpgan
+from workers.methods.idpgan import training as idpgan
+from workers.methods.marginals import method as marginals
 from workers.methods.marginals.method import Marginals
-from workers.methods.marginals.method import run as marginals
 from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS
@@ -262,7 +265,7 @@ def _table(rows_per_unit: int, *, has_unit: bool, columns: int = 3, places: bool
 
 def _priced(order: Order, epsilon: float) -> Events:
     """A release that has the whole budget of (ε, 2δ) is calibrated to be (ε, δ)-DP."""
-    return price_order(order, units=UNITS, budget=open_budget(epsilon, 2.0 * DELTA)).events
+    return price_order(order, open_budget(epsilon, 2.0 * DELTA)).events
 
 
 def _marginals_order(**knobs: Any) -> MarginalsOrder:

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from service.domain.table_schema import TableSchema
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PerUnitGradients, PrivateSum
 from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import training as idpgan
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(

@@ -21,11 +21,11 @@ from bench.image_scores import (
     train_classifier,
 )
 from bench.images import draw, measure
+from bench.orders import resolve_order
 from bench.paper.methods import bounded, dpacgan, dpgan, ganobfuscator, idpgan, started, wgan_gp
 from service.domain.shapes import ImageShape
-from service.methods.choices import resolve_order
-from service.methods.orders import IdpganOrder
-from service.privacy.calibration import price_order
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.pricing import price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
@@ -124,17 +124,17 @@ def _begin(
     torch.manual_seed(seed)
     randomness = SecureRandom.from_test_seed(seed)  # repeatable, and so never releasable
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    run_of_one: ImageIdpgan = module.Run(order, _plan(order, epsilon, private), images, randomness, device)
+    run_of_one: ImageIdpgan = module.Run(order, _plan(order, epsilon), images, randomness, device)
     return run_of_one
 
 
-def _plan(order: IdpganOrder, epsilon: float | None, units: int) -> Plan:
+def _plan(order: IdpganOrder, epsilon: float | None) -> Plan:
     if epsilon is None:
         q = order.sampling_probability or 0.0
         noise = wgan_gp.NOISE_MULTIPLIER
         return Plan((GaussianEvent("label_counts", noise), SampledStepEvent(q, noise, None, order.steps)))
     # A release of share 1 is calibrated to half of the dataset's δ.
-    return Plan(price_order(order, units=units, budget=open_budget(epsilon, 2 * DELTA)).events)
+    return Plan(price_order(order, open_budget(epsilon, 2 * DELTA)).events)
 
 
 def _train(trained: ImageIdpgan, steps: int) -> list[tuple[int, float]]:

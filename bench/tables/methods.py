@@ -16,16 +16,17 @@ import polars as pl
 from bench.tables.peers import PEERS, DidNotRun
 from bench.tables.tables import Table, encode, frame_of
 from service.domain.grids import shape_of
-from service.methods.choices import choose_method, resolve_order
-from service.methods.orders import AutoOrder, parse_order
-from service.privacy.calibration import price_order
-from service.privacy.filters import open_budget
+from service.domain.table_schema import TableSchema
+from service.methods.catalogue import parse_order
+from service.methods.facts import Facts
+from service.methods.pricing import price_order, resolve_order
+from service.privacy.filters import NANO, Shares, open_budget
 from service.samples.table_sampler import TableSampler
-from workers.encoding.table import TableDomain
-from workers.generators.table.bundle import build_bundle
+from workers.encoding.images import EncodedImages
+from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import train
+from workers.training import make_release
 
 __all__ = ["METHODS", "NEEDS_NO_EPSILON", "Ask", "DidNotRun"]
 
@@ -54,31 +55,37 @@ STRATEGIES_OFF = {
 """IDPGAN without decay, adaptive thresholds and groups: a DP-GAN of the same code."""
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """Rows in memory, encoded when a run asks for them."""
+
+    rows: pl.DataFrame
+    schema: TableSchema
+    holds_images: bool = False
+
+    def table(
+        self, *, numeric_bins: int, finer: bool = False, with_places: bool = False
+    ) -> tuple[EncodedTable, TableDomain]:
+        domain = TableDomain.from_schema(self.schema, numeric_bins=numeric_bins, finer=finer)
+        return encode(self.rows, domain, with_places=with_places), domain
+
+    def images(self) -> EncodedImages:
+        raise TypeError("this is a table")
+
+
 def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
     def make(ask: Ask) -> tuple[pl.DataFrame, float]:
         schema, units = ask.table.schema, len(ask.table.train)
         # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
         budget = open_budget(ask.epsilon, 2.0 * ask.delta)
         order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **(fixed or {}), **ask.knobs})
-        if isinstance(order, AutoOrder):
-            order = choose_method(order, shape_of(schema, numeric_bins=order.NUMERIC_BINS))
-        shape = shape_of(schema, numeric_bins=order.numeric_bins)
-        order = resolve_order(order, units=units, shape=shape, budget=budget)
-        price = price_order(order, units=units, budget=budget)
-        domain = TableDomain.from_schema(schema, numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts)
+        facts = Facts(units, budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
+        resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
+        price = price_order(resolved, budget)
         started = time.monotonic()
-        encoded = encode(ask.table.train, domain, with_places=order.counts_values)
-        trained = train(order, Plan(price.events), encoded, domain, SecureRandom.from_test_seed(ask.seed))
-        bundle = build_bundle(
-            trained.generator,
-            trained.domain or domain,
-            noise_dimension=trained.noise_dimension,
-            condition_index=trained.condition_index,
-            condition_frequencies=trained.condition_frequencies,
-            schema=schema,
-            certificate={},
-            order=order.model_dump(mode="json"),
-        )
+        source, randomness = _Frame(ask.table.train, schema), SecureRandom.from_test_seed(ask.seed)
+        made = make_release(resolved, Plan(price.events), source, randomness)
+        bundle = made.bundle(schema=schema, certificate={}, order=resolved.model_dump(mode="json"))
         seconds = time.monotonic() - started
         with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
             sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))

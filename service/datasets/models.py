@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.domain.image_schema import ImageSchema, is_image_schema
+from service.domain.image_schema import DeclaredSchema, ImageSchema, is_image_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.domain.table_schema import TableSchema
 from service.platform.database import Base
@@ -69,6 +69,11 @@ class Dataset(Base):
     @property
     def table_schema(self) -> TableSchema:
         return TableSchema.model_validate(self.schema)
+
+    @property
+    def declared_schema(self) -> DeclaredSchema:
+        """Of either kind."""
+        return self.image_schema or self.table_schema
 
     @property
     def image_schema(self) -> ImageSchema | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.datasets.models import Dataset
-from service.methods.orders import MAX_EPSILON
+from service.methods.knobs import MAX_EPSILON
 from service.privacy.statements import statement_warnings
 
 

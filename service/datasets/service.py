@@ -39,12 +39,11 @@ from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.chain import Amounts, verify_ledger
-from service.methods.orders import AutoOrder
+from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
 from service.platform.crypto import encrypt, read_pieces
 from service.platform.settings import Settings
-from service.privacy.calibration import largest_epsilon
-from service.privacy.filters import NANO, Budget, open_budget, proven_epsilon
+from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
 from service.privacy.statements import check_epsilon, choose_delta
 
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
@@ -379,13 +378,7 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         ),
         remaining_share=max(left.simple, left.renyi) / NANO,
         epsilon_spent=_epsilon_spent(account, account.budget),
-        largest_next_epsilon=largest_epsilon(
-            AutoOrder(share="rest"),
-            units=account.units,
-            budget=account.budget,
-            simple_left=left.simple,
-            renyi_left=_rounded_down(left.renyi),
-        ),
+        largest_next_epsilon=largest_next_epsilon(account.budget, Shares(left.simple, _rounded_down(left.renyi))),
     )
 
 

@@ -187,11 +187,11 @@ def _install_metrics(app: FastAPI) -> None:
 
 
 def _warm_up(context: Context) -> None:
-    from service.methods.orders import AutoOrder  # noqa: PLC0415
-    from service.privacy.calibration import price_order  # noqa: PLC0415 - the point is to do it off the start-up path
+    from service.methods.marginals.order import MarginalsOrder  # noqa: PLC0415 - the point is to do it off the start-up path
+    from service.methods.pricing import price_order  # noqa: PLC0415
     from service.privacy.filters import open_budget  # noqa: PLC0415
 
-    price_order(AutoOrder(epsilon=1.0), units=10_000, budget=open_budget(1.0, 1e-5))
+    price_order(MarginalsOrder(method="marginals", epsilon=1.0, pairs="all"), open_budget(1.0, 1e-5))
     with suppress(Unavailable, SQLAlchemyError), context.statement() as session:
         if any_published(session):
             expect_samples()

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from service.auth.dependencies import API_KEY
 from service.base import errors
-from service.methods.orders import Order
+from service.methods.knobs import Order
 from service.requests.problems import INTERNAL_ERROR, PROBLEM_SCHEMA, described_problem, problems
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from service.base.lazy import lazy
-from service.methods.orders import Order
+from service.methods.knobs import Order
 from service.privacy.filters import Budget, exact
 
 if TYPE_CHECKING:

@@ -54,6 +54,11 @@ class GaussianEvent:
         return self.noise_multiplier
 
     @property
+    def parts(self) -> dict[str, float | None]:
+        """Noise multipliers of what one release consists of; none, where it is one sum."""
+        return {}
+
+    @property
     def sampling_probability(self) -> float:
         return 1.0
 
@@ -68,6 +73,7 @@ class SampledStepEvent:
     """
 
     kind: ClassVar[str] = "sampled_step"
+    purpose: ClassVar[str] = "sampled_steps"
     sampling_probability: float
     gradient_noise_multiplier: float
     histogram_noise_multiplier: float | None
@@ -87,6 +93,13 @@ class SampledStepEvent:
             return self.gradient_noise_multiplier
         precision = self.gradient_noise_multiplier**-2 + self.histogram_noise_multiplier**-2
         return 1.0 / math.sqrt(precision)
+
+    @property
+    def parts(self) -> dict[str, float | None]:
+        return {
+            "gradient_noise_multiplier": self.gradient_noise_multiplier,
+            "histogram_noise_multiplier": self.histogram_noise_multiplier,
+        }
 
 
 Event = GaussianEvent | SampledStepEvent
@@ -124,6 +137,13 @@ def to_dp_event(events: Iterable[Event]) -> dp_accounting.DpEvent:
 def steps_in(events: Iterable[Event]) -> int:
     """Number of private critic steps on the list."""
     return sum(event.count for event in events if isinstance(event, SampledStepEvent))
+
+
+def noise_multipliers(events: Events) -> tuple[float, float]:
+    """Of the first and the last private step; of a list without steps, of the first and the last release."""
+    steps = [event.gradient_noise_multiplier for event in events if isinstance(event, SampledStepEvent)]
+    multipliers = steps or [event.joint_noise_multiplier for event in events]
+    return multipliers[0], multipliers[-1]
 
 
 def _pooled_event(sampling_probability: float, noise_multiplier: float, count: int) -> dp_accounting.DpEvent:

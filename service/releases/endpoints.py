@@ -27,7 +27,7 @@ from service.base.errors import (
     Unpriceable,
 )
 from service.platform.context import Context
-from service.privacy.events import SampledStepEvent
+from service.privacy.events import noise_multipliers
 from service.releases import service
 from service.releases.models import ENDED, Release
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
@@ -68,16 +68,13 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     quoted = service.quote(context, principal, dataset_id, body)
-    steps = [event for event in quoted.price.events if isinstance(event, SampledStepEvent)]
-    multipliers = [e.gradient_noise_multiplier for e in steps] or [
-        e.joint_noise_multiplier for e in quoted.price.events
-    ]
+    first, last = noise_multipliers(quoted.price.events)
     return QuoteReply(
         order=quoted.order.model_dump(mode="json"),
         price=PriceReply.of(quoted.price),
-        steps=quoted.order.steps,
-        first_noise_multiplier=multipliers[0],
-        last_noise_multiplier=multipliers[-1],
+        steps=quoted.order.progress_steps,
+        first_noise_multiplier=first,
+        last_noise_multiplier=last,
         fits=quoted.remaining.fits(quoted.price.shares),
         remaining=SharesReply.model_validate(quoted.remaining),
         warnings=quoted.warnings,

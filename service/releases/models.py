@@ -10,7 +10,8 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.methods.orders import Order, parse_resolved_order
+from service.methods.catalogue import parse_resolved_order
+from service.methods.knobs import Order
 from service.platform.database import Base
 from service.privacy.events import Events, events_from_json
 from service.privacy.filters import Shares

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import uuid
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import psycopg
@@ -15,9 +13,8 @@ from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.datasets import repository as datasets
-from service.domain.grids import shape_of
-from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
-from service.domain.shapes import ImageShape, TableShape
+from service.domain.image_schema import DeclaredSchema
+from service.methods.facts import Facts, declared_schema
 from service.releases.models import Release
 
 PLACE = """
@@ -106,26 +103,15 @@ class Ground(NamedTuple):
 
     @property
     def declared_schema(self) -> DeclaredSchema:
-        return _declared_schema(self.schema)
+        return declared_schema(self.schema)
 
-    def shape(self, numeric_bins: int) -> TableShape | ImageShape:
-        """What prices and the choice of a method may depend on, beside n."""
-        return _shape(self.schema, numeric_bins, self.most_per_unit)
-
-
-@lru_cache(maxsize=256)
-def _declared_schema(document: str) -> DeclaredSchema:
-    """By its whole text, so a replaced one is another entry. A wide one takes longer to check than an order to place."""
-    return parse_schema(json.loads(document))
-
-
-@lru_cache(maxsize=256)
-def _shape(document: str, numeric_bins: int, most_per_unit: int) -> TableShape | ImageShape:
-    schema = _declared_schema(document)
-    if isinstance(schema, ImageSchema):
-        classes = max(1, len(schema.class_names))
-        return ImageShape(*schema.shape, classes=classes, max_images_per_unit=most_per_unit)
-    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=most_per_unit)
+    @property
+    def facts(self) -> Facts:
+        """What prices and the choice of a method may depend on."""
+        account = self.account
+        return Facts.of_declaration(
+            self.schema, units=account.units, most_per_unit=self.most_per_unit, budget=account.budget
+        )
 
 
 def find_ground(

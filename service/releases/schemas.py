@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.privacy.calibration import Price
+from service.methods.pricing import Price
 from service.releases.models import Release
 
 State = Literal["reserved", "charged", "published", "failed", "voided"]

@@ -18,17 +18,16 @@ from service.base.errors import (
     Gone,
     IdempotencyConflict,
     InvalidInput,
-    InvalidOrder,
     NotCancellable,
     NotReady,
 )
-from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.ledger import service as ledger
-from service.methods.choices import choose_method, resolve_order
-from service.methods.orders import AutoOrder, IdpganOrder, MixtureOrder, Order, parse_order
+from service.methods.catalogue import parse_order
+from service.methods.knobs import AnyOrder, Order
+from service.methods.pricing import Price, price_order, resolve_order
 from service.platform.context import Context
 from service.platform.outbox import TRAIN_TASK
-from service.privacy.calibration import Price, largest_epsilon, price_order
+from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import ENDED, Release
@@ -97,7 +96,7 @@ def _place(
         "renyi_cost": cost.renyi,
         "idempotency_key": idempotency_key,
         "body_digest": digest,
-        "steps": quoted.order.steps,
+        "steps": quoted.order.progress_steps,
     }
     with context.driver() as connection:
         earlier_id: uuid.UUID | None = None
@@ -188,64 +187,16 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(order: Order | AutoOrder, ground: repository.Ground) -> Quote:
+def _price(order: AnyOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
-    if not isinstance(order, AutoOrder) and order.chosen_because is not None:
-        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
-    check_against_schema(order, ground.declared_schema)
-    if isinstance(order, AutoOrder):
-        order = choose_method(order, ground.shape(AutoOrder.NUMERIC_BINS))
-    shape = ground.shape(order.numeric_bins)
-    if isinstance(order, IdpganOrder):  # what is left depends on the whole list; nothing here depends on ε
-        order = resolve_order(order, units=account.units, shape=shape)
-    if order.share == "rest":
-        epsilon = largest_epsilon(
-            order, units=account.units, budget=account.budget, simple_left=left.simple, renyi_left=left.renyi
-        )
-        if epsilon <= 0.0:
-            raise InvalidOrder("nothing is left of this dataset's budget", where="share")
-        order = order.model_copy(update={"epsilon": epsilon, "share": None})
-    order = resolve_order(order, units=account.units, shape=shape, budget=account.budget)
-    price = price_order(order, units=account.units, budget=account.budget)
+    resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
+    price = price_order(resolved, account.budget)
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
-    return Quote(order, price, left, warnings, ground.declaration)
+    return Quote(resolved, price, left, warnings, ground.declaration)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
     canonical = json.dumps([str(dataset_id), document], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).digest()
-
-
-def check_against_schema(order: Order | AutoOrder, schema: DeclaredSchema) -> None:
-    """Refuse an order that these data cannot be released by."""
-    if isinstance(schema, ImageSchema):
-        _check_against_images(order)
-        return
-    if isinstance(order, MixtureOrder):
-        raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
-    if isinstance(order, IdpganOrder):
-        of_images = {"image_networks": order.image_networks, "warm_start": order.mixture_first}
-        for knob in (knob for knob, ordered in of_images.items() if ordered is not None):
-            raise InvalidOrder(f"{knob}: the dataset is a table, and this is of images", where=knob)
-    if order.condition_on is None:
-        return
-    field = schema.field(order.condition_on)
-    if field is None:
-        raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
-    if not field.is_categorical:
-        raise InvalidOrder(
-            "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
-        )
-
-
-def _check_against_images(order: Order | AutoOrder) -> None:
-    if not isinstance(order, AutoOrder | MixtureOrder | IdpganOrder):
-        raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
-    if isinstance(order, IdpganOrder) and "networks" in order.model_fields_set:
-        raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
-    if order.condition_on is not None:
-        raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
-    if order.purpose is not None:
-        raise InvalidOrder("purpose: images have one only; leave it out", where="purpose")

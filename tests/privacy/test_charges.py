@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from dp_accounting import rdp
 
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.accounting import ADJACENCY, RENYI_ORDERS
-from service.privacy.calibration import price_order
 from service.privacy.events import to_dp_event
 from service.privacy.filters import NANO, open_budget, renyi_capacity
+from tests.orders import price_order
 
 
 def test_the_order_is_the_datasets_own_even_where_another_is_cheaper() -> None:

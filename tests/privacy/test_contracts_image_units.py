@@ -17,8 +17,8 @@ import torch
 
 from bench.audit.worlds import listening
 from service.domain.shapes import ImageShape
-from service.methods.choices import resolve_order
-from service.methods.orders import MixtureOrder, parse_order
+from service.methods.catalogue import parse_order
+from service.methods.mixture.order import MixtureOrder
 from service.privacy.events import (
     CELL_MEANS,
     CELL_MOMENTS,
@@ -31,6 +31,7 @@ from service.privacy.events import (
     SampledStepEvent,
 )
 from tests.exact_changes import squared_change
+from tests.orders import resolve_order
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.encoding.slant import slant_codes, upright
 from workers.mechanism.image_moments import (

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from service.base.errors import Unpriceable
-from service.methods.orders import MarginalsOrder
+from service.methods.marginals.order import MarginalsOrder
 from service.privacy.accounting import epsilon_of
-from service.privacy.calibration import MOST_RELEASES, NOISE_RESERVE, SMALLEST_EPSILON, is_paid, price_order
+from service.privacy.calibration import MOST_RELEASES, NOISE_RESERVE, SMALLEST_EPSILON, is_paid
 from service.privacy.events import GaussianEvent
 from service.privacy.filters import Shares, open_budget
+from tests.orders import price_order
 from tests.privacy.test_oracles import gaussian_delta
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import (

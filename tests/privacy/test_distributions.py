@@ -23,6 +23,7 @@ from torch import Tensor
 
 from bench.audit.worlds import DOMAIN, SCHEMA, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
+from tests.runs import train
 from workers import run as workers_run
 from workers.checkpoints import Checkpoint
 from workers.hooks import Hooks, TrainingStopped
@@ -31,11 +32,10 @@ from workers.mechanism.clusters import ClipGroups
 from workers.mechanism.noise import GRID_STD, MOST_STEPS, allocate, drawn_std
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import training as idpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
-from workers.training import train
 
 
 @pytest.fixture(autouse=True)
@@ -441,11 +441,7 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
         def charge(self) -> Any:
             return None
 
-        def read_rows(self, _domain: Any, *, with_places: bool) -> Any:
-            assert not with_places
-            return null_table(8)
-
-    monkeypatch.setattr(workers_run, "train", stop_here)
+    monkeypatch.setattr(workers_run, "make_release", stop_here)
     monkeypatch.setattr(workers_run, "Checkpoints", lambda *_: None)
     for _ in range(2):
         with pytest.raises(Reached):

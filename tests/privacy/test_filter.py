@@ -42,13 +42,13 @@ from service.base.errors import BudgetExhausted
 from service.datasets.models import Dataset
 from service.ledger import repository
 from service.ledger import service as ledger
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.platform.database import get_engine, transaction
 from service.privacy.accounting import ADJACENCY, first_steps, loss_of, renyi_divergence
-from service.privacy.calibration import price_order
 from service.privacy.events import steps_in, to_dp_event
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, simple_cost
 from tests.bare_rows import add_bare_dataset
+from tests.orders import price_order
 
 BUDGET = open_budget(2.0, 1e-5)
 UNITS = 20_000

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy import fft, special
 
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.accounting import epsilon_of, loss_of
-from service.privacy.calibration import price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from service.privacy.losses import SLACK, TRANSFORM_ERROR, UNIT
 from tests.loss_integrals import log_moment, true_delta, worst_delta
+from tests.orders import price_order
 
 DELTAS = (1e-6, 1e-9, 1e-12)
 KINDS = ((0.002, 6.0), (0.01, 1.5), (0.01, 3.0), (0.05, 10.0), (0.3, 30.0), (0.9, 60.0))

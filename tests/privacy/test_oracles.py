@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from service.base.errors import Unpriceable
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.idpgan.price import idpgan_events
 from service.privacy.accounting import RENYI_ORDERS, epsilon_of, renyi_divergence, renyi_divergences
-from service.privacy.calibration import TOLERANCE, idpgan_events, price_order
+from service.privacy.calibration import TOLERANCE
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, renyi_epsilon
+from tests.orders import price_order
 
 ORACLES = Path(__file__).parent / "oracles"
 

@@ -20,7 +20,8 @@ from tiny_generators import MIXED, domain_of, parse_csv
 
 from service.domain.table_schema import parse_table_schema
 from service.samples.row_streams import sampler_from_bundle, stream_rows
-from workers.generators.table.bundle import UnusableGeneratorError, build_bundle, export_onnx
+from workers.generators.released import UnusableGeneratorError
+from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.networks.table import TableGenerator
 
 MEMBERS = ["generator.onnx", "generator.safetensors", "config.json", "certificate.json", "MODEL_CARD.md", "sample.py"]

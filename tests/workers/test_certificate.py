@@ -7,13 +7,15 @@ import pytest
 
 from bench.audit.summary import summarise, write_summary
 from service.ledger.service import OtherReleases
+from service.methods.catalogue import CATALOGUE
+from service.methods.idpgan.card import STEPS
 from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy import events as price_list
 from service.privacy.events import SampledStepEvent, events_from_json
 from service.privacy.filters import NANO
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers.audited import AUDIT, audit_statement, code_digest
-from workers.certificate import FORMAT, MEASURED, STEPS
+from workers.certificate import FORMAT
 
 MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "pairs": "chosen"}
 MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
@@ -64,7 +66,8 @@ def test_what_the_mechanisms_cost_adds_up_to_what_was_paid(order):
 def test_every_purpose_has_words():
     purposes = {name: value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
     assert {"MARGINALS", "LEANINGS"} <= set(purposes)
-    assert set(purposes.values()) | {"label_counts", STEPS} == set(MEASURED)
+    named = {purpose for method in CATALOGUE.values() for purpose in method.card.releases}
+    assert set(purposes.values()) | {"label_counts", "sampled_steps"} == named
 
 
 def test_the_unit_and_its_bound_are_there_for_programs():

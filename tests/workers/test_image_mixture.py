@@ -13,14 +13,14 @@ import torch
 
 from service.base.errors import InvalidOrder
 from service.domain.image_schema import ImageSchema
-from service.methods.orders import MixtureOrder
+from service.methods.mixture.order import MixtureOrder
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES, GaussianEvent
 from service.samples.row_streams import sampler_from_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
 from workers.generators.image.bundle import build_image_bundle
-from workers.generators.table.bundle import UnusableGeneratorError
+from workers.generators.released import UnusableGeneratorError
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.measuring import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS, tone_curve

@@ -11,23 +11,25 @@ import torch
 
 from service.base.errors import Unavailable
 from service.domain.grids import shape_of
+from service.domain.shapes import ImageShape
 from service.domain.table_schema import TableSchema
-from service.methods.choices import resolve_order
-from service.methods.mixture.price import ImageShape
-from service.methods.orders import IdpganOrder, MarginalsOrder, MixtureOrder, parse_order
-from service.privacy.calibration import price_order
+from service.methods.catalogue import parse_order
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.mixture.order import MixtureOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
+from tests.orders import price_order, resolve_order
 from tests.recorded_runs import Kept, Killed, RecordedPlan
+from tests.runs import train, train_images
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
+from workers.generators.released import ImageRelease, TableRelease
 from workers.hooks import Hooks
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.mixture.run import MeasuredImages, measure_images
 from workers.plan import Plan
-from workers.training import TrainedGenerator, train, train_images
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -140,7 +142,7 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TrainedGenerator | MeasuredImages]]:
+def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TableRelease | ImageRelease]]:
     """Price list of an order, and what runs it: on a table of units with up to two rows, or on images."""
     pixels, labels = make_images(60, (6, 5, 1), 3, seed=3)
     images = EncodedImages(pixels.reshape(60, -1), labels.astype(np.int64), (6, 5, 1), 3)
@@ -150,10 +152,10 @@ def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TrainedGene
     units = table.units if of_table else 60
     order = resolve_order(parse_order(ordered), units=units, shape=shape, budget=BUDGET)
 
-    def go(plan: Plan, store: Kept, **more: Any) -> TrainedGenerator | MeasuredImages:
+    def go(plan: Plan, store: Kept, **more: Any) -> TableRelease | ImageRelease:
         hooks = Hooks(checkpoints=store, **more)
         if isinstance(order, MixtureOrder):
-            return measure_images(order, plan, images, SecureRandom(), hooks)
+            return train_images(order, plan, images, SecureRandom(), hooks)
         if of_table:
             assert isinstance(order, IdpganOrder | MarginalsOrder)
             return train(order, plan, table, DOMAIN, SecureRandom(), hooks)
@@ -163,7 +165,7 @@ def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TrainedGene
     return price_order(order, units=units, budget=BUDGET).events, go
 
 
-def bought_by(made: TrainedGenerator | MeasuredImages) -> list[Any]:
+def bought_by(made: TableRelease | ImageRelease) -> list[Any]:
     """What it tells of purchases, all of it noised: frequencies, and the rows of a unit that its certificate names."""
     names = ("condition_frequencies", "component_labels", "component_frequencies", "rows_per_unit")
     return [getattr(made, name, None) for name in names]

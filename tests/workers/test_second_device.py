@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from service.domain.shapes import ImageShape, TableShape
-from service.methods.choices import resolve_order
-from service.methods.orders import parse_order
-from service.privacy.calibration import price_order
+from service.methods.catalogue import parse_order
 from service.privacy.filters import open_budget
+from tests.orders import price_order, resolve_order
+from tests.runs import train, train_images
 from tests.second_device import ELSEWHERE, IS_A_GPU, MixedDevices, There, brought_back, elsewhere
 from tests.tiny_images import make_images
 from tests.workers.test_training import DOMAIN, ROWS, Memory, make_table
@@ -22,12 +22,12 @@ from workers import training
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable
 from workers.engines import choosing as engines
+from workers.generators.released import TableRelease
 from workers.hooks import Hooks
 from workers.mechanism import CriticBatch, CriticLoss
 from workers.mechanism.secure_random import SecureRandom
 from workers.numerics.workspace import Workspace
 from workers.plan import Plan
-from workers.training import TrainedGenerator, train, train_images
 
 BUDGET = open_budget(50.0, 1e-4)
 NETWORKS = {"noise_dimension": 8, "generator_hidden": [32], "critic_hidden": [32, 32]}
@@ -55,10 +55,10 @@ PICTURES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[torch.device, Callable[[], TrainedGenerator]], nn.Module]:
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[torch.device, Callable[[], TableRelease]], nn.Module]:
     """Runs a training with this device chosen, and brings its generator back."""
 
-    def run(device: torch.device, trains: Callable[[], TrainedGenerator]) -> nn.Module:
+    def run(device: torch.device, trains: Callable[[], TableRelease]) -> nn.Module:
         monkeypatch.setattr(training, "choose_device", lambda _wanted: device)
         if not IS_A_GPU:
             monkeypatch.setattr(nn.Module, "cpu", brought_back)
@@ -72,7 +72,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[torch.device, Callable[[], 
     return run
 
 
-def on_table(knobs: dict[str, Any], rows_per_unit: int = 1, hooks: Hooks = training.UNATTENDED) -> TrainedGenerator:
+def on_table(knobs: dict[str, Any], rows_per_unit: int = 1, hooks: Hooks = training.UNATTENDED) -> TableRelease:
     table, rows = make_table(), rows_per_unit
     if rows > 1:
         table = EncodedTable(table.codes, ROWS // rows, np.arange(0, ROWS + 1, rows, dtype=np.int64), rows)
@@ -83,7 +83,7 @@ def on_table(knobs: dict[str, Any], rows_per_unit: int = 1, hooks: Hooks = train
     return train(order, plan, table, DOMAIN, SecureRandom.from_test_seed(1), hooks)  # type: ignore[arg-type]
 
 
-def on_images(knobs: dict[str, Any]) -> TrainedGenerator:
+def on_images(knobs: dict[str, Any]) -> TableRelease:
     pixels, labels = make_images(IMAGES, SHAPE, 3, seed=3)
     images = EncodedImages(pixels.reshape(IMAGES, -1), labels.astype(np.int64), SHAPE, 3)
     ordered = parse_order({"method": "idpgan", "epsilon": 5.0, "steps": 6, "sampling_probability": 0.3, **knobs})

@@ -5,14 +5,15 @@ import uuid
 import pytest
 
 from service.audit.models import DONE
-from service.methods.orders import parse_order
+from service.methods.catalogue import parse_order
 from service.platform.context import open_context
 from service.platform.outbox import TRAIN_TASK
-from service.privacy.calibration import is_paid, price_order
+from service.privacy.calibration import is_paid
 from service.privacy.filters import Shares, open_budget
 from service.releases import repository
 from service.releases.models import Release
 from tests.conftest import small_table
+from tests.orders import price_order
 
 BUDGET = open_budget(5.0, 1e-5)
 ORDERS = [

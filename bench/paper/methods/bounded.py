@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.paper.methods.idpgan import CLUSTERS, DECAY, THRESHOLDS
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from workers.methods.idpgan.images import ImageIdpgan
 
 

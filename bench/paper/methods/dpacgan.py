@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.paper.methods.idpgan import NONE
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from workers.mechanism import CriticBatch
 from workers.methods.idpgan.images import ImageIdpgan
 from workers.networks.image import ImageCritic

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.paper.methods.idpgan import NONE
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from workers.encoding.images import EncodedImages
 from workers.mechanism.clusters import ClipGroups
 from workers.methods.idpgan.images import ImageIdpgan

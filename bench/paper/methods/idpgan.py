@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from workers.methods.idpgan.images import ImageIdpgan
 
 DECAY = {"noise_decay": {"kind": "exponential"}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.paper.methods.idpgan import NONE
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from workers.methods.idpgan.images import ImageIdpgan
 
 NOISE_MULTIPLIER = 1e-12

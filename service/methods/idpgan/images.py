@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape
-from service.methods.orders import (
+from service.methods.facts import Facts
+from service.methods.idpgan.knobs import (
     FixedThresholds,
     FromNothing,
-    IdpganOrder,
     ImageNetworks,
     OneGroup,
     Optimizer,
     TablesFirst,
 )
+from service.methods.idpgan.order import GanOrder, IdpganOrder
 from service.methods.whole_noise import whole_noise
-from service.privacy.filters import Budget
 from service.privacy.schedules import ConstantNoise
+
+G = TypeVar("G", bound=GanOrder)
 
 LABEL = "label"
 """What a resolved order of labelled images is conditioned on: the class, whose frequencies are bought."""
@@ -72,8 +74,20 @@ MOST_NOISE_PER_IMAGE = 4e-5
 """The wider bound of a perceptron critic's weights is for at most so much noise, of one release with the whole price, divided by n."""
 
 
-def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budget: Budget | None) -> IdpganOrder:
-    """Fill in what was not ordered; refuse sizes that the images do not allow. The critic's bound waits for the budget."""
+def resolve_images(order: IdpganOrder, facts: Facts, shape: ImageShape) -> IdpganOrder:
+    """Fill in what was not ordered; refuse sizes that the images do not allow."""
+    if isinstance(order.warm_start, TablesFirst):
+        raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
+    networks = networks_of(order, shape, from_nothing=order.mixture_first is None)
+    defaults = _defaults(order, networks, facts)
+    update = {name: value for name, value in defaults.items() if name not in order.model_fields_set}
+    update["image_networks"] = networks
+    update["warm_start"] = order.warm_start or FromNothing()
+    return with_classes(order.model_copy(update=update), shape)
+
+
+def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> ImageNetworks:
+    """Those of the order, or those for such images; `InvalidOrder` where the images do not allow them."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
             f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
@@ -84,11 +98,7 @@ def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budg
             f"{shape.max_images_per_unit}; method: mixture reads them all",
             where="method",
         )
-    if isinstance(order.warm_start, TablesFirst):
-        raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
-    named = order.model_fields_set
-    networks = order.image_networks or default_networks(shape, from_nothing=order.mixture_first is None)
-    update = {name: value for name, value in _defaults(order, networks, units, budget).items() if name not in named}
+    networks = order.image_networks or default_networks(shape, from_nothing=from_nothing)
     least = -(-min(shape.height, shape.width) // networks.shrink)
     if least < 2:
         raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels, once they are shrunk", where="method")
@@ -99,21 +109,20 @@ def resolve_image_gan(order: IdpganOrder, *, units: int, shape: ImageShape, budg
                 f"image_networks.{name}: sides of {least} can be halved {most} times",
                 where=f"image_networks.{name}",
             )
-    update["image_networks"] = networks
-    update["warm_start"] = order.warm_start or FromNothing()
-    if shape.classes > 1:
-        update["condition_on"] = LABEL
-    return order.model_copy(update=update)
+    return networks
 
 
-def _defaults(order: IdpganOrder, networks: ImageNetworks, units: int, budget: Budget | None) -> dict[str, Any]:
+def with_classes(order: G, shape: ImageShape) -> G:
+    """Labelled images are made by class, whose frequencies are measured."""
+    return order.model_copy(update={"condition_on": LABEL}) if shape.classes > 1 else order
+
+
+def _defaults(order: IdpganOrder, networks: ImageNetworks, facts: Facts) -> dict[str, Any]:
     if networks.layers == "convolutions":
         return DEFAULTS
     if order.mixture_first is not None:
         return NEAR_MIXTURE_DEFAULTS
-    if budget is None:
-        return PERCEPTRON_DEFAULTS
-    is_noisy = whole_noise(order, budget) > MOST_NOISE_PER_IMAGE * units
+    is_noisy = whole_noise(order, facts.budget) > MOST_NOISE_PER_IMAGE * facts.units
     return {**PERCEPTRON_DEFAULTS, "critic_weight_bound": WEIGHT_BOUND_IN_NOISE if is_noisy else WEIGHT_BOUND}
 
 

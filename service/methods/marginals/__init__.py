@@ -1,1 +1,18 @@
-"""Orders of `method: marginals`."""
+"""`method: marginals`: noisy one- and two-way marginals, and a mixture fitted to them."""
+
+from service.methods.interface import Method
+from service.methods.marginals.card import CARD
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.marginals.price import events
+from service.methods.marginals.resolve import offer, resolve
+
+METHOD = Method(
+    name="marginals",
+    takes=frozenset({"table"}),
+    order=MarginalsOrder,
+    check=lambda _order, _schema: None,
+    resolve=resolve,
+    events=events,
+    card=CARD,
+    offer=offer,
+)

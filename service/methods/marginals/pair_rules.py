@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.domain.shapes import TableShape
-from service.methods.orders import MarginalsOrder
+from service.methods.marginals.order import MarginalsOrder
 from service.methods.whole_noise import whole_noise
 from service.privacy.filters import Budget
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from service.domain.shapes import TableShape
-from service.methods.orders import MarginalsOrder
+from service.methods.marginals.order import MarginalsOrder
 from service.methods.whole_noise import whole_noise
 from service.privacy.filters import Budget
 

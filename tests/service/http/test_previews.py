@@ -11,7 +11,7 @@ from PIL import Image
 from sqlalchemy import text
 
 from service.base.errors import NotFound
-from service.methods.orders import parse_resolved_order
+from service.methods.catalogue import parse_resolved_order
 from service.privacy.events import events_from_json
 from tests.tiny_images import image_schema, make_images, npz
 from workers import lease as leases

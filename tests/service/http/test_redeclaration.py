@@ -13,12 +13,12 @@ from service.datasets.models import Dataset
 from service.datasets.redeclaration import _budget_of
 from service.http.app import create_app
 from service.platform.context import open_context
-from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
 from service.privacy.statements import default_delta
 from service.releases import service as releases
 from service.releases.models import Release
 from service.upkeep.sweep import sweep
+from tests.orders import price_order
 from tests.service.http.conftest import SCHEMA, TABLE
 from tests.service.http.test_audit_log import acts
 from tests.service.http.test_datasets_api import _assert_problem

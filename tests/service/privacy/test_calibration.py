@@ -9,11 +9,10 @@ import pytest
 from dp_accounting import pld, rdp
 
 from service.base.errors import InvalidOrder, Unpriceable
-from service.methods.choices import resolve_order
-from service.methods.orders import IdpganOrder, parse_order
+from service.methods.catalogue import parse_order
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy import calibration
 from service.privacy.accounting import ADJACENCY, RENYI_ORDERS, epsilon_of, first_steps, loss_of, renyi_divergence
-from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.events import (
     GaussianEvent,
     SampledStepEvent,
@@ -23,6 +22,7 @@ from service.privacy.events import (
     to_dp_event,
 )
 from service.privacy.filters import NANO, exact, open_budget, renyi_capacity, renyi_epsilon, simple_cost
+from tests.orders import largest_epsilon, price_order, resolve_order
 
 
 def order(**knobs):

@@ -15,7 +15,8 @@ import safetensors.torch
 import torch
 
 from workers.generators.image.card import image_card
-from workers.generators.table.bundle import OPSET, TOLERANCE, UnusableGeneratorError, pack, to_json
+from workers.generators.released import UnusableGeneratorError
+from workers.generators.table.bundle import OPSET, TOLERANCE, pack, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,14 +10,14 @@ import warnings
 import zipfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime
 import safetensors.torch
 import torch
 
-from service.base.errors import ImprimaturError
+from workers.generators.released import UnusableGeneratorError
 from workers.generators.table.card import model_card
 from workers.networks.mixture import MixtureGenerator
 
@@ -31,12 +31,6 @@ OPSET = 17  # the first with LayerNormalization
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same contents give the same bytes
 _CHECKED_ROWS = 257
 TOLERANCE = 1e-4
-
-
-class UnusableGeneratorError(ImprimaturError):
-    """The trained generator cannot be published: weights that are not finite, or an export that disagrees."""
-
-    code: ClassVar[str] = "unusable_generator"
 
 
 def build_bundle(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from service.base.errors import InvalidOrder
-from service.methods.mixture.price import mixture_of
+from service.methods.idpgan.start import mixture_of
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint, module_tensors
 from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
@@ -22,7 +22,7 @@ from workers.networks.corrected_mixture import CorrectedMixture
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from service.methods.orders import IdpganOrder
+    from service.methods.idpgan.price import TrainedOrder
     from workers.encoding.images import EncodedImages
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
@@ -34,9 +34,11 @@ START = "mixture_first."
 class StartedImageIdpgan(ImageIdpgan):
     """A run whose fakes are a mixture's images, corrected."""
 
+    one_a_run = True
+
     def __init__(
         self,
-        order: IdpganOrder,
+        order: TrainedOrder,
         plan: Plan,
         images: EncodedImages,
         randomness: SecureRandom,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from service.base.errors import InvalidOrder
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint
+from workers.generators.released import ImageRelease
 from workers.mechanism.image_moments import NOBODY
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan.training import Idpgan
@@ -25,7 +26,8 @@ from workers.networks.table import TableCritic
 if TYPE_CHECKING:
     from torch import nn
 
-    from service.methods.orders import IdpganOrder, ImageNetworks
+    from service.methods.idpgan.knobs import ImageNetworks
+    from service.methods.idpgan.price import TrainedOrder
     from workers.encoding.images import EncodedImages
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
@@ -39,9 +41,12 @@ PREVIEWED = 10
 class ImageIdpgan(Idpgan):
     """A run on images, each of its own class; a unit is one of them, or several side by side."""
 
+    one_a_run: ClassVar[bool] = False
+    """Whether the generator makes all images of a call of one component."""
+
     def __init__(
         self,
-        order: IdpganOrder,
+        order: TrainedOrder,
         plan: Plan,
         images: EncodedImages,
         randomness: SecureRandom,
@@ -102,6 +107,19 @@ class ImageIdpgan(Idpgan):
     def component_frequencies(self) -> tuple[float, ...]:
         """Of every class, as bought."""
         return self.condition_frequencies or (1.0,)
+
+    def release(self) -> ImageRelease:
+        return ImageRelease(
+            generator=self.averaged_generator.cpu(),
+            noise_dimension=self.noise_dimension,
+            component_labels=self.component_labels,
+            component_frequencies=self.component_frequencies,
+            one_a_run=self.one_a_run,
+            engine=self.engine,
+            device=self.device.type,
+            is_private=self.is_private,
+            rows_per_unit=self.rows_per_unit,
+        )
 
     def checkpoint(self) -> Checkpoint:
         """With a preview: whoever may see it sees the state that training goes on from, and nothing later."""

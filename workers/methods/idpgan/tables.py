@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from service.methods.orders import TablesFirst
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, TableDomain
+from workers.generators.released import TableRelease
 from workers.mechanism.label_counts import label_counts
 from workers.methods.idpgan.held_tables import HeldTables
 from workers.methods.idpgan.training import Idpgan
@@ -28,7 +28,7 @@ from workers.networks.table import PairProducts, TableCritic, TableGenerator, on
 if TYPE_CHECKING:
     from torch import nn
 
-    from service.methods.orders import IdpganOrder
+    from service.methods.idpgan.price import TrainedOrder
     from workers.encoding.table import EncodedTable
     from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
@@ -49,7 +49,7 @@ class TableIdpgan(Idpgan):
 
     def __init__(
         self,
-        order: IdpganOrder,
+        order: TrainedOrder,
         plan: Plan,
         table: EncodedTable,
         domain: TableDomain,
@@ -76,7 +76,7 @@ class TableIdpgan(Idpgan):
             rows_per_unit=table.max_rows_per_unit,
             networks=(generator, TableCritic(domain.total_width + sizes.pair_products, sizes.critic_hidden)),
         )
-        self.warm_start = order.warm_start if isinstance(order.warm_start, TablesFirst) else None
+        self.warm_start = order.tables_first
         tables = order.tables_order
         self.tables = None if tables is None else Marginals(tables, plan, table, domain, randomness, device)
         self.held: HeldTables | None = None
@@ -130,6 +130,19 @@ class TableIdpgan(Idpgan):
             on_step=_told_by_steps(on_share, 2, steps=start.critic_steps),
         )
         self.held = held
+
+    def release(self) -> TableRelease:
+        return TableRelease(
+            generator=self.averaged_generator.cpu(),
+            domain=self.domain_of_rows,
+            noise_dimension=self.order.networks.noise_dimension,
+            condition_index=self.condition_index,
+            condition_frequencies=self.condition_frequencies,
+            engine=self.engine,
+            device=self.device.type,
+            is_private=self.is_private,
+            rows_per_unit=self.rows_per_unit,
+        )
 
     def _pair_of_batches(self, mixture: MixtureGenerator) -> tuple[Tensor, Tensor]:
         """Records drawn from a mixture, and as many of the generator with the same conditions."""

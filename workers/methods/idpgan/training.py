@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from service.base.errors import InvalidOrder
-from service.methods.orders import AdaptiveCriticSteps, AdaptiveThresholds, DbscanClusters, IdpganOrder
+from service.methods.idpgan.knobs import AdaptiveCriticSteps, AdaptiveThresholds, DbscanClusters
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
 from workers.engines.choosing import choose_engine
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
@@ -37,6 +37,8 @@ from workers.numerics.workspace import Workspace
 from workers.plan import Plan, StepNotOnPlan
 
 if TYPE_CHECKING:
+    from service.methods.idpgan.price import TrainedOrder
+    from workers.generators.released import Released
     from workers.mechanism.secure_random import SecureRandom
 
 LABEL_COUNTS = "label_counts"
@@ -57,7 +59,7 @@ class Idpgan(ABC):
 
     def __init__(
         self,
-        order: IdpganOrder,
+        order: TrainedOrder,
         plan: Plan,
         randomness: SecureRandom,
         device: torch.device,
@@ -132,8 +134,9 @@ class Idpgan(ABC):
     def critic_step(self) -> None:
         """One private step: draw, clip, sum, noise, update; then thresholds and clusters for the next one."""
         rule = self.adaptive
-        histogram_is_due = rule is not None and self.plan.steps_done % rule.every_steps == 0
-        noise = self.plan.take_sampled_step(sampling_probability=self.sampling_probability, histogram=histogram_is_due)
+        noise = self.plan.take_sampled_step(
+            sampling_probability=self.sampling_probability, histogram=False if rule is None else None
+        )
         # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
         drawn = poisson_sample(
             units=self.units, sampling_probability=self.sampling_probability, randomness=self.randomness
@@ -195,8 +198,15 @@ class Idpgan(ABC):
 
     @property
     def rows_per_unit(self) -> float | None:
-        """Mean rows of a unit, where that was bought."""
+        """Mean rows of a unit, where that was charged."""
         return None
+
+    def warm_up(self, on_share: Callable[[float], None]) -> None:  # noqa: B027 - only tables have any
+        """What is free between the measurements and the first private step. `on_share` is told how much of it is done."""
+
+    @abstractmethod
+    def release(self) -> Released:
+        """What is published of it."""
 
     def _batch_to_follow(self) -> tuple[Tensor, Tensor | float]:
         """Records of the generator, and what its loss has beside the critic's scores of them; from what was released before."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from service.methods.orders import Optimizer
+from service.methods.idpgan.knobs import Optimizer
 from workers.methods.idpgan.held_tables import FINE, HeldTables
 from workers.methods.idpgan.training import SMALLEST_SQUARED_SLOPE
 from workers.networks.table import TableGenerator

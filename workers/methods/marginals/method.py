@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from service.methods.marginals.order import COMPONENTS, MarginalsOrder
 from service.methods.marginals.pair_rules import pair_widths
-from service.methods.orders import COMPONENTS, MarginalsOrder
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain

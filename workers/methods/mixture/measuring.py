@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from service.base.errors import InvalidOrder
 from service.base.lazy import lazy
-from service.methods.orders import MixtureOrder
+from service.methods.mixture.order import MixtureOrder
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis

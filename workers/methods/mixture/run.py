@@ -1,57 +1,51 @@
-"""The frame around a method for images: measure once, keep it, build. It reads no record itself."""
+"""The run of `method: mixture`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-
-from workers.hooks import UNATTENDED, Hooks
+from workers.generators.released import ImageRelease
 from workers.methods.mixture.measuring import ImageMixture
-from workers.training import training_threads
 
 if TYPE_CHECKING:
-    from service.methods.orders import MixtureOrder
-    from workers.encoding.images import EncodedImages
+    import torch
+
+    from service.methods.mixture.order import MixtureOrder
+    from workers.checkpoints import Checkpoint
+    from workers.hooks import Hooks
     from workers.mechanism.secure_random import SecureRandom
-    from workers.networks.gaussian_mixture import GaussianMixture
     from workers.plan import Plan
+    from workers.sources import Source
 
 
-@dataclass(frozen=True)
-class MeasuredImages:
-    """What a release of images is made of. It may be published only if `is_private`."""
+class Run:
+    """Measure once; then build, which reads no record."""
 
-    generator: GaussianMixture
-    component_labels: tuple[int, ...]
-    component_frequencies: tuple[float, ...]
-    is_private: bool
-    engine: str = "none: noised moments"
-    rows_per_unit: float | None = None
-    """Mean images of a unit, where that was charged."""
+    def __init__(
+        self, order: MixtureOrder, plan: Plan, source: Source, randomness: SecureRandom, _device: torch.device
+    ) -> None:
+        self.plan, self.order = plan, order
+        self.mixture = ImageMixture(order, plan, source.images(), randomness)
 
+    def measure(self) -> None:
+        self.mixture.measure()
 
-def measure_images(
-    order: MixtureOrder,
-    plan: Plan,
-    images: EncodedImages,
-    randomness: SecureRandom,
-    hooks: Hooks = UNATTENDED,
-) -> MeasuredImages:
-    """Measure by the events of `plan`, or take what an earlier attempt measured; then build, which reads no record.
+    def checkpoint(self) -> Checkpoint:
+        return self.mixture.checkpoint()
 
-    Every measurement is charged from the beginning, so that stopping in between would save nothing: it is asked before.
-    """
-    hooks.stop_if_asked(plan.steps_done)
-    torch.set_num_threads(training_threads())
-    method = ImageMixture(order, plan, images, randomness)
-    hooks.measure_or_restore(method)
-    hooks.on_progress(order.steps)
-    return MeasuredImages(
-        method.build(),
-        method.component_labels,
-        method.component_frequencies,
-        method.is_private,
-        rows_per_unit=method.rows_per_unit,
-    )
+    def restore(self, checkpoint: Checkpoint) -> None:
+        self.mixture.restore(checkpoint)
+
+    def finish(self, hooks: Hooks) -> ImageRelease:
+        hooks.on_progress(self.order.progress_steps)
+        mixture, generator = self.mixture, self.mixture.build()
+        return ImageRelease(
+            generator=generator,
+            noise_dimension=generator.noise_dimension,
+            component_labels=mixture.component_labels,
+            component_frequencies=mixture.component_frequencies,
+            one_a_run=True,
+            engine="none: noised moments",
+            is_private=mixture.is_private,
+            rows_per_unit=mixture.rows_per_unit,
+        )

@@ -6,12 +6,14 @@ import pytest
 
 from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape, TableShape
-from service.methods.choices import resolve_order
+from service.methods.auto import AutoOrder
+from service.methods.catalogue import parse_order
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import mixture_events
-from service.methods.orders import AutoOrder, MarginalsOrder, MixtureOrder, parse_order
-from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.privacy.filters import NANO, open_budget
+from tests.orders import largest_epsilon, price_order, resolve_order
 
 BUDGET = open_budget(10.0, 1e-5)
 DIGITS = ImageShape(28, 28, 1, classes=10)

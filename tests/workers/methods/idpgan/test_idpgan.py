@@ -12,7 +12,7 @@ import torch
 
 from service.base.errors import InvalidOrder
 from service.domain.table_schema import TableSchema
-from service.methods.orders import IdpganOrder
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from service.base.errors import InvalidOrder
-from service.methods.choices import resolve_order
+from service.domain.shapes import ImageShape
+from service.methods.catalogue import parse_order
 from service.methods.idpgan.images import DEFAULTS, LABEL, WEIGHT_BOUND, WEIGHT_BOUND_IN_NOISE
-from service.methods.mixture.price import ImageShape
-from service.methods.orders import IdpganOrder, Optimizer, parse_order
-from service.privacy.calibration import price_order
+from service.methods.idpgan.knobs import Optimizer
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
+from tests.orders import price_order, resolve_order
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages

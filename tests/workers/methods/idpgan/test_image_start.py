@@ -11,12 +11,13 @@ import torch
 from service.base.errors import InvalidOrder
 from service.domain.image_schema import ImageSchema
 from service.domain.shapes import ImageShape
-from service.methods.choices import resolve_order
-from service.methods.orders import IdpganOrder, parse_order
-from service.privacy.calibration import largest_epsilon, price_order
+from service.methods.catalogue import parse_order
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from service.samples.row_streams import sampler_from_bundle
+from tests.orders import largest_epsilon, price_order, resolve_order
+from tests.runs import train_images
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
@@ -24,7 +25,6 @@ from workers.generators.image.bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.image_start import START, StartedImageIdpgan
 from workers.plan import Plan, StepNotOnPlan
-from workers.training import train_images
 
 SHAPE = (6, 5, 1)
 COUNT = 300

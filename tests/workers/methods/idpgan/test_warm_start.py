@@ -10,23 +10,23 @@ import torch
 
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
-from service.methods.choices import resolve_order
-from service.methods.orders import IdpganOrder
-from service.privacy.calibration import price_order
+from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from tests.exact_changes import squared_change
+from tests.orders import price_order, resolve_order
 from tests.recorded_runs import Kept, Killed, RecordedPlan
+from tests.runs import train
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
+from workers.generators.released import TableRelease
 from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism import PrivateSum
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import training as idpgan
-from workers.methods.marginals.method import run as marginals
+from workers.methods.marginals import method as marginals
 from workers.plan import Plan
-from workers.training import TrainedGenerator, train
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -80,7 +80,7 @@ def _quick_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marginals, "MOST_LOGITS", 64 * 2 * 11)
 
 
-def joint_of(trained: TrainedGenerator, rows: int = 20_000) -> np.ndarray:
+def joint_of(trained: TableRelease, rows: int = 20_000) -> np.ndarray:
     """Colour by size."""
     randomness = SecureRandom.from_test_seed(3)
     noise = randomness.normals(rows, trained.noise_dimension, dtype=torch.float32)
@@ -206,7 +206,7 @@ def test_killed_before_any_event_the_rest_of_the_list_runs_and_nothing_else(die_
     order, store = make_order(6, pairs="chosen"), Kept()
     wanted = list(enumerate([3.0, 4.0, 2.0, *[1.0] * 6], start=1))
 
-    def go(plan: Plan) -> TrainedGenerator:
+    def go(plan: Plan) -> TableRelease:
         return train(
             order, plan, make_table(), DOMAIN, SecureRandom(), Hooks(checkpoints=store, checkpoint_every_steps=2)
         )

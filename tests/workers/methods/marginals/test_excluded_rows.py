@@ -13,14 +13,14 @@ import pytest
 
 from service.domain.table_schema import TableSchema
 from service.intake.table.exclusions import excluded
-from service.methods.orders import MarginalsOrder
+from service.methods.marginals.order import MarginalsOrder
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, Events, GaussianEvent
 from service.samples.table_sampler import TableSampler
+from tests.runs import train
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.generators.table.bundle import build_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
-from workers.training import train
 
 FIELDS = [
     {"name": "colour", "type": "string", "constraints": {"enum": ["r", "g", "b"], "required": True}},

@@ -14,28 +14,29 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from workers.methods.marginals.method.estimate import table_estimates
-from workers.methods.marginals.method.fit import mixture_fit
 
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
-from service.methods.choices import resolve_order
-from service.methods.orders import MarginalsOrder
-from service.privacy.calibration import marginals_events, price_order
+from service.methods.marginals.order import MarginalsOrder
+from service.methods.marginals.price import marginals_events
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
 from service.privacy.filters import open_budget
 from service.samples.table_sampler import TableSampler
+from tests.orders import price_order, resolve_order
+from tests.runs import train
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
+from workers.generators.released import TableRelease
 from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.marginals import method as marginals
+from workers.methods.marginals.estimate import table_estimates
+from workers.methods.marginals.fit import mixture_fit
 from workers.methods.marginals.fit.mixture_fit import MixtureFit
 from workers.methods.marginals.fit.stopping import Measured
 from workers.methods.marginals.method import Marginals
-from workers.methods.marginals.method import run as marginals
 from workers.plan import Plan, StepNotOnPlan
-from workers.training import TrainedGenerator, train
 
 SCHEMA = TableSchema.model_validate(
     {
@@ -104,11 +105,11 @@ def make_table(rows: int = 3_000, rows_per_unit: int = 1) -> EncodedTable:
 
 def run(
     table: EncodedTable, order: MarginalsOrder, events: Events = ALMOST_NONE, hooks: Hooks = UNATTENDED
-) -> TrainedGenerator:
+) -> TableRelease:
     return train(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(1), hooks)
 
 
-def rows_of(trained: TrainedGenerator, rows: int = 20_000) -> dict[str, list[Any]]:
+def rows_of(trained: TableRelease, rows: int = 20_000) -> dict[str, list[Any]]:
     bundle = build_bundle(
         trained.generator,
         DOMAIN,
@@ -218,7 +219,7 @@ def test_every_event_is_taken_and_no_other() -> None:
         run(make_table(200), make_order(steps=2), CHOSEN)
 
 
-def pairs_of(trained: TrainedGenerator, i: int, j: int) -> np.ndarray:
+def pairs_of(trained: TableRelease, i: int, j: int) -> np.ndarray:
     """Probability of every pair of cells of two columns, by the mixture's own logits."""
     ends = np.cumsum([0, *(trained.domain or DOMAIN).widths])
     logits = trained.generator.logits.detach().double()
@@ -572,7 +573,7 @@ def make_alike(seed: int, rows: int = 4_000) -> np.ndarray:
     return np.stack([*columns, label], axis=1).astype(np.uint8)
 
 
-def knows_the_label(trained: TrainedGenerator, rows: np.ndarray) -> float:
+def knows_the_label(trained: TableRelease, rows: np.ndarray) -> float:
     """AUROC of the chances that the generator itself gives the label of these rows."""
     logits = trained.generator.logits.reshape(2, -1, 6 * 8 + 2)
     likelihoods = []
@@ -864,7 +865,7 @@ def paid_order(**knobs: Any) -> MarginalsOrder:
     return make_order(condition_on=None, pair_groups="counted", components=64, steps=150, **knobs)
 
 
-def frame_of(trained: TrainedGenerator, schema: TableSchema, rows: int) -> pl.DataFrame:
+def frame_of(trained: TableRelease, schema: TableSchema, rows: int) -> pl.DataFrame:
     """Rows of the published bundle."""
     assert trained.domain is not None
     bundle = build_bundle(
@@ -1066,7 +1067,7 @@ def test_shared_values_come_from_noised_counts() -> None:
 def test_values_are_counted_once_whatever_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, order, (_, table) = Memory(), shop_order(), purchases(1_000)
 
-    def go(hooks: Hooks) -> TrainedGenerator:
+    def go(hooks: Hooks) -> TableRelease:
         return train(order, Plan(VALUES_WITHOUT_NOISE), table, SHOP_DOMAIN, SecureRandom(), hooks)
 
     with pytest.raises(TrainingStopped):

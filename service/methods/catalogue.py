@@ -1,0 +1,110 @@
+"""Every method that may be ordered, one line each; and how an order finds its own."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.base.errors import InvalidOrder
+from service.base.text import sentence_of
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.methods.auto import AutoOrder
+from service.methods.facts import Facts
+from service.methods.interface import Method, Modality
+from service.methods.knobs import AnyOrder, Order
+
+NAMES = (
+    "marginals",
+    "mixture",
+    "idpgan",
+    "dpgan",
+    "ganobfuscator",
+    "dpacgan",
+)
+"""`auto` asks them in this order."""
+
+CATALOGUE: dict[str, Method[Any]] = {name: import_module(f"service.methods.{name}").METHOD for name in NAMES}
+
+ORDERS: dict[str, type[AnyOrder]] = {"auto": AutoOrder, **{name: method.order for name, method in CATALOGUE.items()}}
+
+_MAKES: dict[Modality, str] = {"table": "tables", "image": "images"}
+_HOLDS: dict[Modality, str] = {"table": "is a table", "image": "holds images"}
+
+
+def method_of(order: Order) -> Method[Any]:
+    """The method of an order; orders of unknown methods are not parsed."""
+    return CATALOGUE[order.method]  # type: ignore[attr-defined]  # every subclass names its own
+
+
+def parse_order(document: Any) -> AnyOrder:
+    """Read an order; raises `InvalidOrder` naming the knob that is wrong or unknown."""
+    if not isinstance(document, dict):
+        raise InvalidOrder('an order is a JSON object, for example {"epsilon": 4}', where="order")
+    method = document.get("method", "auto")
+    if not isinstance(method, str) or method not in ORDERS:
+        raise InvalidOrder(f"method: choose one of {', '.join(ORDERS)}", where="method")
+    try:
+        # Strict, and by way of JSON: "4" and true are no numbers, while a list is still a tuple.
+        return ORDERS[method].model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "order"
+        raise InvalidOrder(f"{where}: {sentence_of(first)}", where=where) from None
+
+
+def parse_resolved_order(document: Any) -> Order:
+    """Read an order as it was stored, after `auto` was resolved."""
+    order = parse_order(document)
+    if not isinstance(order, Order):
+        raise InvalidOrder("this order has not been resolved", where="method")
+    return order
+
+
+def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
+    """Refuse an order that these data cannot be released by."""
+    holds: Modality = "image" if isinstance(schema, ImageSchema) else "table"
+    if isinstance(order, Order):
+        method = method_of(order)
+        if holds not in method.takes:
+            makes = _MAKES[next(iter(method.takes))]
+            raise InvalidOrder(f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}", where="method")
+        method.check(order, schema)
+    if isinstance(schema, ImageSchema):
+        _check_against_images(order)
+    else:
+        _check_condition(order, schema)
+
+
+def _check_against_images(order: AnyOrder) -> None:
+    if order.condition_on is not None:
+        raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+    if order.purpose is not None:
+        raise InvalidOrder("purpose: images have one only; leave it out", where="purpose")
+
+
+def _check_condition(order: AnyOrder, schema: DeclaredSchema) -> None:
+    if order.condition_on is None or isinstance(schema, ImageSchema):
+        return
+    field = schema.field(order.condition_on)
+    if field is None:
+        raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
+    if not field.is_categorical:
+        raise InvalidOrder(
+            "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
+        )
+
+
+def with_method(order: AnyOrder, facts: Facts) -> Order:
+    """An order of a method: itself, or for `auto` that of the first method that offers itself, with the reason."""
+    if isinstance(order, Order):
+        return order
+    for name, method in CATALOGUE.items():
+        because = method.offer(order, facts)
+        if because is not None:
+            named = order.model_dump(exclude={"method"})
+            chosen: Order = method.order(method=name, chosen_because=because, **named)
+            return chosen
+    raise InvalidOrder("method: none of the methods makes such data", where="method")

@@ -1,0 +1,53 @@
+"""The public facts that an order is resolved and priced with. They are always complete; none depends on a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from service.base.errors import InvalidOrder
+from service.domain.grids import shape_of
+from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
+from service.domain.shapes import ImageShape, TableShape
+from service.privacy.filters import Budget
+
+Shape = TableShape | ImageShape
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was declared of a dataset, how many units it has, and its budget."""
+
+    units: int
+    budget: Budget
+    shape: Callable[[int], Shape]
+    """Bins of a numeric field that declares none -> the declared columns, or the declared size of images."""
+
+    @classmethod
+    def of_declaration(cls, schema: str, *, units: int, most_per_unit: int, budget: Budget) -> Facts:
+        """schema: the declared schema as JSON text. most_per_unit: rows or images of a unit that are used at most."""
+        return cls(units, budget, lambda numeric_bins: _shape(schema, numeric_bins, most_per_unit))
+
+    def table(self, numeric_bins: int) -> TableShape:
+        """Of a table; the catalogue has checked that it is one."""
+        shape = self.shape(numeric_bins)
+        if not isinstance(shape, TableShape):
+            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        return shape
+
+
+@lru_cache(maxsize=256)
+def declared_schema(document: str) -> DeclaredSchema:
+    """By its whole text, so a replaced one is another entry. A wide one takes longer to check than an order to place."""
+    return parse_schema(json.loads(document))
+
+
+@lru_cache(maxsize=256)
+def _shape(document: str, numeric_bins: int, most_per_unit: int) -> Shape:
+    schema = declared_schema(document)
+    if isinstance(schema, ImageSchema):
+        classes = max(1, len(schema.class_names))
+        return ImageShape(*schema.shape, classes=classes, max_images_per_unit=most_per_unit)
+    return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=most_per_unit)

@@ -1,0 +1,17 @@
+"""`method: ganobfuscator`: a WGAN-GP with clip norms from public records, a comparison."""
+
+from service.methods.ganobfuscator.card import CARD
+from service.methods.ganobfuscator.order import GanobfuscatorOrder
+from service.methods.idpgan.price import events
+from service.methods.idpgan.resolve import check_networks, resolve_plain
+from service.methods.interface import Method
+
+METHOD = Method(
+    name="ganobfuscator",
+    takes=frozenset({"table", "image"}),
+    order=GanobfuscatorOrder,
+    check=check_networks,
+    resolve=resolve_plain,
+    events=events,
+    card=CARD,
+)

@@ -1,0 +1,202 @@
+"""`method: idpgan`: its knobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from service.methods.idpgan.knobs import (
+    AdaptiveCriticSteps,
+    AdaptiveThresholds,
+    DbscanClusters,
+    FixedThresholds,
+    FromNothing,
+    ImageNetworks,
+    MixtureFirst,
+    Networks,
+    OneGroup,
+    Optimizer,
+    TablesFirst,
+)
+from service.methods.knobs import SMALLEST_SHARE, Order, Probability
+from service.methods.marginals.order import MarginalsOrder
+from service.privacy.schedules import ConstantNoise, ExponentialDecay, NoiseDecay
+
+MAX_STEPS = 1_000_000
+DEFAULT_EXPECTED_BATCH = 512
+NEAR_TABLES: dict[str, Any] = {"steps": 1_000, "critic_steps_per_generator_step": 8}
+"""Of a run on a table that begins near bought tables, where the order names none (docs/results/idpgan-on-tables.md)."""
+FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
+"""The same of a run on a table whose networks begin at random."""
+MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
+
+
+Allocation = Literal["least_noise", "equal_share", "flat"]
+CriticLossTerms = Literal["paired", "separate"]
+PenaltyPlace = Literal["interpolates", "generated"]
+
+
+class GanOrder(Order):
+    """What every trained generator's order has: how long, how many units a step, label counts, networks, optimisers."""
+
+    steps: Annotated[
+        int,
+        Field(
+            ge=1, le=MAX_STEPS, description="Critic steps, all of them private. With a warm start 1,000 if not ordered."
+        ),
+    ] = 3_000
+    sampling_probability: Annotated[
+        Probability | None,
+        Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
+    ] = None
+    critic_steps_per_generator_step: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1_000,
+            description="Generator steps read no row and cost nothing. If not ordered: 8 with a warm start from tables, "
+            "2 with perceptrons of images.",
+        ),
+    ] = 5
+    label_precision_share: Annotated[
+        float,
+        Field(
+            ge=SMALLEST_SHARE,
+            lt=1.0,
+            description="Part of the release's Gaussian precision spent on label frequencies.",
+        ),
+    ] = 0.02
+    networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
+    image_networks: Annotated[
+        ImageNetworks | None,
+        Field(description="Kind and sizes of both networks; images only. Default: by the declared size."),
+    ] = None
+    optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
+
+    @property
+    def numeric_bins(self) -> int:
+        """Bins of a numeric field that declares none."""
+        return self.networks.numeric_bins
+
+    @property
+    def counts_values(self) -> bool:
+        """Whether single values of ranges are counted."""
+        return False
+
+    @property
+    def mixture_first(self) -> MixtureFirst | None:
+        """The mixture that images begin from; None where there is none."""
+        return None
+
+    @property
+    def tables_first(self) -> TablesFirst | None:
+        """The marginals that a table begins with; None where there are none."""
+        return None
+
+    @property
+    def tables_order(self) -> MarginalsOrder | None:
+        """And their order. Its price is part of this order's."""
+        return None
+
+
+class PlainGanOrder(GanOrder):
+    """A comparison from the literature: constant noise, one clip norm for the whole gradient, no warm start."""
+
+    gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    critic_weight_bound: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=1e3,
+            description="After every step each number of the critic is put back between minus this and this.",
+        ),
+    ] = None
+
+    noise_decay: ClassVar[NoiseDecay] = ConstantNoise()
+    clusters: ClassVar[DbscanClusters | OneGroup] = OneGroup()
+    allocation: ClassVar[Allocation] = "least_noise"
+    critic_loss: ClassVar[CriticLossTerms] = "paired"
+    gradient_penalty_at: ClassVar[PenaltyPlace] = "interpolates"
+    adaptive_critic_steps: ClassVar[AdaptiveCriticSteps | None] = None
+
+    @property
+    def thresholds(self) -> AdaptiveThresholds | FixedThresholds:
+        """One clip norm for the whole gradient, shared by the tensors."""
+        return FixedThresholds()
+
+
+class IdpganOrder(GanOrder):
+    """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
+
+    method: Literal["idpgan"]
+    adaptive_critic_steps: Annotated[
+        AdaptiveCriticSteps | None,
+        Field(description="A rule instead of one number of critic steps per generator step."),
+    ] = None
+    warm_start: Annotated[
+        Annotated[TablesFirst | MixtureFirst | FromNothing, Field(discriminator="kind")] | None,
+        Field(
+            description="Where the networks begin: of a table near `tables`, of images from a `mixture`. Default: `tables` "
+            "where `marginals` could be ordered too, else `none`."
+        ),
+    ] = None
+    noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
+    thresholds: Annotated[
+        AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
+    ] = AdaptiveThresholds()
+    clusters: Annotated[DbscanClusters | OneGroup, Field(discriminator="kind", description="WC: clip groups.")] = (
+        DbscanClusters()
+    )
+    allocation: Annotated[Allocation, Field(description="How the noise is shared by the groups.")] = "least_noise"
+    critic_loss: Annotated[
+        CriticLossTerms,
+        Field(description="paired: D(G(z)) inside the clipped loss; separate: outside, without noise."),
+    ] = "paired"
+    gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    gradient_penalty_at: Annotated[
+        PenaltyPlace,
+        Field(description="Where ‖∇D‖ is pulled to 1: between real and generated records, or at generated ones only."),
+    ] = "interpolates"
+    critic_weight_bound: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=1e3,
+            description="After every step each number of the critic is put back between minus this and this. If not "
+            "ordered: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none.",
+        ),
+    ] = None
+
+    @property
+    def counts_values(self) -> bool:
+        return self.tables_order is not None and self.tables_order.counts_values
+
+    @property
+    def mixture_first(self) -> MixtureFirst | None:
+        return self.warm_start if isinstance(self.warm_start, MixtureFirst) else None
+
+    @property
+    def tables_first(self) -> TablesFirst | None:
+        return self.warm_start if isinstance(self.warm_start, TablesFirst) else None
+
+    @property
+    def tables_order(self) -> MarginalsOrder | None:
+        start = self.tables_first
+        if start is None:
+            return None
+        tables = MarginalsOrder(
+            method="marginals",
+            share=1.0,
+            condition_on=self.condition_on,
+            device=self.device,
+            numeric_bins=self.numeric_bins,
+            pairs=start.pairs,
+            values_precision_share=start.values_precision_share,
+        )
+        return tables.model_copy(update={"epsilon": self.epsilon, "share": self.share})
+
+
+def default_sampling_probability(units: int) -> float:
+    """The q of an order that names none: 512 expected units a step, at most a quarter of them."""
+    return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)

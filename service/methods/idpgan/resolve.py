@@ -1,0 +1,110 @@
+"""What an order of a trained generator leaves open, settled from the declared schema, n and the budget alone."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from service.base.errors import InvalidOrder
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.shapes import ImageShape, TableShape
+from service.methods.conditions import MAX_STRATA, categories_of, condition_of
+from service.methods.facts import Facts
+from service.methods.idpgan.images import networks_of, resolve_images, with_classes
+from service.methods.idpgan.knobs import FromNothing, TablesFirst
+from service.methods.idpgan.order import (
+    FROM_NOTHING,
+    NEAR_TABLES,
+    GanOrder,
+    IdpganOrder,
+    PlainGanOrder,
+    default_sampling_probability,
+)
+from service.methods.idpgan.start import resolve_start
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
+from service.methods.marginals.resolve import check_choice, settled
+
+G = TypeVar("G", bound=GanOrder)
+P = TypeVar("P", bound=PlainGanOrder)
+
+BECAUSE = "idpgan: the order conditions on a field of more categories than mixtures are fitted to; without condition_on it would be marginals (docs/results.md)"
+
+
+def offer(order: AnyOrder, facts: Facts) -> str | None:
+    """For the tables that `marginals` leaves."""
+    shape = facts.shape(DEFAULT_NUMERIC_BINS)
+    has_many = isinstance(shape, TableShape) and categories_of(order.condition_on, shape) > MAX_STRATA
+    return BECAUSE if has_many else None
+
+
+def check_networks(order: GanOrder, schema: DeclaredSchema) -> None:
+    """Knobs of images for images alone, and of tables for tables alone."""
+    if isinstance(schema, ImageSchema):
+        if "networks" in order.model_fields_set:
+            raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
+        return
+    of_images = {"image_networks": order.image_networks, "warm_start": order.mixture_first}
+    for knob in (knob for knob, ordered in of_images.items() if ordered is not None):
+        raise InvalidOrder(f"{knob}: the dataset is a table, and this is of images", where=knob)
+
+
+def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
+    """Condition, sampling probability, networks, and where they begin."""
+    shape = facts.shape(order.numeric_bins)
+    if isinstance(shape, ImageShape):
+        order = resolve_start(resolve_images(order, facts, shape), facts, shape)
+        return with_sampling_probability(order, facts.units)
+    order = order.model_copy(update={"condition_on": condition_of(order, shape)})
+    return _with_warm_start(with_sampling_probability(order, facts.units), facts, shape)
+
+
+def resolve_plain(order: P, facts: Facts) -> P:
+    """Of the comparisons from the literature: condition, sampling probability, networks of images."""
+    shape = facts.shape(order.numeric_bins)
+    if isinstance(shape, ImageShape):
+        networks = networks_of(order, shape, from_nothing=True)
+        order = with_classes(order.model_copy(update={"image_networks": networks}), shape)
+    else:
+        order = order.model_copy(update={"condition_on": condition_of(order, shape)})
+    return with_sampling_probability(order, facts.units)
+
+
+def with_sampling_probability(order: G, units: int) -> G:
+    """As ordered, or by n."""
+    if order.sampling_probability is not None:
+        return order
+    return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+
+
+def unnamed(order: GanOrder, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Those that the order leaves open."""
+    return {name: value for name, value in defaults.items() if name not in order.model_fields_set}
+
+
+def _with_warm_start(order: IdpganOrder, facts: Facts, shape: TableShape) -> IdpganOrder:
+    """Marginals first, unless the order says otherwise or the columns do not allow it."""
+    allowed = _allows_tables(order.condition_on, shape)
+    start = order.warm_start or (TablesFirst() if allowed else FromNothing())
+    if not isinstance(start, TablesFirst):
+        defaults = FROM_NOTHING if isinstance(start, FromNothing) else {}
+        return order.model_copy(update={"warm_start": start, **unnamed(order, defaults)})
+    if not allowed:
+        raise InvalidOrder(
+            f"warm_start: tables need two columns, and a condition of at most {MAX_STRATA} categories",
+            where="warm_start",
+        )
+    check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")
+    order = order.model_copy(update={"warm_start": start, **unnamed(order, NEAR_TABLES)})
+    tables = order.tables_order
+    if tables is None:
+        return order
+    # In bins as they are declared: networks were only ever begun near such marginals.
+    tables = tables.model_copy(update={"pair_groups": "declared", "numeric_cells": "declared"})
+    found = settled(tables, facts, shape, precision_share=start.precision_share)
+    of_start = {name: value for name, value in found.items() if name in TablesFirst.model_fields}
+    return order.model_copy(update={"warm_start": start.model_copy(update=of_start)})
+
+
+def _allows_tables(condition: str | None, shape: TableShape) -> bool:
+    """Whether there are pairs to measure, in few enough strata."""
+    free = len(shape.cells) - (condition in shape.cells)
+    return free >= 1 and len(shape.cells) >= 2 and categories_of(condition, shape) <= MAX_STRATA

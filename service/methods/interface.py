@@ -1,0 +1,68 @@
+"""What a method is to the rest of the service: `Method`, one value per folder beside this file.
+
+Its other half is the class `Run` in `workers/methods/<the same name>`, which reads private rows and is imported by workers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+from service.domain.image_schema import DeclaredSchema
+from service.methods.facts import Facts
+from service.methods.knobs import Order
+from service.privacy.calibration import EventsAt
+
+Modality = Literal["table", "image"]
+"""What a dataset holds."""
+
+O = TypeVar("O", bound=Order)  # noqa: E741 - the order of a method
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one kind of private release is, for the certificate."""
+
+    what: str
+    of_one_unit: str
+    """How far one unit moves it in L2; `{rows}` stands for the most rows of a unit that are used."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What people are told about a method: in certificates, on model cards, at `/v1/methods`, in docs/orders.md."""
+
+    summary: str
+    """One sentence: what it does."""
+    makes: str
+    """What the published ZIP holds, as a sentence goes on after "This ZIP holds"."""
+    source: str
+    """Who described it, and where."""
+    paper_holds: str
+    """Where the published privacy analysis holds, where it does not, and what is done instead."""
+    releases: Mapping[str, Measured] = field(default_factory=dict)
+    """Purpose of an event -> what is released. Every purpose of the method's events is in it."""
+
+
+@dataclass(frozen=True)
+class Method(Generic[O]):
+    """Everything but the run itself. All functions are pure and read no row."""
+
+    name: str
+    takes: frozenset[Modality]
+    order: type[O]
+    check: Callable[[O, DeclaredSchema], None]
+    """Refuses, by `InvalidOrder`, what this schema cannot give the method; before any price."""
+    resolve: Callable[[O, Facts], O]
+    """Fills in what the order leaves open. Called once for an order that is placed; resolving again changes nothing."""
+    events: Callable[[O, float, float], EventsAt]
+    """(resolved order, ε, δ) -> noise multiplier -> events: the one place where their sequence is written."""
+    card: Card
+    offer: Callable[[Any, Facts], str | None] = lambda _order, _facts: None
+    """Why `auto` may take this method for such an order and such data; None: it may not. The first in the catalogue is taken."""
+
+    @property
+    def run(self) -> str:
+        """Where workers find the run: module and class."""
+        return f"workers.methods.{self.name}.run:Run"

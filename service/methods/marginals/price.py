@@ -1,0 +1,52 @@
+"""`method: marginals`: its events."""
+
+from __future__ import annotations
+
+import math
+
+from service.base.errors import InvalidOrder
+from service.methods.knobs import SMALLEST_SHARE
+from service.methods.marginals.order import MarginalsOrder
+from service.privacy.calibration import EventsAt
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
+
+
+def events(order: MarginalsOrder, _epsilon: float, _delta: float) -> EventsAt:
+    """The list below, for the catalogue."""
+    return lambda noise_multiplier: marginals_events(order, noise_multiplier=noise_multiplier)
+
+
+def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Events:
+    """Gaussian releases from all units that together are one of this noise multiplier: Σ 1/σ_i² = 1/σ².
+
+    Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
+    nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts or where
+    single columns alone are measured within a condition; three where scores say which pairs are measured; one more where values are
+    looked for that many rows share.
+    """
+    if order.pairs == "auto":
+        raise InvalidOrder("pairs must be resolved before pricing")
+    shares = _shares_before_pairs(order)
+    values = order.values_precision_share or 0.0
+    shares[MARGINALS] = 1.0 - sum(shares.values()) - values
+    if shares[MARGINALS] < SMALLEST_SHARE:
+        raise InvalidOrder("the precision shares leave nothing for the tables that all of them are for")
+    if values > 0.0:
+        shares[SHARED_VALUES] = values
+    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
+
+
+def _shares_before_pairs(order: MarginalsOrder) -> dict[str, float]:
+    """Of the precision, by purpose: what is released before it is known what else is."""
+    if not order.looks_at_single_columns_first:
+        return {}
+    shares = {ONE_WAY_TABLES: order.grouping_precision_share}
+    if order.pairs == "none" or (order.pairs == "chosen" and order.pairs_within == "table"):
+        shares = {ONE_WAY_TABLES: order.all_rows_precision_share}
+    elif order.pairs == "chosen":
+        shares = {ONE_WAY_TABLES: order.selection_precision_share}
+    if order.pairs == "chosen":
+        shares[PAIR_SCORES] = order.selection_precision_share
+    elif order.pairs == "few_or_all":
+        shares[PAIR_SCORES] = order.few_precision_share
+    return shares

@@ -1,0 +1,139 @@
+"""The way of an order: method, check, ε, everything that it leaves open, price. Each step once; no private row is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from service.base.caching import computed_once
+from service.base.errors import InvalidOrder, Unpriceable
+from service.domain.image_schema import DeclaredSchema
+from service.methods.catalogue import check_order, method_of, with_method
+from service.methods.facts import Facts
+from service.methods.knobs import AnyOrder, Order
+from service.privacy.accounting import renyi_divergence
+from service.privacy.calibration import EventsAt, calibrate, largest_epsilon
+from service.privacy.events import Events, GaussianEvent, events_to_json
+from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
+
+LARGEST_COST = 2**62
+"""Nano-shares; the ledger counts in 64 bits."""
+_UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
+"""What the noise of a list does not depend on, ε apart: orders that differ in it alone share a cached price."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one release costs: its own (ε, δ) by PLD, its shares of both accounts, and the list it will execute."""
+
+    epsilon: float
+    delta: float
+    shares: Shares
+    events: Events
+    pld_epsilon: float
+    renyi_divergence: float
+
+    @cached_property
+    def as_json(self) -> dict[str, Any]:
+        """The document kept with the release. Prices are cached, and a long list of events is slow to write: once."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "pld_epsilon": self.pld_epsilon,
+            "renyi_divergence": self.renyi_divergence,
+            "shares": {"simple": self.shares.simple, "renyi": self.shares.renyi},
+            "events": events_to_json(self.events),
+        }
+
+    @cached_property
+    def json_text(self) -> str:
+        return json.dumps(self.as_json)
+
+
+def price_order(order: Order, budget: Budget) -> Price:
+    """Price a resolved order from itself and the dataset's budget alone; reads no private row.
+
+    A release with share s of the budget is calibrated to be (s·ε, s·δ/2)-DP.
+    """
+    share = _requested_share(order, budget)
+    epsilon = float(share * exact(budget.epsilon))
+    delta = float(share * exact(budget.delta) / 2)
+    return _price(order.model_copy(update=_UNPRICED), share, epsilon, delta, budget)
+
+
+@computed_once(capacity=4_096)
+def _price(order: Order, share: Fraction, epsilon: float, delta: float, budget: Budget) -> Price:
+    events, pld_epsilon = _calibrated(order, epsilon, delta)
+    divergence = renyi_divergence(events, budget.renyi_order)
+    shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
+    if max(shares.simple, shares.renyi) > LARGEST_COST:
+        raise Unpriceable("this order costs more than any budget holds")
+    return Price(epsilon, delta, shares, events, pld_epsilon, divergence)
+
+
+@computed_once(capacity=4_096)
+def _calibrated(order: Order, epsilon: float, delta: float) -> tuple[Events, float]:
+    """Prices never change, and the same order under another budget may have the same (ε, δ)."""
+    return calibrate(method_of(order).events(order, epsilon, delta), epsilon, delta)
+
+
+def resolve_order(order: AnyOrder, facts: Facts, left: Shares, schema: DeclaredSchema) -> Order:
+    """What will be stored and run: every knob settled. Raises `InvalidOrder` for what these data cannot be released by.
+
+    left: what remains in both accounts, of which an order of the `rest` takes all.
+    """
+    if isinstance(order, Order) and order.chosen_because is not None:
+        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
+    check_order(order, schema)
+    chosen = with_method(order, facts)
+    if chosen.share == "rest":
+        chosen = chosen.model_copy(update={"epsilon": _rest(chosen, facts, left), "share": None})
+    resolved: Order = method_of(chosen).resolve(chosen, facts)
+    return resolved
+
+
+def largest_next_epsilon(budget: Budget, left: Shares) -> float:
+    """Largest ε that an order of Gaussian releases may ask for and still fit one of the accounts."""
+    return max(_by_simple(budget, left.simple), _gaussian_by_renyi(budget, left.renyi))
+
+
+def _rest(order: Order, facts: Facts, left: Shares) -> float:
+    """Largest ε, to about 1 %, that this order may ask for and still fit one of the accounts."""
+    by_simple = _by_simple(facts.budget, left.simple)
+    epsilon = by_simple
+    if left.renyi > 0 and by_simple < facts.budget.epsilon:
+        # What is left depends on how the list is made, and that not on ε: settled here as if all of the budget were asked for.
+        method = method_of(order)
+        as_if = method.resolve(order.model_copy(update={"epsilon": facts.budget.epsilon, "share": None}), facts)
+        epsilon = max(by_simple, _largest(as_if.model_copy(update=_UNPRICED), facts.budget, left.renyi))
+    if epsilon <= 0.0:
+        raise InvalidOrder("nothing is left of this dataset's budget", where="share")
+    return epsilon
+
+
+def _by_simple(budget: Budget, left: int) -> float:
+    return float(Fraction(max(0, left), NANO) * exact(budget.epsilon))
+
+
+@computed_once(capacity=4_096)
+def _largest(order: Order, budget: Budget, renyi_left: int) -> float:
+    return largest_epsilon(lambda epsilon, delta: method_of(order).events(order, epsilon, delta), budget, renyi_left)
+
+
+@computed_once(capacity=4_096)
+def _gaussian_by_renyi(budget: Budget, renyi_left: int) -> float:
+    def one_release(_epsilon: float, _delta: float) -> EventsAt:
+        return lambda noise_multiplier: (GaussianEvent("any", noise_multiplier),)
+
+    return largest_epsilon(one_release, budget, renyi_left) if renyi_left > 0 else 0.0
+
+
+def _requested_share(order: Order, budget: Budget) -> Fraction:
+    if order.epsilon is not None:
+        return exact(order.epsilon) / exact(budget.epsilon)
+    if isinstance(order.share, float):
+        return exact(order.share)
+    raise InvalidOrder("share 'rest' must be resolved against the ledger before pricing")

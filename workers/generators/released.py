@@ -1,0 +1,98 @@
+"""What a run leaves: enough to write the published ZIP and the certificate, and nothing of the rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from service.base.errors import ImprimaturError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import nn
+
+    from service.domain.image_schema import ImageSchema
+    from service.domain.table_schema import TableSchema
+    from workers.encoding.table import TableDomain
+
+
+class UnusableGeneratorError(ImprimaturError):
+    """The trained generator cannot be published: weights that are not finite, or an export that disagrees."""
+
+    code: ClassVar[str] = "unusable_generator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released(ABC):
+    """It may be published only if `is_private`."""
+
+    is_private: bool
+    engine: str
+    """How gradients were found, or that there were none; certificates name it."""
+    device: str = "cpu"
+    """Where it was made."""
+    rows_per_unit: float | None = None
+    """Mean rows or images of a unit, where that was charged."""
+
+    @abstractmethod
+    def bundle(self, *, schema: Any, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+        """The published ZIP."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRelease(Released):
+    """A generator of rows: its forward(noise, condition | None) returns the logits of all columns."""
+
+    generator: nn.Module
+    """In eval mode, on the CPU."""
+    domain: TableDomain
+    """The columns whose logits the generator gives."""
+    noise_dimension: int
+    condition_index: int | None
+    condition_frequencies: tuple[float, ...] | None
+
+    def bundle(self, *, schema: TableSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+        """See `workers.generators.table.bundle`."""
+        from workers.generators.table.bundle import build_bundle  # noqa: PLC0415 - ONNX is loaded when it is needed
+
+        return build_bundle(
+            self.generator,
+            self.domain,
+            noise_dimension=self.noise_dimension,
+            condition_index=self.condition_index,
+            condition_frequencies=self.condition_frequencies,
+            schema=schema,
+            certificate=certificate,
+            order=order,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageRelease(Released):
+    """A generator of images: its forward(noise, component) returns images between 0 and 1."""
+
+    generator: nn.Module
+    noise_dimension: int
+    component_labels: tuple[int, ...]
+    """The class of everything that the generator may be asked for,"""
+    component_frequencies: tuple[float, ...]
+    """and how frequent it is."""
+    one_a_run: bool
+    """Whether all images of one call are of one component."""
+
+    def bundle(self, *, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+        """See `workers.generators.image.bundle`."""
+        from workers.generators.image.bundle import build_image_bundle  # noqa: PLC0415 - as above
+
+        return build_image_bundle(
+            self.generator,
+            schema,
+            noise_dimension=self.noise_dimension,
+            component_labels=self.component_labels,
+            component_frequencies=self.component_frequencies,
+            one_a_run=self.one_a_run,
+            certificate=certificate,
+            order=order,
+        )

@@ -1,0 +1,1 @@
+"""`dpacgan`: `ganobfuscator` of labelled images, with a critic of two heads."""

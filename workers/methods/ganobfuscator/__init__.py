@@ -1,0 +1,1 @@
+"""`ganobfuscator`: the private step of `idpgan` with clip norms from public records."""
