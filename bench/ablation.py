@@ -5,14 +5,13 @@
     python -m bench.ablation --data FILE.csv --schema FILE.json
 
 A fifth of the *training* rows is held out to test on, so that what is seen here may choose defaults. Every variant goes the way of a real
-order and costs the same (ε, δ). One thread a run; --jobs runs at once. Writes bench/results/ablation-NAME-EPSILON-ROWSxSTEPS[-TAG]-DATE.{json,md}
-after every run; --resume keeps what today's file has already.
+order and costs the same (ε, δ). One thread a run; --jobs runs at once. Writes the section NAME-EPSILON-ROWSxSTEPS[-TAG] of
+bench/results/ablation.md after every run, and bench/runs/ablation-….json, of which --resume keeps what today's has already.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import multiprocessing
 import os
@@ -28,9 +27,10 @@ import numpy as np
 import torch
 from scipy import stats
 
+from bench.pages import keep, run_file, today
 from bench.tables.methods import STRATEGIES_OFF, Ask, ours
 from bench.tables.metrics import classifier_scores, total_variation
-from bench.tables.report import FOLDER, ROOT
+from bench.tables.report import ROOT
 from bench.tables.sources import Source, source
 from bench.tables.tables import Table, codes_of, read_table
 
@@ -79,10 +79,9 @@ def main() -> None:
 
 
 def _run_all(asked: argparse.Namespace, table: Table) -> None:
-    today = dt.datetime.now(dt.UTC).date().isoformat()
     size, tag = f"{len(table.train)}x{asked.steps}", f"-{asked.tag}" if asked.tag else ""
-    stem = FOLDER / f"ablation-{asked.table}-{asked.epsilon:g}-{size}{tag}-{today}"
-    earlier = stem.with_suffix(".json")
+    section = f"{asked.table}-{asked.epsilon:g}-{size}{tag}"
+    earlier = run_file(f"ablation-{section}-{today()}.json")
     runs = json.loads(earlier.read_text())["runs"] if asked.resume and earlier.exists() else []
     done = {(run["variant"], run["seed"]) for run in runs}
     # Seeds outside, so that a run that is broken off has all variants.
@@ -91,11 +90,11 @@ def _run_all(asked: argparse.Namespace, table: Table) -> None:
         runs.append(run)
         print(json.dumps(run), flush=True)
         if not asked.quick:
-            facts = {"table": asked.table, "date": today, "epsilon": asked.epsilon, "rows": len(table.train)}
+            facts = {"table": asked.table, "date": today(), "epsilon": asked.epsilon, "rows": len(table.train)}
             facts |= {"steps": asked.steps, "batch": asked.batch, "times": asked.times, "delta": asked.delta}
             facts |= {"where": _where(asked), "runs": runs}
             earlier.write_text(json.dumps(facts, indent=1) + "\n")
-            stem.with_suffix(".md").write_text(markdown(facts))
+            keep("ablation", markdown(facts), section)
 
 
 def _ran(asked: argparse.Namespace, table: Table, wanted: list[tuple[str, int]]) -> Iterator[dict[str, Any]]:
@@ -136,8 +135,6 @@ def markdown(facts: dict[str, Any]) -> str:
     shown = [name for name in SHOWN if name in facts["runs"][0]]
     batch = f" --batch {facts['batch']}" if facts["batch"] else ""
     lines = [
-        f"# What each part of IDPGAN is worth on {facts['table']} ({facts['date']})",
-        "",
         (
             f"`python -m bench.ablation --epsilon {facts['epsilon']:g} --rows {facts['rows']} --steps {facts['steps']}{batch}`; ε = {facts['epsilon']:g}, "
             f"δ = {facts['delta']:g} of one release; {facts['rows']} training rows, {facts['steps']} private steps unless said; "
@@ -182,7 +179,7 @@ def _arguments() -> argparse.Namespace:
         "--device", choices=["cpu", "cuda"], default="cpu", help="seconds are the processor's, or the clock's on a GPU"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, each a process")
-    parser.add_argument("--tag", default="", help="added to the names of the files")
+    parser.add_argument("--tag", default="", help="added to the name of the section")
     parser.add_argument("--resume", action="store_true", help="keep what today's file has")
     parser.add_argument("--quick", action="store_true", help="a small table, two variants, one seed; writes nothing")
     asked = parser.parse_args()

@@ -5,13 +5,12 @@
 On the CPU the processor's time of one thread; on a GPU the clock's, whatever the processor waits for included.
 
 Tables are made up: columns of 2 to 32 cells as in `bench.wide`, of one value of a condition, all pairs, grouped and not. Both are
-measured in turn, and the least of all repeats counts. Writes bench/results/fit-DATE.md, or fit-cuda-DATE.md.
+measured in turn, and the least of all repeats counts. Writes the section cpu or cuda of bench/results/fit.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import platform
 import time
 from collections.abc import Callable
@@ -20,9 +19,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from workers.methods.marginals.run.fit.mixture_fit import MixtureFit, NoisedTables
 
+from bench.pages import keep
 from bench.tables.made_up import chain_widths
-from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables
 from workers.numerics.workspace import keep_freed_memory
 
 ROOT = Path(__file__).parents[1]
@@ -56,19 +56,14 @@ def main() -> None:
         ratio = f"{step / products:.2f}"
         lines.append(f"| {name} | {wide:,}, {grouped:,} | {1e3 * step:.2f} | {1e3 * products:.2f} | {ratio} |")
         print(lines[-1], flush=True)
-    today = dt.datetime.now(dt.UTC).date().isoformat()
     on_gpu = device.type == "cuda"
     where = torch.cuda.get_device_name() if on_gpu else f"processor time of one thread ({platform.machine()})"
     head = [
-        f"# A step of fitting a mixture ({today})",
-        "",
         f"`python -m bench.fit{' --device cuda' if on_gpu else ''}`; {asked.components:,} components, {asked.steps} steps, the least of {asked.repeats} repeats, {where}.",
         "",
     ]
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"fit-{'cuda-' if on_gpu else ''}{today}.md").write_text(
-            "\n".join([*head, *lines]) + "\n"
-        )
+        keep("fit", "\n".join([*head, *lines]), device.type)
 
 
 def make_tables(columns: int, groups: int) -> NoisedTables:

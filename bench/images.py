@@ -2,7 +2,7 @@
 
 MNIST and Fashion-MNIST in one folder each under `--data`; 28×28 as they are, 14×14 as the mean of 2×2 pixels. Accuracy is
 that of a small network trained on as many synthetic images as there are real ones, for a fixed number of epochs; FID,
-precision and recall by `bench.image_scores`. Writes `bench/results/images-DATE[-TAG].md` and a picture for each row.
+precision and recall by `bench.image_scores`. Writes the section TAG of `bench/results/images.md`, and a picture for each row to `bench/runs`.
 Quick: 14×14 MNIST and one seed, about five minutes on two quiet cores. `--validate` chooses settings: it tests on a sixth
 of the training images.
 """
@@ -10,7 +10,6 @@ of the training images.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import platform
 import statistics
 import time
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from bench.image_data import DATA, ROOT, Digits, held_out, load
+from bench.image_data import DATA, Digits, held_out, load
 from bench.image_scores import (
     Classifier,
     accuracy,
@@ -33,6 +32,7 @@ from bench.image_scores import (
     train_classifier,
 )
 from bench.orders import resolve_order
+from bench.pages import keep, run_file
 from service.domain.shapes import ImageShape
 from service.methods.mixture.order import MixtureOrder
 from service.methods.pricing import price_order
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="14×14 MNIST, one seed")
     parser.add_argument("--validate", action="store_true", help="test on held-out training images; write nothing")
     parser.add_argument("--no-file", action="store_true", help="print only")
-    parser.add_argument("--tag", default="", help="added to the names of the files")
+    parser.add_argument("--tag", default="", help="name of the section; default: of the data and the sides")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.names, arguments.sides, arguments.seeds = ["mnist"], [14], 1
@@ -113,7 +113,7 @@ def main() -> None:
     text = report(arguments, rows)
     print(text)
     if not arguments.no_file:
-        result_path(arguments, "md").write_text(text, encoding="utf-8")
+        keep("images", text, section(arguments))
 
 
 def measure_all(name: str, data: Digits, arguments: argparse.Namespace) -> list[Row]:
@@ -136,7 +136,7 @@ def measure_all(name: str, data: Digits, arguments: argparse.Namespace) -> list[
             network = train_classifier(images, drawn, epochs=arguments.epochs, seed=seed)
             row.add(**judged(judge, network, images, data))
             if seed == 0 and not arguments.no_file:
-                picture(images, drawn, result_path(arguments, "png", f"{name}-{side}-{epsilon:g}"))
+                picture(images, drawn, run_file(f"images-{section(arguments)}-{name}-{side}-{epsilon:g}.png"))
             print(row.text(), flush=True)
         rows.append(row)
     return rows
@@ -199,9 +199,8 @@ def pairs(knobs: list[str]) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (knob.partition("=") for knob in knobs)]
 
 
-def result_path(arguments: argparse.Namespace, kind: str, what: str = "") -> Path:
-    parts = ["images", dt.datetime.now(dt.UTC).date().isoformat(), arguments.tag, what]
-    return ROOT / "bench" / "results" / ("-".join(part for part in parts if part) + f".{kind}")
+def section(arguments: argparse.Namespace) -> str:
+    return arguments.tag or "-".join(map(str, (*arguments.names, *arguments.sides)))
 
 
 def report(arguments: argparse.Namespace, rows: list[Row]) -> str:
@@ -209,7 +208,7 @@ def report(arguments: argparse.Namespace, rows: list[Row]) -> str:
     options = [*(["--quick"] if arguments.quick else []), "--names", *arguments.names]
     options += ["--knobs", *arguments.knobs] if arguments.knobs else []
     head = (
-        f"# Images\n\n{dt.datetime.now(dt.UTC).date().isoformat()}, {platform.machine()}, 2 cores, 24 GiB; "
+        f"{platform.machine()}, 2 cores, 24 GiB; "
         f"`python -m bench.images {' '.join(options)}`; "
         f"δ = {DELTA:g}, {arguments.seeds} seed(s): accuracy in %,\n"
         f"on the 10,000 real test images, of a small convolutional network trained for {arguments.epochs} epochs on {count:,} images;\n"

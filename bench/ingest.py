@@ -13,7 +13,6 @@ includes starting the child. Beside it, on the same file and interleaved:
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import multiprocessing
 import os
@@ -34,8 +33,8 @@ import psutil
 
 from bench.environments import interpreter_with
 from bench.ingest_tables import ADULT, NARROW, UNITS, Kind
+from bench.pages import keep
 
-RESULTS = Path(__file__).parent / "results"
 PANDAS = ["pandas==3.1.1", "pyarrow==26.0.1"]
 MiB = 2**20
 
@@ -79,8 +78,7 @@ def main() -> None:
     text = report(lines, rows, runs)
     print(text)
     if not arguments.quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"ingest-{dt.date.today()}.md").write_text(text, encoding="utf-8")  # noqa: DTZ011 - the day here
+        keep("ingest", text)
 
 
 def measure(kind: Kind, folder: Path, rows: int, runs: int, pandas: Path | None) -> list[Row]:
@@ -199,8 +197,6 @@ def through_http(folder: Path, rows: int, runs: int) -> list[Row]:
 def report(lines: list[Row], rows: int, runs: int) -> str:
     """A page of results."""
     head = [
-        f"# Ingestion, {dt.date.today()}",  # noqa: DTZ011 - the day here
-        "",
         f"`python -m bench.ingest --rows {rows} --runs {runs}`; {machine()}. Median of the runs, and their extremes.",
         "Peak memory of the working process, its libraries included; behind the +, of the API's.",
         "",

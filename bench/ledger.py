@@ -4,21 +4,20 @@
 
 Each client is one connection of one asyncio process that calls `ledger_reserve` and waits until the answer is durable.
 Three mixes: every order fits (each takes the lock and waits for a flush), one in ten fits, none fits (refused by a look).
-Three rounds of each, interleaved. `--write` records them under bench/results/.
+Three rounds of each, interleaved. `--write` records them in bench/results/ledger.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime as dt
 import statistics
 import time
 import uuid
-from pathlib import Path
 
 import psycopg
 
+from bench.pages import keep
 from bench.servers import bare_dataset, machine, percentile, private_postgres
 from service.releases.repository import MAKE_DURABLE
 
@@ -81,7 +80,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="three seconds, one round")
-    parser.add_argument("--write", action="store_true", help="record the result under bench/results/")
+    parser.add_argument("--write", action="store_true", help="record the result in bench/results")
     options = parser.parse_args()
     seconds, rounds = (3.0, 1) if options.quick else (options.seconds, options.rounds)
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in MIXES}
@@ -93,8 +92,6 @@ def main() -> None:
                 dataset = bare_dataset(server.url("imprimatur", "imprimatur_app"))
                 found[name].append(asyncio.run(measure(app, dataset, fits, options.clients, seconds)))
     lines = [
-        f"# The ledger alone, {dt.datetime.now(dt.UTC):%Y-%m-%d}",
-        "",
         (
             f"{machine()}. {options.clients} clients, one dataset, {seconds:g} s a run, {rounds} interleaved rounds; "
             f"`fsync` and `synchronous_commit` on. One writer alone makes {flushes:.0f} durable commits a second here. "
@@ -114,8 +111,7 @@ def main() -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if options.write:
-        path = Path("bench/results") / f"ledger-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md"
-        path.write_text(text, encoding="utf-8")
+        keep("ledger", text)
 
 
 LIMITS = """\

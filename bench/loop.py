@@ -14,7 +14,6 @@ Test seeds: nothing made here may be published. About two minutes; --quick leave
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
 import statistics
 import subprocess
@@ -30,7 +29,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
+from workers.methods.idpgan.training.tables import TableIdpgan
+from workers.methods.idpgan.training.training import LABEL_COUNTS
 
+from bench.pages import keep
 from service.intake.table.canonical_file import RowUnits
 from service.methods.idpgan.order import NEAR_TABLES, IdpganOrder
 from service.platform.crypto import encrypt, open_decrypted, read_pieces
@@ -38,11 +40,8 @@ from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import LABEL_COUNTS
 from workers.plan import Plan
 
-RESULTS = Path(__file__).parent / "results"
 ROWS = (10_000, 1_000_000, 10_000_000)
 COLUMNS, CELLS = 20, 10
 DRAW = 512
@@ -73,7 +72,7 @@ def main() -> None:
         print("\n".join(measure(arguments.rows, 40 if arguments.quick else 100)))
         return
     head = (
-        f"`python -m bench.loop --threads {arguments.threads}`, {dt.datetime.now(dt.UTC):%Y-%m-%d}, {os.cpu_count()} cores, "
+        f"`python -m bench.loop --threads {arguments.threads}`, {os.cpu_count()} cores, "
         f"load {os.getloadavg()[0]:.1f} at the start; medians, {COLUMNS} columns, {DRAW} units a step expected."
     )
     columns = (
@@ -81,8 +80,6 @@ def main() -> None:
         "everything but critic steps / critic steps | reading, s | peak memory above libraries, MB |"
     )
     lines = [
-        "# The training loop on tables of three sizes",
-        "",
         head,
         "",
         columns,
@@ -94,7 +91,7 @@ def main() -> None:
         lines.append(subprocess.run(again, check=True, capture_output=True, text=True).stdout.rstrip())
     print("\n".join(lines))
     if not arguments.quick:
-        (RESULTS / f"loop-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text("\n".join(lines) + "\n")
+        keep("loop", "\n".join(lines))
 
 
 def measure(rows: int, steps: int) -> list[str]:

@@ -5,13 +5,12 @@
 Measuring Adult's tables by the default order at ε = 1 and 10; the noise of a critic of 97,000 numbers; a whole private step of a
 perceptron. Processor time, the least of all repeats of each. Rounded normals are what counts had until 2026-11-27, when a
 loop in C made the normals; torch makes them now, which takes longer, so ratios are smaller than those of that day. Writes
-bench/results/noise-DATE.md.
+bench/results/noise.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import platform
 import tempfile
 import time
@@ -22,8 +21,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from workers.methods.marginals.run.method import Marginals
 
 from bench.orders import resolve_order
+from bench.pages import keep
 from bench.step import steps
 from bench.step.steps import AUTOGRAD, PRIVATE, Setting, private_step
 from bench.tables.sources import MAKERS
@@ -36,8 +37,7 @@ from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals import method as marginals
-from workers.methods.marginals.method import Marginals
+from workers.methods.marginals.run import method as marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]
@@ -87,15 +87,12 @@ def main() -> None:
         least = [min(spent) * 1e3 for spent in times]
         lines.append(f"| {what} | {least[0]:.2f} | {least[1]:.2f} | {least[0] / least[1]:.2f} |")
         print(lines[-1], flush=True)
-    today = dt.datetime.now(dt.UTC).date().isoformat()
     head = [
-        f"# What exact noise costs ({today})",
-        "",
         f"`python -m bench.noise`; processor time of one thread ({platform.machine()}), the least of {asked.repeats} repeats in turn.",
         "",
     ]
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"noise-{today}.md").write_text("\n".join([*head, *lines]) + "\n")
+        keep("noise", "\n".join([*head, *lines]))
 
 
 Case = tuple[str, Callable[[], object], Callable[[], object]]

@@ -13,7 +13,6 @@ Runs use test seeds so that they can be repeated: nothing made here may be publi
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import io
 import json
 import platform
@@ -33,6 +32,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from bench.pages import keep, run_file, today
 from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.idpgan.resolve import with_sampling_probability
@@ -169,10 +169,9 @@ def score(
 
 
 def write(split: Split, scores: list[Score], *, test: Path | None) -> None:
-    today = dt.datetime.now(dt.UTC).date().isoformat()
     tested = "a held-out fifth of the committed file" if test is None else test.name
     facts = {
-        "date": today,
+        "date": today(),
         "train_rows": split.train.units,
         "test_rows": len(split.test),
         "test": tested,
@@ -180,19 +179,15 @@ def write(split: Split, scores: list[Score], *, test: Path | None) -> None:
         "machine": f"{platform.machine()}, torch {torch.__version__}",
         "scores": [asdict(entry) for entry in scores],
     }
-    folder = ROOT / "bench" / "results"
-    folder.mkdir(exist_ok=True)
-    (folder / f"poker-{today}.json").write_text(json.dumps(facts, indent=1) + "\n")
-    (folder / f"poker-{today}.md").write_text(table(facts, scores))
+    run_file(f"poker-{today()}.json").write_text(json.dumps(facts, indent=1) + "\n")
+    keep("poker", table(facts, scores))
 
 
 def table(facts: dict[str, Any], scores: list[Score]) -> str:
     names = list(scores[0].accuracy)
     lines = [
-        f"# Poker Hand, train on synthetic, test on real ({facts['date']})",
-        "",
         (
-            f"{facts['train_rows']} training rows, as many synthetic ones; tested on {facts['test_rows']} real rows "
+            f"{facts['machine']}; {facts['train_rows']} training rows, as many synthetic ones; tested on {facts['test_rows']} real rows "
             f"({facts['test']}); δ = {facts['delta']:.1e}. Accuracy in %, mean (standard deviation) over seeds. All "
             "classifiers have fixed settings and all are shown; `python -m bench.poker` says which they are."
         ),

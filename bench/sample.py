@@ -13,7 +13,6 @@ Beside it, interleaved: SDV's Gaussian copula, fitted to the same rows, sampling
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import statistics
 import subprocess
@@ -29,8 +28,9 @@ import httpx
 import psutil
 
 from bench.environments import interpreter_with
-from bench.ingest import RESULTS, MiB, machine
+from bench.ingest import MiB, machine
 from bench.ingest_tables import ADULT
+from bench.pages import keep
 from imprimatur.client import Client
 from service.local import EmbeddedStack
 
@@ -74,8 +74,7 @@ def main() -> None:
             text = report(Service(stack, table, arguments.method), table, sdv, rows, runs)
     print(text)
     if not arguments.quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"sample-{arguments.method}-{dt.date.today()}.md").write_text(text, encoding="utf-8")  # noqa: DTZ011 - the day here
+        keep("sample", text, arguments.method)
 
 
 class Service:
@@ -183,8 +182,6 @@ def report(service: Service, table: Path, sdv: Path | None, rows: int, runs: int
         beside = service.budget_read_seconds()
     rest = service.seconds_until_rest()
     lines = [
-        f"# Samples, {dt.date.today()}",  # noqa: DTZ011 - the day here
-        "",
         f"`python -m bench.sample --rows {rows} --runs {runs} --method {service.method}`; {machine()}. Fifteen columns, one API process, loopback.",
         "",
         "| way | rows/s, median | from - to | CPU µs a row | peak MiB |",

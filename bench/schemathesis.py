@@ -40,6 +40,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from bench.pages import keep
+from bench.servers import machine
 from service.auth.service import create_tenant
 from service.http.app import create_app
 from service.http.protocol import ImpatientProtocol
@@ -270,6 +272,14 @@ def fresh_service() -> Iterator[Context]:
         postgres.forget_socket_directory()
 
 
+def lines_of(outcomes: list[Outcome]) -> list[str]:
+    lines = ["| operation | cases | seconds | replies | findings |", "|---|---:|---:|---|---:|"]
+    for one in outcomes:
+        replies = " ".join(f"{status}×{times}" for status, times in sorted(one.statuses.items()))
+        lines.append(f"| `{one.name}` | {one.cases:,} | {one.seconds:.1f} | {replies} | {one.failures.total()} |")
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1_000, help="cases an operation")
@@ -287,7 +297,10 @@ def main() -> int:
     found = sum(outcome.failures.total() for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes)
     cases = sum(outcome.cases for outcome in outcomes)
-    print(f"{len(outcomes)} operations, {cases} cases, {seconds:.0f} s, {found} findings")
+    total = f"{len(outcomes)} operations, {cases:,} cases, {found} findings in {seconds:.0f} s"
+    print(total)
+    if not arguments.quick and not arguments.only:
+        keep("schemathesis", "\n".join([f"{machine()}; {total}.", "", *lines_of(outcomes)]))
     return 1 if found else 0
 
 

@@ -9,7 +9,6 @@ Each run is a process of its own, kinds interleaved. A start is measured from th
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
 import statistics
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.pages import keep
 from bench.servers import machine
 from service.local.servers import free_port
 
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="one run")
-    parser.add_argument("--write", action="store_true", help="record the result under bench/results/")
+    parser.add_argument("--write", action="store_true", help="record the result in bench/results")
     options = parser.parse_args()
     found: list[list[float]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -116,8 +116,6 @@ def main() -> None:
             prices = [1e3 * seconds for seconds in run(PRICE)]
             found.append([*start_api(Path(name)), *run(CLIENT), *prices])
     lines = [
-        f"# Start, {dt.datetime.now(dt.UTC):%Y-%m-%d}",
-        "",
         f"{machine()}; {len(found)} runs, each in a process of its own.",
         "",
         "| | median | least – most | goal |",
@@ -128,7 +126,7 @@ def main() -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if options.write:
-        Path(f"bench/results/start-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text(text, encoding="utf-8")
+        keep("start", text)
 
 
 if __name__ == "__main__":

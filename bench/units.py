@@ -3,14 +3,13 @@
     python -m bench.units [--shared FOLDER] [--epsilon 3] [--max-rows-per-unit 4] [--methods marginals,idpgan] [--quick]
 
 69,659 purchases of 23,570 customers. Distances of one-, two- and three-way tables are from all purchases, and from what can be had at
-best: the purchases that are left when every customer keeps at most that many, chosen at random. Writes bench/results/units-DATE.md.
+best: the purchases that are left when every customer keeps at most that many, chosen at random. Writes bench/results/units.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import datetime as dt
 import json
 import os
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bench.pages import keep
 from bench.tables.metrics import breaking_share, total_variation
 from bench.tables.tables import codes_of, read_table
 
@@ -64,17 +64,14 @@ def main() -> None:
         asked.methods = "marginals"
     with tempfile.TemporaryDirectory() as folder:
         lines = _measure(asked, Path(folder))
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    text = "\n".join(_head(asked, today) + lines) + "\n"
+    text = "\n".join(_head(asked) + lines) + "\n"
     print(text)
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"units-{today}.md").write_text(text)
+        keep("units", text)
 
 
-def _head(asked: argparse.Namespace, today: str) -> list[str]:
+def _head(asked: argparse.Namespace) -> list[str]:
     return [
-        f"# Many rows of one customer: CDNOW ({today})",
-        "",
         (
             f"`python -m bench.units`: `imprimatur publish --privacy-unit customer --max-rows-per-unit {asked.max_rows_per_unit} "
             f"--epsilon {asked.epsilon:g}`, one release of each method, {os.cpu_count()} cores. Seconds are of the whole command, the "

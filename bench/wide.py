@@ -4,13 +4,12 @@
                          [--device cpu|cuda] [--quick]
 
 Rows are made up: columns hang on each other in a chain, so that 99 pairs depend on each other strongly and others ever less.
-Writes bench/results/wide-DATE.md with the part of the chain that was found (for `chosen`) and the error of its pairs.
+Writes the section cpu or cuda of bench/results/wide.md, with the part of the chain that was found (for `chosen`) and the error of its pairs.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
 import resource
 import tempfile
@@ -19,8 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from workers.methods.marginals.run.method import Marginals
 
 from bench.orders import resolve_order
+from bench.pages import keep
 from bench.tables.made_up import chain_codes, chain_widths
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
@@ -29,7 +30,6 @@ from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.method import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]
@@ -89,11 +89,8 @@ def main() -> None:
         f"{found} of the {len(chain)} strongest pairs are among the {len(measured_pairs)} measured; TV of the fitted from the real",
         f"tables of the first 20 of them: {error:.4f}.",
     ]
-    today = dt.datetime.now(dt.UTC).date().isoformat()
     gpu = f", fitted on {torch.cuda.get_device_name()}" if asked.device == "cuda" else ""
     head = [
-        f"# A wide table through marginals ({today})",
-        "",
         f"{asked.rows:,} rows, {asked.columns} columns, ε = {asked.epsilon:g}, {os.cpu_count()} cores{gpu}; `python -m bench.wide`.",
         "",
         "| part | seconds | peak MB so far |",
@@ -101,9 +98,7 @@ def main() -> None:
     ]
     print("\n".join(facts))
     if not asked.quick:
-        (ROOT / "bench" / "results" / f"wide-{'cuda-' if gpu else ''}{today}.md").write_text(
-            "\n".join([*head, *lines, "", *facts]) + "\n"
-        )
+        keep("wide", "\n".join([*head, *lines, "", *facts]), asked.device)
 
 
 def make_codes(file: Path, rows: int, widths: list[int]) -> np.ndarray:

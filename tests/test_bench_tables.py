@@ -71,8 +71,10 @@ def test_ours_goes_the_way_of_an_order_and_is_reported(table):
     assert found["LR AUROC"] > 0.9
     run = {"method": "marginals", "epsilon": 8.0, "seed": 1, "metrics": found, "seconds": seconds, "megabytes": 1.0}
     facts: dict[str, Any] = {"name": "t", "date": "2026-01-01", "delta": 1e-5, "times": 1, "limit": 9.0, "test": "x"}
+    facts["hardware"] = "2 cores (x86_64)"
     failed = {**run, "method": "other", "metrics": {}, "why": "failed: no such thing"}
     facts["runs"] = [run, failed]
+    assert markdown(facts).startswith("2 cores (x86_64); δ = 1e-05 of one release; 1 synthetic row(s)")
     assert "| marginals | 8 | 1 |" in markdown(facts)
     assert "- other, ε = 8, seed 1: failed: no such thing" in markdown(facts)
     assert picture(facts).count("<polyline") == 1
@@ -115,32 +117,28 @@ def test_made_up_tables_have_the_structure_they_are_made_for(tmp_path: Path) -> 
 
 
 def test_the_newest_run_of_each_method_counts_and_a_peer_is_ahead_by_what_is_shown(tmp_path, monkeypatch) -> None:
-    def take(stem: str, times: int, delta: float = 1e-5, **gb: float) -> None:
+    def take(date: str, **gb: float) -> None:
+        cost = {"seconds": 3.0, "cpu_seconds": 2.0, "megabytes": 100.0}
         runs = [
-            {"method": method, "epsilon": 1.0, "seed": seed, "cpu_seconds": 2.0, "metrics": scores(value)}
+            {"method": method, "epsilon": 1.0, "seed": seed, "metrics": scores(value), **cost}
             for method, value in gb.items()
             for seed in (1, 2)
         ]
-        failed = {"method": "dpmm MST", "epsilon": 1.0, "seed": 1, "metrics": {}, "why": "took too long"}
-        file = tmp_path / f"tables-{stem}.json"
-        facts = {"times": times, "delta": delta, "date": stem[-10:], "runs": [*runs, failed]}
-        file.write_text(json.dumps(facts))
-        records.take(file)
+        failed = {"method": "dpmm MST", "epsilon": 1.0, "seed": 1, "metrics": {}, "why": "took too long", **cost}
+        records.take("adult", {"date": date, "hardware": "2 cores (x86_64)", "runs": [*runs, failed]})
 
     def scores(gb: float) -> dict[str, float]:
         return {measure.name: gb if measure.name == "GB AUROC" else 0.5 for measure in beside.MEASURES}
 
-    monkeypatch.setattr(records, "RECORDS", tmp_path / "peers")
+    monkeypatch.setattr(records, "RECORDS", tmp_path / "peers.csv")
     beside.newest.cache_clear()
-    take("adult-first-2026-01-02", 1, marginals=0.7, **{"dpmm MST": 0.8})
-    take("adult-2026-01-03", 1, marginals=0.7997)
-    with pytest.raises(ValueError, match="not compared"):
-        take("adult-many-rows-2026-01-04", 4, marginals=0.9)
-    with pytest.raises(ValueError, match="δ = 1e-06 are not compared"):
-        take("adult-default-2026-01-04", 1, 1e-6, marginals=0.9)
-    with pytest.raises(ValueError, match="not one of the tables"):
-        take("nobodys-2026-01-04", 1, marginals=0.9)
-    assert {run["date"] for run in records.runs_of("adult")} == {"2026-01-02", "2026-01-03"}
+    take("2026-01-02", marginals=0.7, **{"dpmm MST": 0.8})
+    take("2026-01-03", marginals=0.7997)
+    on_record = [(run["method"], run["epsilon"], run["seed"], run["date"]) for run in records.runs_of("adult")]
+    assert on_record == [
+        *(("dpmm MST", 1.0, seed, "2026-01-02") for seed in (1, 2)),
+        *(("marginals", 1.0, seed, "2026-01-03") for seed in (1, 2)),
+    ]
     try:
         (table, real, (one,)) = next(iter(beside.beside("first")))
     finally:

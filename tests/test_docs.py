@@ -13,6 +13,7 @@ from tests.certificates import made_certificate
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted((ROOT / "bench" / "results").glob("*.md"))
 
 
 def test_the_page_of_orders_says_what_the_order_classes_say():

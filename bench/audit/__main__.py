@@ -2,7 +2,7 @@
 
     python -m bench.audit [--quick] [--part mechanisms|outputs]
 
-Writes bench/results/audit-<date>.{json,md}; a part alone leaves the other as it was on that day. With both parts there, also
+Writes bench/results/audit.{json,md}; a part alone keeps the other if it is of the same day. With both parts there, also
 workers/audit_summary.json, which certificates quote. Everything runs on test seeds: the result is repeatable, and nothing made here could be published.
 Exit status 1 if a bound exceeds its claim, if the plain Gaussian step comes not within 20 %, or if what is broken is not found out.
 """
@@ -10,14 +10,12 @@ Exit status 1 if a bound exceeds its claim, if the plain Gaussian step comes not
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import platform
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,8 +24,9 @@ from bench.audit import attacks, outputs
 from bench.audit.attacks import DELTA, Finding
 from bench.audit.outputs import OutputFinding, finite, summarised
 from bench.audit.summary import write_summary
+from bench.pages import RESULTS, keep, today
 
-RESULTS = Path(__file__).parents[1] / "results"
+KEPT = RESULTS / "audit.json"
 NEAR_ENOUGH = 0.8
 
 
@@ -149,27 +148,26 @@ def ratios_by_epsilon(findings: list[dict[str, Any]]) -> str:
 
 def write(found: dict[str, Any]) -> None:
     """Today's result with what was found now in place of what was there."""
-    date = dt.datetime.now(dt.UTC).date().isoformat()
-    RESULTS.mkdir(exist_ok=True)
-    kept = RESULTS / f"audit-{date}.json"
-    document = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    date = today()
+    document = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+    if document.get("date") != date:
+        document = {}
     machine = f"Python {platform.python_version()}, torch {torch.__version__.split('+')[0]}, one thread"
     document |= {"date": date, "machine": machine, "delta": DELTA, **found}
-    kept.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    (RESULTS / f"audit-{date}.md").write_text(page_of(document), encoding="utf-8")
+    KEPT.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    keep("audit", page_of(document))
     if {"ours", "outputs"} <= document.keys():
         write_summary(summarised(document))
 
 
 def page_of(document: dict[str, Any]) -> str:
-    """The result as Markdown."""
+    """The result as Markdown, to stand under a heading."""
     seconds = ", ".join(
         f"{name} {document[f'seconds_{name}']:.0f} s"
         for name in ("mechanisms", "outputs")
         if f"seconds_{name}" in document
     )
     pieces = [
-        f"# Audit of {document['date']}",
         f"`python -m bench.audit`: {seconds} on {document['machine']}; δ = {document['delta']:g}, 95 % confidence. How to read it: docs/audits.md.",
     ]
     head = "| what | trials | ε claimed | ε lower bound | ratio | direct bound |\n|---|---:|---:|---:|---:|---:|"
@@ -178,14 +176,14 @@ def page_of(document: dict[str, Any]) -> str:
         ("paper_acts", "The paper's own ACTS: every bound exceeds its claim"),
     ):
         if section in document:
-            pieces += [f"## {title}", "\n".join([head, *map(mechanism_row, document[section])])]
+            pieces += [f"### {title}", "\n".join([head, *map(mechanism_row, document[section])])]
     head = (
         "| what | rows a unit | ε claimed | ε lower bound | event | direct bound | event | impossible outputs | ratio |\n"
         "|---|---:|---:|---:|---|---:|---|---:|---:|"
     )
     if "outputs" in document:
         pieces += [
-            "## Outputs alone: ratios, of units of 1 · 10 · 1,000 rows",
+            "### Outputs alone: ratios, of units of 1 · 10 · 1,000 rows",
             ratios_by_epsilon(document["outputs"]),
         ]
     for section, title in (
@@ -193,7 +191,7 @@ def page_of(document: dict[str, Any]) -> str:
         ("outputs_of_rounded_normals", "Outputs of the noise that was in use until 2026-11-27: all exceed it"),
     ):
         if section in document:
-            pieces += [f"## {title}", "\n".join([head, *map(output_row, document[section])])]
+            pieces += [f"### {title}", "\n".join([head, *map(output_row, document[section])])]
     return "\n\n".join(pieces) + "\n"
 
 

@@ -4,13 +4,12 @@
 
 Every run arms one point, orders a small release, and asks afterwards: published, charged once and before that, the chain
 whole; and after each point: nothing in storage that no row names. Half the runs kill one process, half its whole process
-group, as when a machine dies. Writes bench/results/faults-<date>.md; exit status 1 if a promise was broken.
+group, as when a machine dies. Writes bench/results/faults.md; exit status 1 if a promise was broken.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import re
 import statistics
 import sys
@@ -23,7 +22,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from bench.faults.points import POINTS, Point
-from bench.faults.stack import BUDGET, ORDER, ROOT, BrokenPromise, FaultyStack
+from bench.faults.stack import BUDGET, ORDER, BrokenPromise, FaultyStack
+from bench.pages import keep
 
 LEASE_SECONDS = 20.0
 """A third of the default: what a new worker and a new training process import must fit into one here."""
@@ -105,12 +105,9 @@ def run_all(points: list[Point], runs: int, lanes: int, lease_seconds: float = L
 
 def table(points: list[Point], outcomes: dict[str, Outcome], runs: int, minutes: float, lease_seconds: float) -> str:
     """The result, as a page."""
-    today = dt.datetime.now(tz=dt.UTC).date()
     late = sum(seconds > 2 * lease_seconds for outcome in outcomes.values() for seconds in outcome.seconds)
     total = sum(len(outcome.seconds) for outcome in outcomes.values())
     lines = [
-        f"# SIGKILL at every transition, {today}",
-        "",
         f"`python -m bench.faults`: {len(points)} points × {runs} runs in {minutes:.0f} min; 2 cores, 24 GiB. Leases of {lease_seconds:.0f} s",
         f"(60 s by default), a release of {ORDER['steps']} steps with three checkpoints. Seconds are from the kill to the end of the release:",
         "a fresh training process alone takes about four of them (imports), and a lease must lapse first where the worker died too.",
@@ -148,8 +145,7 @@ def main() -> int:
     page = table(points, outcomes, runs, (time.monotonic() - started) / 60, arguments.lease_seconds)
     print(page)
     if not arguments.only and not arguments.quick:
-        today = dt.datetime.now(tz=dt.UTC).date()
-        (ROOT / "bench" / "results" / f"faults-{today}.md").write_text(page, encoding="utf-8")
+        keep("faults", page)
     return 1 if any(outcome.broken for outcome in outcomes.values()) else 0
 
 

@@ -8,13 +8,12 @@
   mixed                  `--minutes`: orders, quotes, budgets, uploads, samples and nonsense; memory of the API over time
 
 The clients run in a process of their own. Relay and worker stand still except in the mixed load: it is the API that is
-measured. `--write` records the result under bench/results/.
+measured. `--write` records the result in bench/results/load.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 import psutil
 
 from bench.load.clients import SCHEMA, table
+from bench.pages import keep
 from bench.servers import machine
 from imprimatur.client import Client
 from service.local import EmbeddedStack
@@ -93,12 +93,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=10.0, help="of mixed load; 0 for none")
     parser.add_argument("--quick", action="store_true", help="five seconds, one round, half a minute of mixed load")
-    parser.add_argument("--write", action="store_true", help="record the result under bench/results/")
+    parser.add_argument("--write", action="store_true", help="record the result in bench/results")
     options = parser.parse_args()
     seconds, rounds = (5.0, 1) if options.quick else (options.seconds, options.rounds)
     minutes = min(0.5, options.minutes) if options.quick else options.minutes
     head = "| load | requests/s | p50 ms | p99 ms | API processor ms a request | replies |"
-    lines = [f"# The service under load, {dt.datetime.now(dt.UTC):%Y-%m-%d}", "", f"{machine()}; {options.clients} clients.", "", head, "|---|---|---|---|---|---|"]  # fmt: skip
+    lines = [f"{machine()}; {options.clients} clients.", "", head, "|---|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -115,7 +115,7 @@ def main() -> None:
     text = "\n".join([*lines, "", LIMITS]) + "\n"
     print(text)
     if options.write:
-        Path(f"bench/results/load-{dt.datetime.now(dt.UTC):%Y-%m-%d}.md").write_text(text, encoding="utf-8")
+        keep("load", text)
 
 
 def fixed_loads(bench: Bench, clients: int, seconds: float) -> list[str]:

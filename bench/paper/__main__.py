@@ -5,14 +5,13 @@
     python -m bench.paper --methods DPGAN,IDPGAN --epsilons 1,10 --seeds 3 --no-ablation
     python -m bench.paper --held-out --knobs '{"image_networks": {"layers": "convolutions"}}'     to choose a setting
 
-Every private method is calibrated to the same (ε, δ) by the price of its own list of events. Writes
-`bench/results/paper-NAME-DATE.md` and a picture per method; the paper's own numbers are not copied here.
+Every private method is calibrated to the same (ε, δ) by the price of its own list of events. Writes the
+section NAME[-TAG] of `bench/results/paper.md`, and a picture per method to `bench/runs`; the paper's own numbers are not copied here.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import shlex
 import sys
@@ -20,9 +19,10 @@ from pathlib import Path
 
 import torch
 
-from bench.image_data import DATA, ROOT, held_out, load
+from bench.image_data import DATA, held_out, load
 from bench.image_scores import train_classifier
 from bench.images import picture
+from bench.pages import keep, run_file
 from bench.paper.methods.idpgan import ABLATION, KNOBS
 from bench.paper.report import render
 from bench.paper.runs import METHODS, MIXTURE, Result, Sizes, run
@@ -48,13 +48,14 @@ def main() -> None:
     compared: dict[str, list[Result]] = {}
     ablation: dict[str, list[Result]] = {}
     epsilon = float(arguments.epsilons.split(",")[-1])
+    section = f"{arguments.name}-{arguments.tag}" if arguments.tag else arguments.name
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "2 cores, 24 GiB"
 
-    def keep() -> str:
+    def written() -> str:
         """After every row: a long run that is cut short leaves what it has."""
         text = render(_command(), arguments.name, side, seeds, sizes, device, compared, ablation, epsilon, tested_on)
         if not arguments.no_file:
-            _path(arguments, "md").write_text(text, encoding="utf-8")
+            keep("paper", text, section)
         return text
 
     for method in arguments.methods.split(","):
@@ -66,15 +67,15 @@ def main() -> None:
             first = compared[name][0]
             if not arguments.no_file:
                 tag = name.replace(", ε = ", "-").replace(" ", "-").lower()
-                picture(first.images, first.labels, _path(arguments, f"{tag}.png"))
-            keep()
+                picture(first.images, first.labels, run_file(f"paper-{section}-{tag}.png"))
+            written()
     for name, part in {} if arguments.no_ablation else ABLATION.items():
         ran = compared.get(f"IDPGAN, ε = {epsilon:g}") if part == KNOBS else None
         more = part | knobs
         ablation[name] = ran or [run("IDPGAN", epsilon, data, judge, sizes, seed, **more) for seed in range(seeds)]
         print(name, ablation[name][-1].scores, flush=True)
-        keep()
-    print(keep())
+        written()
+    print(written())
 
 
 def _command() -> str:
@@ -84,13 +85,6 @@ def _command() -> str:
         place = given.index("--data")
         given = given[:place] + given[place + 2 :]
     return shlex.join(["python", "-m", "bench.paper", *given])
-
-
-def _path(arguments: argparse.Namespace, ending: str) -> Path:
-    parts = ["paper", arguments.name, dt.datetime.now(dt.UTC).date().isoformat()]
-    parts += [arguments.tag] if arguments.tag else []
-    separator = "." if ending == "md" else "-"
-    return ROOT / "bench" / "results" / f"{'-'.join(parts)}{separator}{ending}"
 
 
 def _arguments() -> argparse.Namespace:
@@ -109,7 +103,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few steps, to see that it runs; prints only")
     parser.add_argument("--no-ablation", action="store_true")
     parser.add_argument("--no-file", action="store_true")
-    parser.add_argument("--tag", default="", help="added to the names of the files")
+    parser.add_argument("--tag", default="", help="added to the name of the section")
     return parser.parse_args()
 
 

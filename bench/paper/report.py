@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -34,9 +33,8 @@ def render(
     tested_on: str,
 ) -> str:
     """Markdown."""
-    date = dt.datetime.now(dt.UTC).date().isoformat()
     head = (
-        f"# The paper's comparison again\n\n{date}, {device}; `{command}`; {name} at {side}×{side}, δ = {DELTA:g}, "
+        f"{device}; `{command}`; {name} at {side}×{side}, δ = {DELTA:g}, "
         f"{sizes.steps:,} critic steps,\nexpected batch {sizes.expected_batch}, {sizes.critic_steps} critic steps per "
         f"generator step, {seeds} seed(s): mean (standard deviation).\n\n"
         "ε of every private row is the price of the events that ran (PLD), calibrated from below; WGAN-GP has no noise and\n"
@@ -45,14 +43,14 @@ def render(
         "images: comparable with each other only. JS: by a fresh discriminator, a lower bound. The paper's numbers stand under\n"
         "an accounting that does not hold (docs/privacy.md), at settings of its own; they are not copied here.\n"
     )
-    parts = [head, "## Methods\n\n" + _table(compared)]
+    parts = [head, "### Methods\n\n" + _table(compared)]
     if ablation:
         parts.append(
-            f"## Ablation of the three strategies (the paper's Table 4), ε = {ablation_epsilon:g}\n\n"
+            f"### Ablation of the three strategies (the paper's Table 4), ε = {ablation_epsilon:g}\n\n"
             + _table(ablation)
         )
     parts.append(
-        "## Critic's distance over time, mean D(x) - D(G(z)), first seed (the paper's Figure 3)\n\n"
+        "### Critic's distance over time, mean D(x) - D(G(z)), first seed (the paper's Figure 3)\n\n"
         + _distances(compared)
     )
     return "\n".join(parts)

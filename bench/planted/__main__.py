@@ -2,13 +2,12 @@
 
     python -m bench.planted [--only TEXT] [--workers N]
 
-First everything must be green without a bug. Writes bench/results/planted-<date>.md; exit status 1 if a bug got through.
+First everything must be green without a bug. Writes bench/results/planted.md; exit status 1 if a bug got through.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from bench.pages import keep
 from bench.planted.bugs import BUGS
 from bench.planted.harness import ROOT, Bug, Outcome, copy_tree, imports_from, run_tests, try_bug
 
@@ -73,15 +73,13 @@ def _try_all(trees: list[Path], bugs: list[Bug]) -> list[Outcome]:
 
 
 def _write(bugs: list[Bug], outcomes: list[Outcome], seconds: float) -> None:
-    date = dt.datetime.now(dt.UTC).date().isoformat()
     rows = [
         f"| {bug.name} | {', '.join(sorted({f'`{Path(file).name}`' for file, _, _ in bug.edits}))} "
         f"| {f'`{outcome.caught_by}`' if outcome.caught_by else '**not caught**'} | {outcome.seconds:.0f} |"
         for bug, outcome in zip(bugs, outcomes, strict=True)
     ]
     caught = sum(outcome.caught_by is not None for outcome in outcomes)
-    page = f"""# Planted bugs, {date}
-
+    page = f"""\
 `python -m bench.planted`: {caught} of {len(bugs)} caught in {seconds:.0f} s. Each was planted alone in a copy of the tree; named is the
 first test that failed. Without a bug all of these tests pass.
 
@@ -89,9 +87,7 @@ first test that failed. Without a bug all of these tests pass.
 |---|---|---|---:|
 {chr(10).join(rows)}
 """
-    results = ROOT / "bench" / "results"
-    results.mkdir(exist_ok=True)
-    (results / f"planted-{date}.md").write_text(page, encoding="utf-8")
+    keep("planted", page)
 
 
 if __name__ == "__main__":

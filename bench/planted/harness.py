@@ -45,7 +45,7 @@ def copy_tree(folder: Path) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__", "results", ".*"))
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__", "results", "runs", ".*"))
         else:
             shutil.copy(source, tree / name)
     return tree

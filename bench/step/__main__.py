@@ -13,23 +13,20 @@ without Opacus.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
 import platform
 import statistics
 import time
-from pathlib import Path
 
 import torch
 
+from bench.pages import keep
 from bench.step.memory import SETTINGS, memory_lines
 from bench.step.opacus import opacus_lines
 from bench.step.steps import VMAP, WITH_LOOPS, Setting, Step
 from workers.mechanism import CriticBatch
 from workers.numerics.kernels import kernels
 from workers.numerics.workspace import keep_freed_memory
-
-RESULTS = Path(__file__).parent.parent / "results"
 
 
 def main() -> None:
@@ -46,7 +43,7 @@ def main() -> None:
     device = torch.device(arguments.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     head = (
-        f"`python -m bench.step --device {device.type}`, {dt.datetime.now(dt.UTC):%Y-%m-%d}, {os.cpu_count()} cores, "
+        f"`python -m bench.step --device {device.type}`, {os.cpu_count()} cores, "
         f"{arguments.threads} threads, {name}, torch {torch.__version__}, {compiled} compiled loops; load {os.getloadavg()[0]:.1f} at "
         f"the start; medians of interleaved rounds, quartiles in brackets."
     )
@@ -56,7 +53,7 @@ def main() -> None:
         lines.extend(more)
         print("\n".join(more), flush=True)
 
-    say("# A private step beside the same step without privacy", "", head, "")
+    say(head, "")
     for setting in settings:
         rounds = max(3, setting.rounds // 10) if arguments.quick else setting.rounds
         say(
@@ -73,9 +70,7 @@ def main() -> None:
         say("", *opacus_lines())
     if not arguments.quick:
         only = f"-{arguments.critic}-{arguments.threads}" if arguments.critic else ""
-        (RESULTS / f"step-{device.type}-{dt.datetime.now(dt.UTC):%Y-%m-%d}{only}.md").write_text(
-            "\n".join(lines) + "\n"
-        )
+        keep("step", "\n".join(lines), f"{device.type}{only}")
 
 
 def measure(setting: Setting, size: int, device: torch.device, *, quick: bool) -> list[str]:

@@ -1,29 +1,32 @@
 """Any tables, any methods, side by side in one run.
 
     python -m bench.tables [--tables adult,poker,breast_cancer,digits] [--shared FOLDER]
-        [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--peer-seeds 1] [--limit SECONDS] [--resume] [--quick]
+        [--methods real,independent,marginals,...] [--epsilons 0.1,1,3,10] [--seeds 3] [--peer-seeds 1] [--limit SECONDS] [--record] [--resume] [--quick]
     python -m bench.tables --data FILE.csv --schema FILE.json [--target COL] [--test FILE.csv]
 
 Every method gets the same training rows, the same public cells and the same δ of one release (--delta; default: half of what the service
 gives a dataset of so many rows), and is asked for as many rows as it was given, times --times. Each run is a process of its own, so that its memory is its own; a run that fails or takes longer than --limit
 stays in the result, with the reason. Other people's methods get an environment of their own at their first run.
-Writes bench/results/tables-NAME-DATE.{json,md,svg} after every run; --resume leaves out what today's file has already.
-Runs of the tables that methods are compared on, at --delta 1e-5, go on record with bench.tables.records, which bench.tables.beside reads.
+Writes the section NAME of bench/results/tables.md after every run, and bench/runs/tables-NAME-DATE.{json,svg}, which are not in the
+repository; --resume leaves out what today's file has already. With --record, runs of a table that methods are compared on go to
+bench/results/peers.csv instead, at its δ and with one synthetic row for each real one; bench.tables.beside reads that file.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
+import os
+import platform
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from bench.pages import today
 from bench.tables.methods import METHODS, NEEDS_NO_EPSILON
 from bench.tables.peers import PEERS
-from bench.tables.records import RECORDED_DELTA
-from bench.tables.report import FOLDER, ROOT, write
+from bench.tables.records import COMPARED, RECORDED_DELTA, take
+from bench.tables.report import ROOT, stored, write
 from bench.tables.runs import Run, Settings, in_a_process
 from bench.tables.sources import MAKERS, Source, source
 from bench.tables.tables import read_table
@@ -48,16 +51,27 @@ def main() -> None:
 
 
 def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:
+    if asked.record and name not in COMPARED:
+        raise SystemExit(f"{name} is not one of the tables of bench/tables/compared.py")
     delta = asked.delta or release_delta(asked, files)
     settings = Settings(files.data, files.schema, files.test, asked.target, asked.rows, asked.times, delta)
-    date = dt.datetime.now(dt.UTC).date().isoformat()
-    earlier = FOLDER / f"tables-{name}-{date}.json"
-    before = json.loads(earlier.read_text()) if asked.resume and earlier.exists() else {"runs": [], "delta": delta}
-    if before["delta"] != delta:
+    date = today()
+    earlier = stored(name, date)
+    before = json.loads(earlier.read_text()) if asked.resume and earlier.exists() else {}
+    if before and (before["delta"], before["times"]) != (delta, asked.times):
         raise SystemExit(
-            f"{earlier.name} holds runs at δ = {before['delta']:g}; resume it with --delta {before['delta']}"
+            f"{earlier.name} holds other runs; resume it with --delta {before['delta']} --times {before['times']}"
         )
-    runs = [Run(**run) for run in before["runs"]]
+    facts = {
+        "name": name,
+        "date": date,
+        "hardware": f"{os.cpu_count()} cores ({platform.machine()})",
+        "delta": delta,
+        "times": asked.times,
+        "limit": asked.limit,
+        "test": "a held-out fifth" if files.test is None else files.test.name,
+    }
+    runs = [Run(**run) for run in before.get("runs", [])]
     done = {(run.method, run.epsilon, run.seed) for run in runs}
     for method, epsilon, seed in _wanted(asked):
         if (method, epsilon, seed) in done:
@@ -65,11 +79,10 @@ def _run_table(asked: argparse.Namespace, name: str, files: Source) -> None:
         runs.append(in_a_process(settings, method, epsilon, seed, json.loads(asked.knobs), asked.limit))
         shown = runs[-1].why or {key: round(value, 4) for key, value in list(runs[-1].metrics.items())[:7]}
         print(f"{name}: {method}, ε {epsilon}, seed {seed}: {shown} in {runs[-1].seconds:.0f} s", flush=True)
-        if asked.quick:
-            continue
-        facts = {"name": name, "date": date, "delta": delta, "times": asked.times, "limit": asked.limit}
-        test = "a held-out fifth" if files.test is None else files.test.name
-        write({**facts, "test": test, "runs": [asdict(run) for run in runs]})
+        if not asked.quick:
+            write(facts | {"runs": [asdict(run) for run in runs]}, page=not asked.record)
+    if asked.record and not asked.quick:  # once all seeds are there: they replace those on record
+        take(name, facts | {"runs": [asdict(run) for run in runs]})
 
 
 def release_delta(asked: argparse.Namespace, files: Source) -> float:
@@ -94,7 +107,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "data", help="where UCI's files are")
     parser.add_argument("--data", type=Path, help="a table of your own instead")
     parser.add_argument("--schema", type=Path)
-    parser.add_argument("--name", help="of the result files; default: that of the data")
+    parser.add_argument("--name", help="of the section and the files; default: that of the data")
     parser.add_argument("--target")
     parser.add_argument("--test", type=Path)
     parser.add_argument("--methods", default=",".join(method for method in METHODS if method != "auto"))
@@ -106,7 +119,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--delta", type=float, help=f"of one release; on record are runs at {RECORDED_DELTA:g}")
     parser.add_argument("--limit", type=float, default=1_200.0, help="seconds for one run, scoring included")
     parser.add_argument("--knobs", default="{}", help="JSON: knobs for marginals, idpgan and dpgan")
-    parser.add_argument("--resume", action="store_true", help="keep what today's file has; give the same --times")
+    parser.add_argument("--record", action="store_true", help="put the runs on record beside other people's methods")
+    parser.add_argument("--resume", action="store_true", help="keep what today's file has")
     parser.add_argument(
         "--quick", action="store_true", help="one small table, one ε, one seed, ours only; writes nothing"
     )
@@ -114,6 +128,8 @@ def _arguments() -> argparse.Namespace:
     if asked.quick:
         asked.tables, asked.epsilons, asked.seeds = "breast_cancer", "1", 1
         asked.methods = "real,independent,marginals"
+    if asked.record:
+        asked.times, asked.delta = 1, RECORDED_DELTA
     return asked
 
 

@@ -1,17 +1,16 @@
-"""A run as JSON, as a Markdown table, and as a small picture."""
+"""A run as a section of bench/results/tables.md; beside it, not in the repository, as JSON and as a small picture."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.pages import keep, run_file
+
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "bench" / "results"
 COLUMNS = (
     "LR AUROC",
     "GB AUROC",
@@ -44,11 +43,17 @@ COLOURS = (
 )
 
 
-def write(facts: dict[str, Any]) -> None:
-    stem = f"tables-{facts['name']}-{facts['date']}"
-    (FOLDER / f"{stem}.json").write_text(json.dumps(facts, indent=1) + "\n")
-    (FOLDER / f"{stem}.md").write_text(markdown(facts))
-    (FOLDER / f"{stem}.svg").write_text(picture(facts))
+def stored(name: str, date: str) -> Path:
+    """Where the runs of a day are, one by one."""
+    return run_file(f"tables-{name}-{date}.json")
+
+
+def write(facts: dict[str, Any], *, page: bool) -> None:
+    file = stored(facts["name"], facts["date"])
+    file.write_text(json.dumps(facts, indent=1) + "\n")
+    file.with_suffix(".svg").write_text(picture(facts))
+    if page:
+        keep("tables", markdown(facts), facts["name"])
 
 
 def grouped(facts: dict[str, Any]) -> dict[tuple[str, float | None], list[dict[str, Any]]]:
@@ -65,13 +70,9 @@ def markdown(facts: dict[str, Any]) -> str:
     first = next((run["metrics"] for run in facts["runs"] if run["metrics"]), {})
     shown = [name for name in COLUMNS if name in first]
     lines = [
-        f"# {facts['name']}: synthetic rows, method by method ({facts['date']})",
-        "",
         (
-            f"`python -m bench.tables`; {os.cpu_count()} cores ({platform.machine()}); δ = {facts['delta']:g} of one "
-            f"release; {facts['times']} synthetic row(s) for each training row, all of them train the classifiers, tested on "
-            f"real rows ({facts['test']}); TV1, TV2, TV3 of as many synthetic rows as there are training rows, in public cells; value TV1, TV2 in cells that real rows fill equally. Mean ± half the "
-            f"95 % interval (normal) over seeds; seconds from rows to generator, CPU seconds (of all threads and children, drawing included) beside them; at most {facts['limit']:.0f} s a run."
+            f"{facts['hardware']}; δ = {facts['delta']:g} of one release; {facts['times']} synthetic row(s) for each training row; "
+            f"tested on {facts['test']}; at most {facts['limit']:.0f} s a run. [How to read it](../../docs/results.md#how-to-read-the-tables)."
         ),
         "",
         f"| method | ε | seeds | {' | '.join(shown)} | seconds | CPU s | MB |",
