@@ -20,7 +20,7 @@ from service.methods.choices import choose_method, resolve_order
 from service.methods.orders import AutoOrder, parse_order
 from service.privacy.calibration import price_order
 from service.privacy.filters import open_budget
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from workers.encoding.table import TableDomain
 from workers.generators.table.bundle import build_bundle
 from workers.mechanism.secure_random import SecureRandom

@@ -16,7 +16,7 @@ from service.methods.orders import IdpganOrder, parse_order
 from service.privacy.calibration import largest_epsilon, price_order
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.samples.row_streams import sampler_from_bundle
+from service.samples.samplers import sampler_from_bundle
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages

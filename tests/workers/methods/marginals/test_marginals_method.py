@@ -24,7 +24,7 @@ from service.methods.orders import MarginalsOrder
 from service.privacy.calibration import marginals_events, price_order
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
 from service.privacy.filters import open_budget
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
 from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
