@@ -15,6 +15,7 @@ import service.samples.table
 from service.samples.shipped import MODULES, CannotJoinError, joined, table_script
 from service.samples.streams import stream_rows
 
+ROOT = Path(service.samples.table.__file__).parents[3]
 ONLY = """
 import builtins, sys
 allowed, original = {"numpy", "onnxruntime"}, builtins.__import__
@@ -65,8 +66,7 @@ def test_it_is_as_tidy_as_its_modules(tmp_path):
     """No name is undefined, defined twice or imported in vain, and no line is where a person would not put it."""
     path = tmp_path / "sample.py"
     path.write_bytes(table_script())
-    root = Path(service.samples.table.__file__).parents[3]
-    configured = ["--config", root / "pyproject.toml"]
+    configured = ["--config", ROOT / "pyproject.toml"]
     for command in (["check", "--select", "F,I,E", "--ignore", "E501", *configured], ["format", "--diff", *configured]):
         done = subprocess.run([sys.executable, "-m", "ruff", *command, path], capture_output=True, check=False)
         assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
@@ -98,7 +98,7 @@ def test_another_process_makes_the_same_bytes():
             [sys.executable, "-c", code],
             capture_output=True,
             check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
         )
         assert done.stdout == table_script()
 

@@ -1,4 +1,4 @@
-"""Rows of a mixture are chosen between two draws: tables of a sample come nearer to the generator's, rows stay likely as they were."""
+"""Rows of a mixture are chosen between two draws: tables of a sample come closer to the generator's, rows stay as likely as they were."""
 
 import io
 import itertools
@@ -114,7 +114,7 @@ def distances(drawn, expected):
 
 
 @pytest.mark.parametrize("rows", [300, 4_000, 40_000])
-def test_tables_of_a_sample_are_nearer_to_the_mixture(sampler, expected, unbalanced, rows):
+def test_tables_of_a_sample_are_closer_to_the_mixture(sampler, expected, unbalanced, rows):
     balanced = np.mean([distances(codes(sampler, rows, seed=seed), expected) for seed in range(5)], axis=0)
     unbalanced()
     plain = np.mean([distances(codes(sampler, rows, seed=seed), expected) for seed in range(5)], axis=0)
@@ -220,7 +220,7 @@ def test_a_long_sample_begins_with_small_blocks(sampler):
     assert 16_384 < min(sizes[7:]) == max(sizes[7:]) <= 32_768
 
 
-def test_what_nobody_waits_for_any_more_is_given_up(sampler, monkeypatch):
+def test_a_sample_whose_client_has_gone_is_given_up(sampler, monkeypatch):
     """Threads that draw ahead do so a block at a time: a client who hangs up must not leave them seconds of work."""
     ahead = []
 
@@ -233,7 +233,9 @@ def test_what_nobody_waits_for_any_more_is_given_up(sampler, monkeypatch):
     next(draws)
     draw, part = ahead
     assert sum(chunk.rows.stop - chunk.rows.start for chunk in part) == 30_000
-    monkeypatch.setattr(service.samples.table.balancing, "balance", lambda *_: pytest.fail("somebody has gone on"))
+    monkeypatch.setattr(
+        service.samples.table.balancing, "balance", lambda *_: pytest.fail("a block was balanced that is not wanted")
+    )
     del draws
     assert draw(part) == []
 
