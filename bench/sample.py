@@ -33,8 +33,9 @@ from bench.ingest_tables import ADULT
 from bench.pages import keep
 from imprimatur.client import Client
 from service.local import EmbeddedStack
+from service.samples.formats import formats_of
 
-FORMATS = ("csv", "jsonl", "parquet", "arrow")
+FORMATS = formats_of("rows")
 SDV = ["torch==2.13.0", "sdv==2.0.0"]
 TRAINING_ROWS = 20_000
 ORDERS: dict[str, dict[str, int]] = {"idpgan": {"steps": 20}, "marginals": {}}

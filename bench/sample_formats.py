@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from service.samples import row_streams
-from service.samples.table_sampler import CategoryColumn, GridColumn
+from service.samples.formats import formats_of
+from service.samples.streams import stream_rows
+from service.samples.table.columns import CategoryColumn
+from service.samples.table.ranges import GridColumn
 
 TEXTS = (9, 16, 7, 15, 6, 5, 2, 42, 2)
 NUMBERS = 6
 CHUNK, CHUNKS, ROUNDS = 4_096, 60, 7
-FORMATS = ("csv", "parquet", "arrow", "jsonl")
+FORMATS = formats_of("rows")
 
 
 class DrawnBefore:
@@ -52,7 +54,7 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name in FORMATS:
             started = time.process_time()
-            stream: Any = row_streams.stream_rows
+            stream: Any = stream_rows
             sizes[name] = sum(map(len, stream(sampler, rows=rows, format=name))) / rows
             least[name] = min(least[name], 1e6 * (time.process_time() - started) / rows)
     print("| format | processor µs a row | bytes a row |", "|---|---|---|", sep="\n")

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from service.domain.table_schema import parse_table_schema
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from workers.encoding.table import TableDomain
 
 NOISE_DIMENSION = 4

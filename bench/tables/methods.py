@@ -21,7 +21,7 @@ from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
 from service.privacy.filters import NANO, Shares, open_budget
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom

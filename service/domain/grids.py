@@ -30,7 +30,7 @@ many halvings of the range's larger end."""
 
 NEXT_TO_NOTHING = 2.0**-41
 """A number column's zero, which many rows may share, has a part to itself: this much of the range's larger end, and not so wide that a
-sampler would draw anything else (`service.samples.table_sampler.POINT`)."""
+sampler would draw anything else (`service.samples.table.ranges.POINT`)."""
 
 _AMOUNTS: frozenset[FieldType] = frozenset({"integer", "number"})
 _WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # days and seconds since 1970-01-01

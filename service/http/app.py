@@ -37,7 +37,8 @@ from service.releases.publish import router as publish
 from service.releases.repository import any_published
 from service.requests import problems as http_errors
 from service.requests.uploads import BodyLimit
-from service.samples.sampling import DrawingThreads, SamplerCache, expect_samples
+from service.samples.cache import SamplerCache, expect_samples
+from service.samples.drawing_threads import DrawingThreads
 
 READY_SECONDS = 30.0
 """A part that has not beaten for this long is not ready."""

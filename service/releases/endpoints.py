@@ -7,9 +7,10 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -33,8 +34,10 @@ from service.releases.models import ENDED, Release
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.requests.problems import problems
 from service.requests.streaming import ClosingStream
+from service.samples.cache import SamplerCache
+from service.samples.drawing_threads import DrawingThreads
+from service.samples.formats import FORMATS, SampleFormat, default_format, described_formats, media_type
 from service.samples.formulas import Formulas
-from service.samples.sampling import FORMATS, DrawingThreads, SampleFormat, SamplerCache, media_type
 
 router = APIRouter(prefix="/v1", tags=["releases"])
 
@@ -132,6 +135,33 @@ def cancel_release(release_id: uuid.UUID, context: ContextOf, principal: Analyst
     return ReleaseReply.of(service.cancel(context, principal, release_id))
 
 
+@dataclass(frozen=True)
+class SampleRequest:
+    """Which rows or images, and how they are written. No format: the default one of rows or of images."""
+
+    rows: int
+    format: SampleFormat | None = None
+    where: str | None = None
+    seed: int | None = None
+    formulas: Formulas = "escape"
+
+
+def sample_request(
+    rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
+    format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
+    where: Annotated[
+        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label:CLASS; only such rows. Once.")
+    ] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
+    ] = "escape",
+) -> SampleRequest:
+    """The query of a sample."""
+    return SampleRequest(rows, format, where, seed, formulas)
+
+
 @router.get(
     "/releases/{release_id}/sample",
     response_class=StreamingResponse,
@@ -145,29 +175,13 @@ def read_sample(
     request: Request,
     context: ContextOf,
     principal: Reader,
-    rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
-    format: Annotated[  # noqa: A002
-        SampleFormat | None,
-        Query(
-            description="Rows: csv (default), jsonl, parquet or arrow. Images: npz (default), zip or png, a picture."
-        ),
-    ] = None,
-    where: Annotated[
-        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label:CLASS; only such rows. Once.")
-    ] = None,
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
-    formulas: Annotated[
-        Formulas,
-        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
-    ] = "escape",
+    sample: Annotated[SampleRequest, Depends(sample_request)],
 ) -> StreamingResponse:
     """Synthetic rows or images from a published release. Drawing them costs no budget, however many."""
     if len(request.query_params.getlist("where")) > 1:
         raise InvalidInput("where: one condition at a time", where="where")
     release = service.find_published(context, principal, release_id)
-    return sample_response(
-        request, context, release, rows=rows, sample_format=format, where=where, seed=seed, formulas=formulas
-    )
+    return sample_response(request, context, release, sample)
 
 
 @router.get(
@@ -213,27 +227,29 @@ def sample_response(
     request: Request,
     context: Context,
     release: Release,
-    *,
-    rows: int,
-    sample_format: SampleFormat | None,
-    where: str | None = None,
-    seed: int | None = None,
-    formulas: Formulas = "escape",
+    sample: SampleRequest,
     headers: dict[str, str] | None = None,
 ) -> StreamingResponse:
     """A stream of rows; a wrong request is refused before the first byte."""
     limit = context.settings.sample_rows_limit
-    if rows > limit:
+    if sample.rows > limit:
         raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
-    from service.samples.row_streams import default_format, stream_rows  # noqa: PLC0415 - see sampling.expect_samples
+    from service.samples.samplers import content_of  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+    from service.samples.streams import stream_rows  # noqa: PLC0415 - as above
 
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
     sampler = samplers.get(_bundle_key(release))
-    chosen = sample_format or default_format(sampler)
+    chosen = sample.format or default_format(content_of(sampler))
     pieces = drawing.run(
         lambda: stream_rows(
-            sampler, rows=rows, format=chosen, seed=seed, where=where, formulas=formulas, each=drawing.each
+            sampler,
+            rows=sample.rows,
+            format=chosen,
+            seed=sample.seed,
+            where=sample.where,
+            formulas=sample.formulas,
+            each=drawing.each,
         )
     )
     return ClosingStream(

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response, status
 from fastapi.responses import JSONResponse
@@ -31,23 +31,24 @@ from service.datasets.schemas import DatasetReply
 from service.methods.catalogue import check_order, parse_order
 from service.platform.context import Context
 from service.releases import service
-from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, sample_response
+from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, SampleRequest, sample_response
 from service.releases.models import ENDED, Release
 from service.releases.schemas import ReleaseReply
 from service.requests.problems import problems
 from service.requests.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
-from service.samples.sampling import FORMATS, SampleFormat
+from service.samples.formats import FORMATS, default_format
 
 router = APIRouter(prefix="/v1", tags=["publish"])
 
 MOST_NOTICES = 20
 """In a header, which proxies bound."""
 
+DEFAULTS = f"Default {default_format('rows')}, of images {default_format('images')}."
 PROPERTIES: dict[str, Any] = {
     **TABLE_PROPERTIES,
     "order": {"type": "string", "description": 'JSON: {"epsilon": 4}.'},
     "rows": {"type": "string", "description": "How many synthetic rows come back; default 1000."},
-    "format": {"type": "string", "enum": list(FORMATS), "description": "Default csv, of images npz."},
+    "format": {"type": "string", "enum": list(FORMATS), "description": DEFAULTS},
 }
 
 
@@ -78,7 +79,7 @@ async def publish(
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
-        rows, sample_format = _wanted_sample(upload)
+        sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
             request, _upload_and_order, context, principal, upload, idempotency_key
         )
@@ -89,9 +90,7 @@ async def publish(
         headers["X-Warnings"] = json.dumps(warnings)
     release = await _wait(context, principal, release, wait_seconds)
     if release.state == "published":
-        return await run_in_threadpool(
-            lambda: sample_response(request, context, release, rows=rows, sample_format=sample_format, headers=headers)
-        )
+        return await run_in_threadpool(sample_response, request, context, release, sample, headers)
     body = ReleaseReply.of(release).model_dump(mode="json")
     location = {"Location": f"/v1/releases/{release.id}"}
     return JSONResponse(body, status.HTTP_202_ACCEPTED, {**headers, **location})
@@ -120,14 +119,14 @@ def _upload_and_order(
         raise
 
 
-def _wanted_sample(upload: Upload) -> tuple[int, SampleFormat | None]:
+def _wanted_sample(upload: Upload) -> SampleRequest:
     rows = upload.fields.get("rows", "1000")
     if not rows.isascii() or not rows.isdigit() or len(rows) > 12:
         raise InvalidInput("rows: give a whole number", where="rows")
     sample_format = upload.fields.get("format")
     if sample_format is not None and sample_format not in FORMATS:
         raise InvalidInput(f"format: choose one of {', '.join(FORMATS)}", where="format")
-    return int(rows), cast("SampleFormat | None", sample_format)
+    return SampleRequest(int(rows), sample_format)
 
 
 async def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:

@@ -31,7 +31,7 @@ from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import ENDED, Release
-from service.samples.sampling import expect_samples
+from service.samples.cache import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
 

@@ -1,21 +1,23 @@
-"""Streams of synthetic images for the API: NPZ, a ZIP of PNG files, or one PNG to look at. Reads nothing private."""
+"""Writers of images: NPZ, a ZIP of PNG files, or one PNG to look at. Each checks its request before the first piece."""
 
 from __future__ import annotations
 
 import io
 import itertools
 import zipfile
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from service.base.errors import InvalidInput
 from service.samples.drain import Drain
-from service.samples.image_sampler import ImageSampler, ImageSamplingError
-from service.samples.sampling import ImageFormat
+from service.samples.image_sampler import ImageSamplingError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from service.samples.image_sampler import ImageSampler
+    from service.samples.request import Wanted
 
 MAX_GRID_PIXELS = 2**24
 _GAP = 2
@@ -25,32 +27,41 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same images give the same bytes
 Chunk = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]
 
 
-def stream_images(
-    sampler: ImageSampler,
-    *,
-    rows: int,
-    format: str = "npz",  # noqa: A002 - the query parameter's name
-    seed: int | None = None,
-    where: str | None = None,
-) -> Generator[bytes]:
-    """The bytes of `rows` synthetic images; of a PNG, `rows` images in all, a class a row.
+def npz(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
+    """Arrays `images` and `labels`."""
+    return _npz(_begun(sampler, wanted), sampler, wanted.rows)
 
-    A wrong request raises `InvalidInput` here, before the first piece.
-    """
-    if format not in get_args(ImageFormat):
-        raise InvalidInput(
-            f"this release makes images: choose format {', '.join(get_args(ImageFormat))}", where="format"
-        )
+
+def png_files(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
+    """A ZIP of PNG files with their labels."""
+    return _zip(_begun(sampler, wanted), sampler, wanted.rows)
+
+
+def picture(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
+    """One PNG of `rows` images in all, a class a row."""
     try:
-        label = None if where is None else sampler.parse_where(where)
-        if format == "png":
-            return (piece for piece in [_grid(sampler, rows, seed, label)])
-        draws = sampler.draws(rows, seed=seed, label=label)
+        drawn = _grid(sampler, wanted.rows, wanted.seed, _label(sampler, wanted))
+    except ImageSamplingError as error:
+        raise InvalidInput(str(error), where="sample") from None
+    return (piece for piece in [drawn])
+
+
+def _begun(sampler: ImageSampler, wanted: Wanted) -> Iterator[Chunk]:
+    """The drawn chunks, of which the first is drawn now."""
+    try:
+        draws = sampler.draws(wanted.rows, seed=wanted.seed, label=_label(sampler, wanted))
         first = list(itertools.islice(draws, 1))
     except ImageSamplingError as error:
         raise InvalidInput(str(error), where="sample") from None
-    chunks = itertools.chain(first, draws)
-    return _npz(chunks, sampler, rows) if format == "npz" else _zip(chunks, sampler, rows)
+    return itertools.chain(first, draws)
+
+
+def _label(sampler: ImageSampler, wanted: Wanted) -> int | None:
+    """The class that was asked for."""
+    where = wanted.where
+    if where is not None and not isinstance(where, str):
+        where = ",".join(f"{name}={value}" for name, value in where.items())
+    return None if where is None else sampler.parse_where(where)
 
 
 def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:

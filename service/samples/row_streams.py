@@ -1,15 +1,10 @@
-"""Streams of synthetic rows for the API, in bounded memory, from a published bundle. Reads nothing private.
-
-A stream may yield nothing now and then: that is where others get their turn.
-"""
+"""Writers of rows: CSV, JSON lines, Parquet and Arrow. Each checks its request before the first piece."""
 
 from __future__ import annotations
 
 import io
 import itertools
-import json
-import zipfile
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,16 +13,17 @@ import pyarrow.parquet as pq
 
 from service.base.errors import InvalidInput
 from service.samples.drain import Drain
-from service.samples.formulas import Formulas, disarmed
-from service.samples.image_sampler import ImageSampler
-from service.samples.image_streams import stream_images
-from service.samples.sampling import SampleFormat, TableFormat, media_type
-from service.samples.table_sampler import CategoryColumn, GridColumn, InOrder, SamplingError, TableSampler, quoted
+from service.samples.formulas import disarmed
+from service.samples.table.base import SamplingError
+from service.samples.table.columns import CategoryColumn, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-Sampler = TableSampler | ImageSampler
+    from service.samples.request import Wanted
+    from service.samples.table.base import Columns
+    from service.samples.table.ranges import GridColumn
+    from service.samples.table.sampler import TableSampler
 
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -42,66 +38,61 @@ _MOST_SHORT_CODES = 2**15
 _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 
-def stream_rows(
-    sampler: Sampler,
-    *,
-    rows: int,
-    format: str = "csv",  # noqa: A002 - the query parameter's name
-    seed: int | None = None,
-    where: str | Mapping[str, Any] | None = None,
-    formulas: Formulas = "keep",
-    each: InOrder = map,
-) -> Generator[bytes]:
-    """The bytes of `rows` synthetic rows or images, piece by piece.
+def csv(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
+    """Header first; a text that a spreadsheet would carry out as the request says."""
+    draws = _begun(sampler, wanted)
+    written = disarmed if wanted.formulas == "escape" else str
+    return _csv(_plain_batches(draws, sampler, _lookups(sampler, written)), sampler, written)
 
-    A wrong request raises `InvalidInput` here, before the first piece; `where` is COLUMN:VALUE or a mapping; `formulas`
-    says what becomes of CSV texts that a spreadsheet would carry out; `each` draws chunks of rows, as `map` would.
-    """
-    media_type(format)
-    if isinstance(sampler, ImageSampler):
-        if where is not None and not isinstance(where, str):
-            where = ",".join(f"{name}={value}" for name, value in where.items())
-        return stream_images(sampler, rows=rows, format=format, seed=seed, where=where)
-    if format not in get_args(TableFormat):
-        raise InvalidInput(f"this release makes rows: choose format {', '.join(get_args(TableFormat))}", where="format")
+
+def jsonl(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
+    """One object per line."""
+    draws = _begun(sampler, wanted)
+    return _jsonl(_plain_batches(draws, sampler, _lookups(sampler)))
+
+
+def parquet(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
+    """Typed columns in row groups of bounded size."""
+    return _parquet(*_coded_batches(_begun(sampler, wanted), sampler, _lookups(sampler)))
+
+
+def arrow(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
+    """An IPC stream, texts as dictionaries."""
+    return _arrow_stream(*_coded_batches(_begun(sampler, wanted), sampler, _lookups(sampler)))
+
+
+def _begun(sampler: TableSampler, wanted: Wanted) -> Iterator[Columns]:
+    """The drawn chunks. The first is drawn now, because some conditions are refused only then."""
     try:
-        conditions = sampler.parse_where(where) if isinstance(where, str) else where
-        draws = sampler.draws(rows, seed=seed, where=conditions, each=each)
+        where = sampler.parse_where(wanted.where) if isinstance(wanted.where, str) else wanted.where
+        draws = sampler.draws(wanted.rows, seed=wanted.seed, where=where, each=wanted.each)
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None
-    written = disarmed if format == "csv" and formulas == "escape" else str
-    lookups = [
+    return itertools.chain(first, draws)
+
+
+def _lookups(sampler: TableSampler, written: Callable[[str], str] = str) -> list[pa.Array | None]:
+    """The values of each column of categories, texts as they are to be written."""
+    return [
         pa.array([written(v) if isinstance(v, str) else v for v in c.values], _ARROW_TYPES[c.type])
         if isinstance(c, CategoryColumn)
         else None
         for c in sampler.columns
     ]
-    if format in {"parquet", "arrow"}:
-        return _coded(itertools.chain(first, draws), sampler, lookups, format)
+
+
+def _plain_batches(
+    draws: Iterable[Columns], sampler: TableSampler, lookups: Sequence[pa.Array | None]
+) -> Generator[pa.RecordBatch]:
+    """Every column with the type its schema declares."""
     schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
-    batches = (
+    return (
         pa.RecordBatch.from_arrays(
             [_arrow(*column) for column in zip(sampler.columns, lookups, drawn, strict=True)], schema=schema
         )
-        for drawn in itertools.chain(first, draws)
+        for drawn in draws
     )
-    if format == "csv":
-        return _csv(batches, sampler, written)
-    return _jsonl(batches)
-
-
-def default_format(sampler: Sampler) -> SampleFormat:
-    """What a request that names no format gets."""
-    return "npz" if isinstance(sampler, ImageSampler) else "csv"
-
-
-def sampler_from_bundle(bundle: bytes) -> Sampler:
-    """The sampler inside a generator ZIP."""
-    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        config = json.loads(archive.read("config.json"))
-        kind = ImageSampler if config.get("kind") == "image" else TableSampler
-        return kind.from_files(config, archive.read("generator.onnx"))
 
 
 def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
@@ -116,13 +107,10 @@ def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: 
     return pa.array(numbers, mask=np.ma.getmaskarray(drawn))
 
 
-def _coded(
-    draws: Iterable[list[np.ndarray[Any, Any]]],
-    sampler: TableSampler,
-    lookups: Sequence[pa.Array | None],
-    format: str,  # noqa: A002 - as above
-) -> Generator[bytes]:
-    """Parquet or Arrow, in which texts stay what was drawn: codes into a dictionary."""
+def _coded_batches(
+    draws: Iterable[Columns], sampler: TableSampler, lookups: Sequence[pa.Array | None]
+) -> tuple[Generator[pa.RecordBatch], pa.Schema]:
+    """Texts stay what was drawn: codes into a dictionary."""
     texts = [
         (lookup.drop_null(), pa.int16() if len(lookup) < _MOST_SHORT_CODES else pa.int32())
         if lookup is not None and pa.types.is_string(lookup.type)
@@ -136,7 +124,7 @@ def _coded(
     fields = zip(sampler.columns, types, strict=True)
     schema = pa.schema([pa.field(column.name, type_, nullable=column.missing) for column, type_ in fields])
 
-    def arrays(drawn: list[np.ndarray[Any, Any]]) -> Generator[pa.Array]:
+    def arrays(drawn: Columns) -> Generator[pa.Array]:
         for column, lookup, text, values in zip(sampler.columns, lookups, texts, drawn, strict=True):
             if text is None:
                 yield _arrow(column, lookup, values)
@@ -146,8 +134,7 @@ def _coded(
             codes = pa.array(values.astype(code.to_pandas_dtype()), mask=mask)
             yield pa.DictionaryArray.from_arrays(codes, values_of)
 
-    batches = (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws)
-    return (_parquet if format == "parquet" else _arrow_stream)(batches, schema)
+    return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws), schema
 
 
 def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler, written: Callable[[str], str]) -> Generator[bytes]:
@@ -179,10 +166,10 @@ def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Gener
 def _parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[bytes]:
     sink = Drain()
     coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    # Without the Arrow schema, whose dictionaries are our business, readers see texts. Numbers seldom repeat.
+    # Without the Arrow schema, which has dictionaries, readers see texts. Numbers seldom repeat.
     options: dict[str, Any] = {"use_dictionary": coded, "store_schema": False}
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options) as writer:
-        yield sink.drain()  # the file's first bytes, so that the caller hears from us before a row group is full
+        yield sink.drain()  # the file's first bytes, so that the client gets something before a row group is full
         group: list[pa.RecordBatch] = []
         for batch in batches:
             group.append(batch)

@@ -48,13 +48,14 @@ else:
 def test_what_samples_need_is_loaded_when_they_are_to_be_expected():
     code = """
 import sys, time
-from service.samples import sampling
+import threading
+from service.samples import cache
 assert "onnxruntime" not in sys.modules
-sampling.expect_samples()
-while any(thread.name == "expect-samples" for thread in sampling.threading.enumerate()):
+cache.expect_samples()
+while any(thread.name == "expect-samples" for thread in threading.enumerate()):
     time.sleep(0.01)
 assert {"polars", "pyarrow", "onnxruntime"} <= set(sys.modules) and "torch" not in sys.modules
-sampling.expect_samples()
-assert not any(thread.name == "expect-samples" for thread in sampling.threading.enumerate())
+cache.expect_samples()
+assert not any(thread.name == "expect-samples" for thread in threading.enumerate())
 """
     subprocess.run([sys.executable, "-c", code], check=True)

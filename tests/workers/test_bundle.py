@@ -19,7 +19,8 @@ from packaging.requirements import Requirement
 from tiny_generators import MIXED, domain_of, parse_csv
 
 from service.domain.table_schema import parse_table_schema
-from service.samples.row_streams import sampler_from_bundle, stream_rows
+from service.samples.samplers import sampler_from_bundle
+from service.samples.streams import stream_rows
 from workers.generators.released import UnusableGeneratorError
 from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.networks.table import TableGenerator

@@ -15,7 +15,7 @@ from service.base.errors import InvalidOrder
 from service.domain.image_schema import ImageSchema
 from service.methods.mixture.order import MixtureOrder
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES, GaussianEvent
-from service.samples.row_streams import sampler_from_bundle
+from service.samples.samplers import sampler_from_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright

@@ -112,7 +112,7 @@ class ColumnDomain:
         return self.size - 1 if self.missing else None
 
     def to_config(self) -> dict[str, Any]:
-        """The form that service/samples/table_sampler.py reads."""
+        """The form that service/samples/table/sampler.py reads."""
         head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
         if self.values is not None:
             return {**head, "values": list(self.values)}

@@ -11,8 +11,8 @@ import pytest
 from tiny_generators import tiny_sampler
 
 from service.requests.streaming import ClosingStream
-from service.samples.row_streams import stream_rows
-from service.samples.sampling import CHUNKS_NICENESS, MOST_SIDE_BY_SIDE, DrawingThreads
+from service.samples.drawing_threads import CHUNKS_NICENESS, MOST_SIDE_BY_SIDE, DrawingThreads
+from service.samples.streams import stream_rows
 
 SCOPES = [{"type": "http", "asgi": {"spec_version": version}} for version in ("2.3", "2.4")]
 

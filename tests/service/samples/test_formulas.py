@@ -7,7 +7,7 @@ import json
 import pytest
 
 from service.samples.formulas import disarmed
-from service.samples.row_streams import stream_rows
+from service.samples.streams import stream_rows
 from tests.tiny_generators import tiny_sampler
 
 DANGEROUS = (

@@ -16,9 +16,10 @@ from PIL import Image
 
 import service.samples.image_sampler
 from service.base.errors import InvalidInput
+from service.samples.formats import media_type
 from service.samples.image_sampler import ImageSampler
-from service.samples.row_streams import default_format, sampler_from_bundle, stream_rows
-from service.samples.sampling import media_type
+from service.samples.samplers import sampler_from_bundle
+from service.samples.streams import stream_rows
 from tests.tiny_generators import tiny_sampler
 from tests.tiny_image_generators import (
     BRIGHTNESS,
@@ -144,7 +145,8 @@ def test_a_wrong_request_is_refused_before_the_first_byte(wrong):
 
 
 def test_each_kind_has_its_formats():
-    assert (default_format(tiny_image_sampler()), default_format(tiny_sampler())) == ("npz", "csv")
+    for sampler, default in ((tiny_image_sampler(), "npz"), (tiny_sampler(), "csv")):
+        assert b"".join(stream_rows(sampler, rows=10, seed=1)) == stream(sampler, rows=10, seed=1, format=default)
     assert [media_type(name) for name in ("npz", "zip", "png")] == ["application/x-npz", "application/zip", "image/png"]
     with pytest.raises(InvalidInput):
         stream_rows(tiny_sampler(), rows=10, format="npz")

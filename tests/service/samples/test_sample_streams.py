@@ -16,10 +16,12 @@ import pytest
 from tiny_generators import MIXED, parse_csv, tiny_files, tiny_sampler
 
 from service.base.errors import InvalidInput
-from service.samples.row_streams import sampler_from_bundle, stream_rows
-from service.samples.sampling import SamplerCache, media_type
+from service.samples.cache import SamplerCache
+from service.samples.formats import formats_of, media_type
+from service.samples.samplers import sampler_from_bundle
+from service.samples.streams import stream_rows
 
-FORMATS = ["csv", "jsonl", "parquet", "arrow"]
+FORMATS = formats_of("rows")
 NAMES = [field["name"] for field in MIXED["fields"]]
 
 
@@ -194,7 +196,7 @@ def test_threads_share_a_sampler():
 
 
 def test_sampling_never_imports_torch():
-    code = "import sys, service.samples.row_streams; sys.exit('torch' in sys.modules or 'workers' in sys.modules)"
+    code = "import sys, service.samples.streams; sys.exit('torch' in sys.modules or 'workers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

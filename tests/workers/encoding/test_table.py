@@ -16,7 +16,8 @@ from service.domain.grids import finer_edges
 from service.domain.table_schema import MAX_BINS, FieldSchema, parse_table_schema
 from service.domain.value_grids import ValueGrid
 from service.platform.crypto import encrypt, open_decrypted
-from service.samples.table_sampler import CategoryColumn, GridColumn
+from service.samples.table.columns import CategoryColumn
+from service.samples.table.ranges import GridColumn
 from workers.encoding.table import ABSENT, UNIT_COLUMN, ColumnDomain, EncodedTable, TableDomain, encode_table
 
 POLARS_TYPES = {

@@ -8,7 +8,6 @@ import json
 import tempfile
 import warnings
 import zipfile
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import onnxruntime
 import safetensors.torch
 import torch
 
+from service.samples.shipped import table_script
 from workers.generators.released import UnusableGeneratorError
 from workers.generators.table.card import model_card
 from workers.networks.mixture import MixtureGenerator
@@ -75,7 +75,7 @@ def build_bundle(
             "config.json": to_json(config),
             "certificate.json": to_json(certificate),
             "MODEL_CARD.md": card.encode(),
-            "sample.py": resources.files("service.samples").joinpath("table_sampler.py").read_bytes(),
+            "sample.py": table_script(),
         }
     )
 

@@ -16,7 +16,7 @@ from service.methods.catalogue import parse_order
 from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
-from service.samples.row_streams import sampler_from_bundle
+from service.samples.samplers import sampler_from_bundle
 from tests.orders import largest_epsilon, price_order, resolve_order
 from tests.runs import train_images
 from tests.tiny_images import make_images

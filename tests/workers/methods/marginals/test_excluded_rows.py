@@ -15,7 +15,7 @@ from service.domain.table_schema import TableSchema
 from service.intake.table.exclusions import excluded
 from service.methods.marginals.order import MarginalsOrder
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, Events, GaussianEvent
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from tests.runs import train
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.generators.table.bundle import build_bundle

@@ -26,7 +26,7 @@ from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.price import marginals_events
 from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
 from service.privacy.filters import open_budget
-from service.samples.table_sampler import TableSampler
+from service.samples.table.sampler import TableSampler
 from tests.orders import price_order, resolve_order
 from tests.runs import train
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table

