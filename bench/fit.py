@@ -19,10 +19,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from workers.methods.marginals.run.fit.mixture_fit import MixtureFit, NoisedTables
 
 from bench.pages import keep
 from bench.tables.made_up import chain_widths
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables
 from workers.numerics.workspace import keep_freed_memory
 
 ROOT = Path(__file__).parents[1]

@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from workers.methods.idpgan.training.tables import TableIdpgan
-from workers.methods.idpgan.training.training import LABEL_COUNTS
 
 from bench.pages import keep
 from service.intake.table.canonical_file import RowUnits
@@ -40,6 +38,8 @@ from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.idpgan.training import LABEL_COUNTS
 from workers.plan import Plan
 
 ROWS = (10_000, 1_000_000, 10_000_000)

@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from workers.methods.marginals.run.method import Marginals
 
 from bench.orders import resolve_order
 from bench.pages import keep
@@ -37,7 +36,8 @@ from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.run import method as marginals
+from workers.methods.marginals import method as marginals
+from workers.methods.marginals.method import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

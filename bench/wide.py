@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from workers.methods.marginals.run.method import Marginals
 
 from bench.orders import resolve_order
 from bench.pages import keep
@@ -30,6 +29,7 @@ from service.methods.pricing import price_order
 from service.privacy.filters import open_budget
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.marginals.method import Marginals
 from workers.plan import Plan
 
 ROOT = Path(__file__).parents[1]

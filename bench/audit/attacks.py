@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from bench.audit.acts import epochs_scores, outlier_scores, public_bins_scores
 from bench.audit.bounds import (
@@ -33,6 +32,7 @@ from bench.audit.worlds import (
 from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from workers.mechanism.clusters import ClipGroups
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5

@@ -24,7 +24,6 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
-from workers.methods.marginals.run.method import Marginals
 
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon, gaussian_signal
 from bench.audit.worlds import FIRST_UNIT, make_canaries, null_table, order_for
@@ -64,8 +63,9 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.training import training as idpgan
-from workers.methods.marginals.run import method as marginals
+from workers.methods.idpgan import training as idpgan
+from workers.methods.marginals import method as marginals
+from workers.methods.marginals.method import Marginals
 from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
@@ -25,7 +24,8 @@ from workers.mechanism import PerUnitGradients, PrivateSum
 from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.training import training as idpgan
+from workers.methods.idpgan import training as idpgan
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from workers.methods.idpgan.training.images import ImageIdpgan
 
 from bench.image_data import Digits
 from bench.image_scores import (
@@ -31,6 +30,7 @@ from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.images import ImageIdpgan
 from workers.plan import Plan
 
 DELTA = 1e-5

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from workers.methods.idpgan.training.image_start import StartedImageIdpgan
-from workers.methods.idpgan.training.images import ImageIdpgan
 
 from bench.audit.worlds import listening
 from service.domain.shapes import ImageShape
@@ -50,6 +48,8 @@ from workers.mechanism.image_moments import (
     tone_counts,
 )
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.image_start import StartedImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
 from workers.methods.mixture.measuring import ImageMixture
 from workers.plan import Plan
 

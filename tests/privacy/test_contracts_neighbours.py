@@ -18,7 +18,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from bench.audit.worlds import DOMAIN, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
@@ -32,6 +31,7 @@ from workers.mechanism.gradients import MaterialisedGradients, vmap_gradients
 from workers.mechanism.label_counts import label_counts
 from workers.mechanism.outer_products import OuterProduct, OuterProductGradients
 from workers.mechanism.thresholds import geometric_grid, norm_histogram
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.networks.table import LEAKY_SLOPE, TableCritic
 from workers.numerics.block_sums import BLOCK_ROWS, block_sum_rounding, sum_in_blocks
 from workers.numerics.workspace import Workspace

@@ -20,7 +20,6 @@ import pytest
 import torch
 from scipy import stats
 from torch import Tensor
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from bench.audit.worlds import DOMAIN, SCHEMA, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
@@ -33,7 +32,8 @@ from workers.mechanism.clusters import ClipGroups
 from workers.mechanism.noise import GRID_STD, MOST_STEPS, allocate, drawn_std
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.training import training as idpgan
+from workers.methods.idpgan import training as idpgan
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
 

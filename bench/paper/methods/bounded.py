@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.methods.idpgan.training.images import ImageIdpgan
-
 from bench.paper.methods.idpgan import CLUSTERS, DECAY, THRESHOLDS
 from service.methods.idpgan.order import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 
 class Run(ImageIdpgan):

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
-from workers.methods.idpgan.training.images import ImageIdpgan
 
 from bench.paper.methods.idpgan import NONE
 from service.methods.idpgan.order import IdpganOrder
 from workers.mechanism import CriticBatch
+from workers.methods.idpgan.images import ImageIdpgan
 from workers.networks.image import ImageCritic
 from workers.networks.table import LEAKY_SLOPE
 

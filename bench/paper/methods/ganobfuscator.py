@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from workers.methods.idpgan.training.images import ImageIdpgan
 
 from bench.paper.methods.idpgan import NONE
 from service.methods.idpgan.order import IdpganOrder
 from workers.encoding.images import EncodedImages
 from workers.mechanism.clusters import ClipGroups
+from workers.methods.idpgan.images import ImageIdpgan
 
 PUBLIC = 600
 _LOOKED_AT = 32

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.methods.idpgan.training.images import ImageIdpgan
-
 from service.methods.idpgan.order import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 DECAY = {"noise_decay": {"kind": "exponential"}}
 THRESHOLDS = {"thresholds": {"kind": "adaptive"}}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.methods.idpgan.training.image_start import StartedImageIdpgan
-
 from bench.paper.methods.idpgan import NONE
 from service.methods.idpgan.order import IdpganOrder
+from workers.methods.idpgan.image_start import StartedImageIdpgan
 
 
 class Run(StartedImageIdpgan):

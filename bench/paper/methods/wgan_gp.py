@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.methods.idpgan.training.images import ImageIdpgan
-
 from bench.paper.methods.idpgan import NONE
 from service.methods.idpgan.order import IdpganOrder
+from workers.methods.idpgan.images import ImageIdpgan
 
 NOISE_MULTIPLIER = 1e-12
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from PIL import Image
 from sqlalchemy import text
-from workers.methods.idpgan.training.images import PREVIEWED, ImageIdpgan
 
 from service.base.errors import NotFound
 from service.methods.catalogue import parse_resolved_order
@@ -19,6 +18,7 @@ from workers import lease as leases
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
 from workers.plan import Plan
 from workers.run import Attempt, Checkpoints
 

@@ -66,7 +66,7 @@ def test_a_missing_gradient_is_an_error_and_moves_nothing() -> None:
 def test_a_training_does_not_load_torchs_compiler() -> None:
     code = """
 import sys, torch
-from workers.methods.idpgan.training import tables as table_idpgan
+from workers.methods.idpgan import tables as table_idpgan
 from workers.numerics.adam import Adam
 tensor = torch.ones(3).requires_grad_()
 adam = Adam([tensor], learning_rate=0.1, betas=(0.5, 0.9))

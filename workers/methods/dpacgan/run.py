@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from workers.methods.ganobfuscator.public import PublicImages
-from workers.methods.idpgan.training.run import Run as IdpganRun
+from workers.methods.idpgan.run import Run as IdpganRun
 from workers.networks.auxiliary import AuxiliaryCritic, AuxiliaryPerceptron
 
 if TYPE_CHECKING:

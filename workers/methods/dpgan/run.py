@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from workers.methods.idpgan.training.run import Run
+from workers.methods.idpgan.run import Run
 
 __all__ = ["Run"]

@@ -13,9 +13,9 @@ from service.methods.ganobfuscator.order import PublicNormOrder
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.encoding.table import EncodedTable
 from workers.mechanism.clusters import ClipGroups
-from workers.methods.idpgan.training.images import ImageIdpgan
-from workers.methods.idpgan.training.tables import TableIdpgan
-from workers.methods.idpgan.training.training import Idpgan
+from workers.methods.idpgan.images import ImageIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.idpgan.training import Idpgan
 
 if TYPE_CHECKING:
     from workers.encoding.table import TableDomain

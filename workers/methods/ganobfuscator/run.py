@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workers.methods.ganobfuscator.public import PublicImages, PublicTable
-from workers.methods.idpgan.training.run import Run as IdpganRun
+from workers.methods.idpgan.run import Run as IdpganRun
 
 
 class Run(IdpganRun):

@@ -15,7 +15,7 @@ from service.base.errors import InvalidOrder
 from service.methods.idpgan.start import mixture_of
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint, module_tensors
-from workers.methods.idpgan.training.images import PREVIEWED, ImageIdpgan
+from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
 from workers.methods.mixture.measuring import ImageMixture
 from workers.networks.corrected_mixture import CorrectedMixture
 

@@ -16,7 +16,7 @@ from workers.checkpoints import Checkpoint
 from workers.generators.released import ImageRelease
 from workers.mechanism.image_moments import NOBODY
 from workers.mechanism.label_counts import label_counts
-from workers.methods.idpgan.training.training import Idpgan
+from workers.methods.idpgan.training import Idpgan
 from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
 from workers.networks.image import ImageCritic
 from workers.networks.image_generator import ImageGenerator

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from workers.methods.idpgan.training.image_start import StartedImageIdpgan
-from workers.methods.idpgan.training.images import ImageIdpgan
-from workers.methods.idpgan.training.tables import TableIdpgan
+from workers.methods.idpgan.image_start import StartedImageIdpgan
+from workers.methods.idpgan.images import ImageIdpgan
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.numerics.workspace import keep_freed_memory
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from workers.checkpoints import Checkpoint
 from workers.encoding.table import ABSENT, TableDomain
 from workers.generators.released import TableRelease
 from workers.mechanism.label_counts import label_counts
-from workers.methods.idpgan.training.held_tables import HeldTables
-from workers.methods.idpgan.training.training import Idpgan
-from workers.methods.idpgan.training.warm_start import fit_critic, fit_generator
-from workers.methods.marginals.run.method import Marginals
+from workers.methods.idpgan.held_tables import HeldTables
+from workers.methods.idpgan.training import Idpgan
+from workers.methods.idpgan.warm_start import fit_critic, fit_generator
+from workers.methods.marginals.method import Marginals
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import PairProducts, TableCritic, TableGenerator, one_hot_records, sample_records
 

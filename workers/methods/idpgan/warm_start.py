@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from service.methods.idpgan.knobs import Optimizer
-from workers.methods.idpgan.training.held_tables import FINE, HeldTables
-from workers.methods.idpgan.training.training import SMALLEST_SQUARED_SLOPE
+from workers.methods.idpgan.held_tables import FINE, HeldTables
+from workers.methods.idpgan.training import SMALLEST_SQUARED_SLOPE
 from workers.networks.table import TableGenerator
 from workers.numerics.adam import Adam
 

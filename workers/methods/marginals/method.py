@@ -23,27 +23,27 @@ from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.marginals import Columns, TableLayout, count_tables, count_values, pair_scores
 from workers.mechanism.noise import count_noise_stds, drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.run.choose.pair_choice import choose_pairs, expected_counts, few_pairs, stand_out
-from workers.methods.marginals.run.estimate.denoising import (
+from workers.methods.marginals.choose.pair_choice import choose_pairs, expected_counts, few_pairs, stand_out
+from workers.methods.marginals.estimate.denoising import (
     Floats,
     by_ratios,
     by_shared_relations,
     by_singular_values,
     onto_simplex,
 )
-from workers.methods.marginals.run.estimate.table_estimates import (
+from workers.methods.marginals.estimate.table_estimates import (
     Denoiser,
     TableEstimates,
     averaged,
     slice_by_slice,
     spans_of,
 )
-from workers.methods.marginals.run.fit.mixture_fit import MixtureFit
-from workers.methods.marginals.run.fit.raking import rake_where_nearer
-from workers.methods.marginals.run.fit.stopping import EstimatedRisk, Measured, shifted
-from workers.methods.marginals.run.measure.open_ranges import Cells, cells_by_counts, share_of_a_part
-from workers.methods.marginals.run.measure.pair_groups import group_by_counts
-from workers.methods.marginals.run.measure.shared_values import (
+from workers.methods.marginals.fit.mixture_fit import MixtureFit
+from workers.methods.marginals.fit.raking import rake_where_nearer
+from workers.methods.marginals.fit.stopping import EstimatedRisk, Measured, shifted
+from workers.methods.marginals.measure.open_ranges import Cells, cells_by_counts, share_of_a_part
+from workers.methods.marginals.measure.pair_groups import group_by_counts
+from workers.methods.marginals.measure.shared_values import (
     StandingOut,
     digits_in_use,
     shares_of_cells,

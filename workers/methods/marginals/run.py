@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workers.generators.released import TableRelease
-from workers.methods.marginals.run.method import Marginals
+from workers.methods.marginals.method import Marginals
 
 if TYPE_CHECKING:
     import torch

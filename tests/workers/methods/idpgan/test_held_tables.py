@@ -7,16 +7,16 @@ from collections import Counter
 import pytest
 import torch
 from torch import Tensor, nn
-from workers.methods.idpgan.training.held_tables import (
+
+from workers.mechanism.marginals import TableLayout
+from workers.methods.idpgan.held_tables import (
     FINE,
     MOST_SLICES_AT_ONCE,
     HeldTables,
     _ErrorsOfPairs,
     _without_label,
 )
-from workers.methods.idpgan.training.warm_start import fit_generator
-
-from workers.mechanism.marginals import TableLayout
+from workers.methods.idpgan.warm_start import fit_generator
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from service.base.errors import InvalidOrder
 from service.domain.table_schema import TableSchema
@@ -22,6 +21,7 @@ from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.noise import allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan, StepNotOnPlan
 
 SCHEMA = TableSchema.model_validate(

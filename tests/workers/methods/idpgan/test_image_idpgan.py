@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from workers.methods.idpgan.training.images import PREVIEWED, ImageIdpgan
 
 from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape
@@ -24,6 +23,7 @@ from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.mechanism.image_moments import NOBODY
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
 from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
 from workers.networks.image_generator import ImageGenerator
 from workers.networks.image_perceptron import PerceptronImageGenerator

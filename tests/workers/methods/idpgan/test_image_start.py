@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from workers.methods.idpgan.training.image_start import START, StartedImageIdpgan
 
 from service.base.errors import InvalidOrder
 from service.domain.image_schema import ImageSchema
@@ -24,6 +23,7 @@ from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.generators.image.bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.image_start import START, StartedImageIdpgan
 from workers.plan import Plan, StepNotOnPlan
 
 SHAPE = (6, 5, 1)

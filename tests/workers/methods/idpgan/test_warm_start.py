@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from workers.methods.idpgan.training.tables import TableIdpgan
 
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
@@ -24,8 +23,9 @@ from workers.generators.released import TableRelease
 from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism import PrivateSum
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.idpgan.training import training as idpgan
-from workers.methods.marginals.run import method as marginals
+from workers.methods.idpgan import training as idpgan
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.marginals import method as marginals
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(

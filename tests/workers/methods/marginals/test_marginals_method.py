@@ -14,11 +14,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from workers.methods.marginals.run.estimate import table_estimates
-from workers.methods.marginals.run.fit import mixture_fit
-from workers.methods.marginals.run.fit.mixture_fit import MixtureFit
-from workers.methods.marginals.run.fit.stopping import Measured
-from workers.methods.marginals.run.method import Marginals
 
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
@@ -35,7 +30,12 @@ from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals.run import method as marginals
+from workers.methods.marginals import method as marginals
+from workers.methods.marginals.estimate import table_estimates
+from workers.methods.marginals.fit import mixture_fit
+from workers.methods.marginals.fit.mixture_fit import MixtureFit
+from workers.methods.marginals.fit.stopping import Measured
+from workers.methods.marginals.method import Marginals
 from workers.plan import Plan, StepNotOnPlan
 
 SCHEMA = TableSchema.model_validate(

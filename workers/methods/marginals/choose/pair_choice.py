@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.mechanism.marginals import Columns, Counts, TableLayout
-from workers.methods.marginals.run.choose.column_trees import neighbours_in, strongest_tree, walk
-from workers.methods.marginals.run.estimate.denoising import Floats
+from workers.methods.marginals.choose.column_trees import neighbours_in, strongest_tree, walk
+from workers.methods.marginals.estimate.denoising import Floats
 
 NOISE_LEFT_BY_THE_FIT = 0.4
 """Part of a table's noise, in L1, that counts: one mixture has to agree with all tables, and single columns have what pairs leave.

@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from workers.mechanism.marginals import Columns
-from workers.methods.marginals.run.choose.column_trees import neighbours_in, strongest_tree, walk
-from workers.methods.marginals.run.estimate.denoising import Floats, rake
+from workers.methods.marginals.choose.column_trees import neighbours_in, strongest_tree, walk
+from workers.methods.marginals.estimate.denoising import Floats, rake
 
 SMALLEST_COUNT = 1e-4
 """Of a cell: tables are divided by their margins."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.fft import dct
 from scipy.optimize import isotonic_regression
 
-from workers.methods.marginals.run.estimate.denoising import SHRUNK_NOISE, Floats
+from workers.methods.marginals.estimate.denoising import SHRUNK_NOISE, Floats
 
 FEWEST_CELLS = 6
 """Of an ordered column: of fewer, there is no saying what is a wave and what a spike."""

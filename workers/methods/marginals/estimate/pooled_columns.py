@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.methods.marginals.run.estimate.denoising import Floats, onto_simplex
-from workers.methods.marginals.run.estimate.smoothing import NoisedColumn, smooth_columns
+from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
+from workers.methods.marginals.estimate.smoothing import NoisedColumn, smooth_columns
 
 STANDS_OUT = 2.0
 """A count is taken as it is where it is this many noise_std from what it would be otherwise."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct
 
-from workers.methods.marginals.run.estimate.denoising import Floats, mixing_weights
+from workers.methods.marginals.estimate.denoising import Floats, mixing_weights
 
 _SCALES = np.concatenate([[0.0], np.geomspace(1e-5, 30.0, 24)])
 _DECAYS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])

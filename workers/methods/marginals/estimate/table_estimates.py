@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from workers.mechanism.marginals import Columns, TableLayout
-from workers.methods.marginals.run.estimate.denoising import (
+from workers.methods.marginals.estimate.denoising import (
     Floats,
     KeptWaves,
     beyond_independence,
@@ -19,12 +19,12 @@ from workers.methods.marginals.run.estimate.denoising import (
     onto_simplex,
     rake,
 )
-from workers.methods.marginals.run.estimate.implied_pairs import implied_pairs
-from workers.methods.marginals.run.estimate.pair_smoothing import kept_waves
-from workers.methods.marginals.run.estimate.pooled_columns import pooled_counts
-from workers.methods.marginals.run.estimate.smoothing import NoisedColumn, smooth_columns
-from workers.methods.marginals.run.fit.mixture_fit import NoisedTables
-from workers.methods.marginals.run.fit.stopping import Measured
+from workers.methods.marginals.estimate.implied_pairs import implied_pairs
+from workers.methods.marginals.estimate.pair_smoothing import kept_waves
+from workers.methods.marginals.estimate.pooled_columns import pooled_counts
+from workers.methods.marginals.estimate.smoothing import NoisedColumn, smooth_columns
+from workers.methods.marginals.fit.mixture_fit import NoisedTables
+from workers.methods.marginals.fit.stopping import Measured
 
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
 """Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.methods.marginals.run.fit.mixture_fit import LARGEST_LOGIT, NoisedTables, TwinFits, expected_counts
-from workers.methods.marginals.run.fit.stopping import EstimatedRisk
+from workers.methods.marginals.fit.mixture_fit import LARGEST_LOGIT, NoisedTables, TwinFits, expected_counts
+from workers.methods.marginals.fit.stopping import EstimatedRisk
 
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How far to go, of which the one of least estimated error is taken."""

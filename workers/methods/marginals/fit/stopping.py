@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.mechanism.marginals import Columns
-from workers.methods.marginals.run.fit.mixture_fit import ExpectedCounts
+from workers.methods.marginals.fit.mixture_fit import ExpectedCounts
 
 SHIFT = 0.3
 """Large enough not to drown in the fit's own accidents, small enough to be a derivative."""

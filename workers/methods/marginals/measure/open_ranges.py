@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.methods.marginals.run.estimate.denoising import Floats
+from workers.methods.marginals.estimate.denoising import Floats
 
 SHARES_OF_A_PART = 0.03, 0.12
 """A part of an equal cell has at least a share of all rows between these: smaller ones cost pairs more noise than they tell,"""

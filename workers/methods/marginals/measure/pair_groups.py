@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.mechanism.marginals import TableLayout
-from workers.methods.marginals.run.estimate.denoising import Floats
+from workers.methods.marginals.estimate.denoising import Floats
 
 ROWS_BY_NOISE = 1.5
 """A group has this many times as many rows as the noise of all its cells in an average pair, in L2 (docs/log.md)."""

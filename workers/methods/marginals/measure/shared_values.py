@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.domain.value_grids import ValueGrid
-from workers.methods.marginals.run.estimate.denoising import Floats
+from workers.methods.marginals.estimate.denoising import Floats
 
 EXPECTED_FALSE = 0.2
 """Values of each column, on average, that stand out by noise alone; the rounder, the fewer there are to be mistaken about."""

@@ -6,15 +6,15 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.choose.pair_choice import (
+
+from workers.mechanism.marginals import Columns, TableLayout
+from workers.methods.marginals.choose.pair_choice import (
     NoiseStds,
     choose_pairs,
     expected_counts,
     few_pairs,
     stand_out,
 )
-
-from workers.mechanism.marginals import Columns, TableLayout
 
 COLUMNS, WIDTH, ROWS = 12, 4, 20_000
 LAYOUT = TableLayout((WIDTH,) * COLUMNS, (WIDTH,) * COLUMNS, (False,) * COLUMNS, label=None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.estimate.denoising import Floats, by_ratios, by_shared_relations, by_singular_values
+
+from workers.methods.marginals.estimate.denoising import Floats, by_ratios, by_shared_relations, by_singular_values
 
 NOISE_STD = 20.0
 

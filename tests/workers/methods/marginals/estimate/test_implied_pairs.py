@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.choose.column_trees import neighbours_in, strongest_tree, walk
-from workers.methods.marginals.run.estimate.implied_pairs import implied_pairs
+
+from workers.methods.marginals.choose.column_trees import neighbours_in, strongest_tree, walk
+from workers.methods.marginals.estimate.implied_pairs import implied_pairs
 
 
 def test_the_tree_is_the_forest_of_most_weight() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.estimate.denoising import Floats, beyond_independence, by_singular_values
-from workers.methods.marginals.run.estimate.pair_smoothing import kept_waves
+
+from workers.methods.marginals.estimate.denoising import Floats, beyond_independence, by_singular_values
+from workers.methods.marginals.estimate.pair_smoothing import kept_waves
 
 NOISE_STD = 20.0
 CELLS, OTHERS, TABLES = 24, 10, 8

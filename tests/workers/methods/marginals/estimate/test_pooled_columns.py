@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.estimate.denoising import Floats, onto_simplex
-from workers.methods.marginals.run.estimate.pooled_columns import pooled_counts
-from workers.methods.marginals.run.estimate.smoothing import NoisedColumn
+
+from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
+from workers.methods.marginals.estimate.pooled_columns import pooled_counts
+from workers.methods.marginals.estimate.smoothing import NoisedColumn
 
 ROWS, CELLS, NOISE_STD = 4_000.0, 32, 40.0
 

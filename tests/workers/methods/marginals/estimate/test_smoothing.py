@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.estimate.smoothing import Floats, NoisedColumn, smooth_columns
+
+from workers.methods.marginals.estimate.smoothing import Floats, NoisedColumn, smooth_columns
 
 NOISE_STD = 15.0
 TOTALS = np.array([120.0, 200.0])

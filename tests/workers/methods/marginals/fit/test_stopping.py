@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from workers.methods.marginals.run.fit.mixture_fit import MixtureFit, NoisedTables, Risk
-from workers.methods.marginals.run.fit.stopping import SHIFT, EstimatedRisk, Measured, shifted
+
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, Risk
+from workers.methods.marginals.fit.stopping import SHIFT, EstimatedRisk, Measured, shifted
 
 WIDTHS = (40, 30)
 SPANS = {0: slice(0, 40), 1: slice(40, 70)}

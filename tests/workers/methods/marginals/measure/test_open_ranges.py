@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.measure.open_ranges import SHARES_OF_A_PART, cells_by_counts, share_of_a_part
+
+from workers.methods.marginals.measure.open_ranges import SHARES_OF_A_PART, cells_by_counts, share_of_a_part
 
 EQUAL = np.repeat(np.arange(5), 4)
 """Five equal cells of four codes each."""

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.measure.pair_groups import ROWS_BY_NOISE, group_by_counts, rare_together
 
 from workers.mechanism.marginals import TableLayout
+from workers.methods.marginals.measure.pair_groups import ROWS_BY_NOISE, group_by_counts, rare_together
 
 SKEWED = np.array([0.5, 0.04, 0.03, 0.03, 0.3, 0.02, 0.05, 0.02, 0.01, 0.0])
 

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from workers.methods.marginals.run.measure.shared_values import (
+
+from service.domain.table_schema import FieldSchema
+from service.domain.value_grids import ValueGrid, value_grid
+from workers.methods.marginals.measure.shared_values import (
     EXPECTED_FALSE,
     MOST_FOUND,
     StandingOut,
@@ -10,9 +13,6 @@ from workers.methods.marginals.run.measure.shared_values import (
     shares_of_cells,
     standing_out,
 )
-
-from service.domain.table_schema import FieldSchema
-from service.domain.value_grids import ValueGrid, value_grid
 
 
 def grid_of(maximum: float, **more: object) -> ValueGrid:
