@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from service.datasets.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.privacy import events as price_list
 from service.privacy.accounting import renyi_divergence
-from service.privacy.events import Event, Events, SampledStepEvent, events_to_json
-from service.privacy.filters import proven_epsilon, renyi_epsilon
+from service.privacy.events import SAMPLED_STEPS, Event, Events, events_to_json
+from service.privacy.filters import proven_epsilon
+from service.privacy.renyi import renyi_epsilon
 from service.privacy.statements import statement_warnings
 from service.version import VERSION
 from workers.audited import AUDIT
@@ -52,7 +52,33 @@ ACCOUNTING = (
     "all mechanisms compose adaptively; the privacy-loss distribution of the whole list gives pld, the sum of its Rényi divergences "
     "at the dataset's one order gives renyi, and the price is (epsilon, delta)"
 )
-STEPS = "sampled_steps"
+MECHANISMS = {
+    "gaussian": (WHOLE_NUMBERS, "L2", NOISE_STD),
+    "sampled_step": (SAMPLED_SUMS, "L2", NOISE_STD),
+    "laplace": ("Laplace noise", "L1", "√2 · noise_scale · sensitivity"),
+    "pure": (
+        "an epsilon-differentially private mechanism",
+        "as its proof says",
+        "no Gaussian noise: epsilon is of one run",
+    ),
+    "exponential": (
+        "exponential mechanism: an output r with probability in proportion to exp(epsilon · score(r) / (2 · sensitivity))",
+        "largest change of a score",
+        "no noise is added: epsilon is of one run",
+    ),
+    "parallel": (
+        "one list of mechanisms for each part of a public or random split of the units, each unit in one part",
+        "of each mechanism",
+        "as the parts say",
+    ),
+    "repeat_and_select": (
+        "a list of mechanisms run a random number of times (truncated negative binomial; no shape: Poisson), of which one run is released",
+        "of each mechanism",
+        "as the list says",
+    ),
+}
+"""Kind of event -> mechanism, norm of its sensitivity, how its noise follows."""
+STEPS = SAMPLED_STEPS
 MEASURED = {
     "label_counts": ("records of each value of the condition", "{rows} in all counts"),
     price_list.ONE_WAY_TABLES: ("one-way tables: counts of the cells of each column", "{rows} in each table"),
@@ -171,44 +197,33 @@ def mechanisms(events: Events, *, most_rows: int, renyi_order: int) -> list[dict
     """
     alike: Counter[Event] = Counter()
     for event in events:
-        alike[replace(event, count=1)] += event.count
-    runs: dict[str, list[dict[str, Any]]] = {}
+        alike[event.cut(1)] += event.count
+    runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for event, count in alike.items():
-        runs.setdefault(_purpose(event), []).append(_run(event, count, renyi_order))
-    return [_mechanism(purpose, of_it, most_rows) for purpose, of_it in runs.items()]
+        runs.setdefault((event.purpose, event.kind), []).append(_run(event, count, renyi_order))
+    return [_mechanism(purpose, kind, of_it, most_rows) for (purpose, kind), of_it in runs.items()]
 
 
-def _mechanism(purpose: str, runs: list[dict[str, Any]], most_rows: int) -> dict[str, Any]:
+def _mechanism(purpose: str, kind: str, runs: list[dict[str, Any]], most_rows: int) -> dict[str, Any]:
     releases, unit_moves = MEASURED.get(purpose, OTHERWISE)
+    mechanism, norm, noise_std = MECHANISMS[kind]
     return {
         "purpose": purpose,
-        "mechanism": SAMPLED_SUMS if purpose == STEPS else WHOLE_NUMBERS,
+        "mechanism": mechanism,
         "releases": releases,
-        "sensitivity": {"norm": "L2", "of_one_unit": unit_moves.format(rows=most_rows)},
-        "noise_std": NOISE_STD,
+        "sensitivity": {"norm": norm, "of_one_unit": unit_moves.format(rows=most_rows)},
+        "noise_std": noise_std,
         "runs": runs,
     }
 
 
 def _run(event: Event, count: int, renyi_order: int) -> dict[str, Any]:
     """One set of parameters, and how often."""
-    parts = {}
-    if isinstance(event, SampledStepEvent):
-        parts = {
-            "gradient_noise_multiplier": event.gradient_noise_multiplier,
-            "histogram_noise_multiplier": event.histogram_noise_multiplier,
-        }
     return {
         "count": count,
-        "sampling_probability": event.sampling_probability,
-        "noise_multiplier": event.joint_noise_multiplier,
-        **parts,
-        "renyi_divergence": renyi_divergence([replace(event, count=count)], renyi_order),
+        **event.parameters(),
+        "renyi_divergence": renyi_divergence([event.cut(count)], renyi_order),
     }
-
-
-def _purpose(event: Event) -> str:
-    return STEPS if isinstance(event, SampledStepEvent) else event.purpose
 
 
 def in_figures(others: OtherReleases, posted: LedgerEntry, dataset: Dataset) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from service.errors import (
     Unpriceable,
 )
 from service.http_errors import problems
-from service.privacy.events import SampledStepEvent
 from service.releases import service
 from service.releases.formulas import Formulas
 from service.releases.models import ENDED, Release
@@ -68,10 +67,8 @@ ORDER_REFUSALS = (InvalidOrder, Unpriceable)
 def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: JsonBody) -> QuoteReply:
     """The price of an order and whether it fits now. Reserves nothing and reads no private row."""
     quoted = service.quote(context, principal, dataset_id, body)
-    steps = [event for event in quoted.price.events if isinstance(event, SampledStepEvent)]
-    multipliers = [e.gradient_noise_multiplier for e in steps] or [
-        e.joint_noise_multiplier for e in quoted.price.events
-    ]
+    shown = [event for event in quoted.price.events if event.private_steps] or quoted.price.events
+    multipliers = [event.quoted_noise_multiplier for event in shown]
     return QuoteReply(
         order=quoted.order.model_dump(mode="json"),
         price=PriceReply.of(quoted.price),
