@@ -14,7 +14,7 @@ from service.errors import Unpriceable
 from service.lazy import lazy
 from service.privacy.events import Event, Events, accounted
 from service.privacy.losses import LargestLoss, Loss, loss_from_above
-from service.privacy.mechanisms import FLOAT_SLACK, composed_divergences, every_way
+from service.privacy.mechanisms import FLOAT_SLACK, composed_divergences, every_way, largest_loss
 from service.privacy.renyi import CONVERSION_ORDERS, RenyiLoss
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ def loss_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> Loss
     With releases in parts, the largest of the losses of all lists that one unit may be in. Where these are too many, or an event has no
     loss distribution, what Rényi divergences of the whole list say.
     """
+    listed = accounted(events)
     try:
-        ways = every_way(accounted(events))
+        ways = every_way(listed)
         if ways is None:
-            return RenyiLoss.of(CONVERSION_ORDERS, renyi_divergences(events, CONVERSION_ORDERS))
+            divergences = renyi_divergences(events, CONVERSION_ORDERS)
+            return RenyiLoss.of(CONVERSION_ORDERS, divergences, largest=largest_loss(listed))
         losses = tuple(loss_from_above(way, delta=delta, epsilon_scale=epsilon_scale) for way in ways)
         return losses[0] if len(losses) == 1 else LargestLoss(losses)
     except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:

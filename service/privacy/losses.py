@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from service.lazy import lazy
 from service.privacy.loss_cells import TINIEST, UNIT, Cells, LossOfOne, SampledGaussianLoss
+from service.privacy.mechanisms import largest_loss
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,10 +164,9 @@ def loss_from_above(counts: Counts, *, delta: float, epsilon_scale: float) -> Lo
     listed = [(count, one.loss()) for one, count in counts.items() if one.precision == 0.0]
     if not listed:
         return GaussianLoss(mu)
-    largest = math.fsum(count * one.largest_loss for one, count in counts.items()) * (1.0 + 8.0 * UNIT)
     if mu > 0.0:
         listed.append((1, SampledGaussianLoss(1.0, (1.0 - 8.0 * UNIT) / mu)))
-    return ComposedLoss(_both_directions(listed, epsilon_scale, delta), largest)
+    return ComposedLoss(_both_directions(listed, epsilon_scale, delta), largest_loss(counts.items()))
 
 
 def _log_tail_ratio(tilt: float) -> float:

@@ -223,7 +223,7 @@ class Parallel(_Alone):
 
     @property
     def largest_loss(self) -> float:
-        return max(sum(count * one.largest_loss for one, count in part) for part in self.parts)
+        return max(largest_loss(part) for part in self.parts)
 
     @property
     def compositions(self) -> int:
@@ -269,6 +269,11 @@ class RepeatAndSelect(_Alone):
     @property
     def size(self) -> float:
         return (2.0 + (self.shape or 0.0)) * sum(count * one.size for one, count in self.base)
+
+    @property
+    def largest_loss(self) -> float:
+        """Theorem 2 with orders that grow without end; Theorem 6 has no such limit."""
+        return math.inf if self.shape is None else (2.0 + self.shape) * largest_loss(self.base)
 
     def divergences(self, orders: Sequence[int]) -> list[float]:
         grid = sorted({*CONVERSION_ORDERS, *orders})
@@ -327,6 +332,11 @@ def composed_divergences(listed: Iterable[tuple[Mechanism, int]], orders: Sequen
         of_one = mechanism.divergences(orders)
         totals = [total + count * one for total, one in zip(totals, of_one, strict=True)]
     return totals
+
+
+def largest_loss(listed: Iterable[tuple[Mechanism, int]]) -> float:
+    """Of a whole list, rounded up: infinity if there is anything in it that is not ε-DP."""
+    return math.fsum(count * one.largest_loss for one, count in listed) * _UPWARDS
 
 
 def composed_dp_event(listed: Iterable[tuple[Mechanism, int]]) -> dp_accounting.DpEvent:

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 CONVERSION_ORDERS: tuple[int, ...] = (
     *range(2, 65),
     *(math.ceil(64.0 * 1.1**power) for power in range(1, 43)),
-    *(4_096 * 4**power for power in range(3)),
+    4_096,
 )
-"""Orders of which the best one is taken where a list has no loss distribution. Each holds, so any number of them may be looked at."""
+"""Orders of which the best one is taken where a list has no loss distribution. Each holds, so any number of them may be looked at.
+
+That of a sampled Gaussian is a sum of as many terms as its order: larger ones would take longer than all of these.
+"""
 
 GUARD = 1e-12
 """Relative: above the rounding of the few operations of a conversion."""
@@ -38,19 +41,22 @@ def renyi_delta(divergence: float, epsilon: float, order: int) -> float:
 
 @dataclass(frozen=True)
 class RenyiLoss:
-    """What is known of a list by its Rényi divergences alone: pairs of an order and the divergence."""
+    """What is known of a list by its Rényi divergences alone, pairs of an order and the divergence; and that no loss is larger than `largest`."""
 
     divergences: tuple[tuple[int, float], ...]
+    largest: float
 
     @classmethod
-    def of(cls, orders: Iterable[int], divergences: Iterable[float]) -> RenyiLoss:
-        return cls(tuple(zip(orders, divergences, strict=True)))
+    def of(cls, orders: Iterable[int], divergences: Iterable[float], *, largest: float) -> RenyiLoss:
+        return cls(tuple(zip(orders, divergences, strict=True)), largest)
 
     def epsilon(self, delta: float) -> float:
         known = (renyi_epsilon(divergence, delta, order) for order, divergence in self.divergences)
         # The terms are of the size of log(1/δ), so that is what their rounding is relative to.
-        return min(known, default=math.inf) + GUARD * (1.0 - math.log(delta))
+        return min(self.largest, min(known) + GUARD * (1.0 - math.log(delta)))
 
     def delta(self, epsilon: float) -> float:
+        if epsilon >= self.largest:
+            return 0.0
         known = (renyi_delta(divergence, epsilon, order) for order, divergence in self.divergences)
-        return min(1.0, min(known, default=1.0) * (1.0 + 1e-9))
+        return min(1.0, min(known) * (1.0 + 1e-9))
