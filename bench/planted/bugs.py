@@ -817,6 +817,11 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_EVENT_ORACLES}::test_a_release_in_parts_costs_its_dearest_part",),
     ),
     Bug(
+        "a split that follows earlier outputs priced like a declared one",
+        ((MECHANISMS, "if self.follows_outputs or math.comb(", "if math.comb("),),
+        (f"{T_EVENT_ORACLES}::test_where_outputs_decide_between_parts_no_combination_is_enough",),
+    ),
+    Bug(
         "the best of several runs paid for as one",
         (
             (

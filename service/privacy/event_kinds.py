@@ -289,15 +289,17 @@ class ExponentialEvent(PureEvent):
 
 @dataclass(frozen=True, slots=True)
 class ParallelEvent(_OfAllUnits):
-    """One list for each part of a split of the units. The split is public, or drawn by coins: it reads none of their data.
+    """One list for each part of a split of the units. In which part a unit is, depends on no other unit's data.
 
-    Rényi: the largest of all parts. (ε, δ): the whole release is priced once for each part that a unit may be in.
+    Rényi: the largest of all parts. (ε, δ): the whole release is priced once for each part that a unit may be in. That holds where the split is declared,
+    or drawn by coins of its own. Where it follows earlier outputs (cells around noised centres) say so: then Rényi divergences price the list.
     """
 
     kind: ClassVar[str] = "parallel"
     purpose: str
     parts: tuple[Events, ...]
     count: int = 1
+    follows_outputs: bool = False
 
     def __post_init__(self) -> None:
         if not self.parts or not all(self.parts):
@@ -306,18 +308,20 @@ class ParallelEvent(_OfAllUnits):
 
     @property
     def mechanism(self) -> Mechanism:
-        return Parallel(tuple(_accounted(part) for part in self.parts))
+        return Parallel(tuple(_accounted(part) for part in self.parts), self.follows_outputs)
 
     @property
     def whole_number_releases(self) -> int:
         return self.count * max(sum(event.whole_number_releases for event in part) for part in self.parts)
 
     def parameters(self) -> dict[str, Any]:
-        return {"sampling_probability": 1.0, "parts": [_listed(part) for part in self.parts]}
+        parts = [_listed(part) for part in self.parts]
+        return {"sampling_probability": 1.0, "follows_outputs": self.follows_outputs, "parts": parts}
 
     def as_json(self) -> dict[str, Any]:
         parts = [[event.as_json() for event in part] for part in self.parts]
-        return {"kind": self.kind, "purpose": self.purpose, "parts": parts, "count": self.count}
+        own = {"count": self.count, "follows_outputs": self.follows_outputs}
+        return {"kind": self.kind, "purpose": self.purpose, "parts": parts, **own}
 
     @classmethod
     def from_json(cls, row: dict[str, Any], read: Reader) -> Self:

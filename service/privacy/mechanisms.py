@@ -213,9 +213,13 @@ Part = tuple[tuple[Mechanism, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Parallel(_Alone):
-    """One list for each part of a split of the units that reads none of their data. A unit is in one part."""
+    """One list for each part of a split of the units that reads none of their data. A unit is in one part.
+
+    follows_outputs: which one may depend on earlier outputs.
+    """
 
     parts: tuple[Part, ...]
+    follows_outputs: bool
 
     @property
     def size(self) -> float:
@@ -237,18 +241,22 @@ class Parallel(_Alone):
         raise Unpriceable("a release in parts is priced once for each part")
 
     def ways(self, count: int) -> list[Counts] | None:
-        """A unit may be in another part every time: all combinations, each once."""
+        """A unit may be in another part every time: all combinations, each once.
+
+        Where an output decides between unlike parts, no combination need cost as much as what happens: the loss of one is added where
+        earlier losses are small, that of another where they are large. A Rényi divergence bounds every part after every output.
+        """
         alternatives: dict[frozenset[tuple[Mechanism, int]], Counts] = {}
         for part in self.parts:
             found = every_way(part)
             if found is None:
                 return None
             alternatives |= {frozenset(way.items()): way for way in found}
-        if math.comb(len(alternatives) + count - 1, len(alternatives) - 1) > MOST_WAYS:
-            return None
         if len(alternatives) == 1:
             (only,) = alternatives.values()
             return [Counter({one: each * count for one, each in only.items()})]
+        if self.follows_outputs or math.comb(len(alternatives) + count - 1, count) > MOST_WAYS:
+            return None
         return [_added(chosen) for chosen in combinations_with_replacement(alternatives.values(), count)]
 
     def dp_event(self) -> dp_accounting.DpEvent:

@@ -294,6 +294,27 @@ def test_parts_within_parts_are_all_looked_at():
     assert claim(outer, delta=1e-9, scale=2.0) == claim(PureEvent("x", 2.5), delta=1e-9, scale=2.0)
 
 
+def test_where_outputs_decide_between_parts_no_combination_is_enough():
+    """After a response that tells much, a pure event; after one that tells little, a Gaussian. δ of that in closed form."""
+    first, pure, sigma, at = 0.5, 2.0, 1.2, 1.8
+    tells = math.exp(first) / (1.0 + math.exp(first))
+
+    def gaussian(epsilon):
+        a, b = epsilon * sigma - 0.5 / sigma, epsilon * sigma + 0.5 / sigma
+        return mp.ncdf(-a) - mp.exp(epsilon) * mp.ncdf(-b)
+
+    happens = tells * response_delta(at - first, pure, 1) + (1.0 - tells) * gaussian(at + first)
+    parts = ((PureEvent("x", pure),), (GaussianEvent("y", sigma),))
+    fixed, adaptive = (
+        loss_of((PureEvent("z", first), ParallelEvent("w", parts, 1, follows)), delta=0.1, epsilon_scale=at).delta(at)
+        for follows in (False, True)
+    )
+    assert fixed < 0.999 * happens
+    assert adaptive >= happens
+    events = (PureEvent("z", first), ParallelEvent("w", parts, 1, follows_outputs=True))
+    assert renyi_divergence(events, 8) == renyi_divergence((*events[:1], ParallelEvent("w", parts)), 8)
+
+
 def test_too_many_combinations_are_priced_by_renyi_divergences():
     split = ParallelEvent("x", tuple((PureEvent("y", 0.1 + 0.01 * part),) for part in range(5)))
     few, many = (split,) * 2, (split,) * 3

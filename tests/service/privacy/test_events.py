@@ -69,7 +69,9 @@ FLAT = st.one_of(
     st.builds(ExponentialEvent, st.just("x"), st.floats(0.01, 2.0), st.integers(1, 4)),
 )
 LISTS = st.lists(FLAT, min_size=1, max_size=3).map(tuple)
-SPLIT = st.builds(ParallelEvent, st.just("x"), st.lists(LISTS, min_size=1, max_size=3).map(tuple), st.integers(1, 2))
+SPLIT = st.builds(
+    ParallelEvent, st.just("x"), st.lists(LISTS, min_size=1, max_size=3).map(tuple), st.integers(1, 2), st.booleans()
+)
 EVENTS = st.one_of(
     FLAT,
     SPLIT,
