@@ -292,7 +292,7 @@ class ParallelEvent(_OfAllUnits):
     """One list for each part of a split of the units. In which part a unit is, depends on no other unit's data.
 
     Rényi: the largest of all parts. (ε, δ): the whole release is priced once for each part that a unit may be in. That holds where the split is declared,
-    or drawn by coins of its own. Where it follows earlier outputs (cells around noised centres) say so: then Rényi divergences price the list.
+    or drawn by coins of its own. Where it follows earlier outputs (cells around noisy centres) say so: then Rényi divergences price the list.
     """
 
     kind: ClassVar[str] = "parallel"
