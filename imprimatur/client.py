@@ -123,8 +123,8 @@ class Quote(TypedDict):
     order: Json
     price: Price
     steps: int
-    first_noise_multiplier: float
-    last_noise_multiplier: float
+    first_noise_multiplier: float | None
+    last_noise_multiplier: float | None
     fits: bool
     remaining: dict[str, int]
     warnings: NotRequired[list[str]]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from service.base.version import VERSION
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.methods.catalogue import CATALOGUE
+from service.methods.interface import Measured
 from service.privacy.accounting import renyi_divergence
 from service.privacy.events import Event, Events, events_to_json
-from service.privacy.filters import proven_epsilon, renyi_epsilon
+from service.privacy.filters import proven_epsilon
+from service.privacy.renyi import renyi_epsilon
 from service.privacy.statements import statement_warnings
 from workers.audited import AUDIT
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.ledger.service import OtherReleases
-    from service.methods.interface import Card, Measured
+    from service.methods.interface import Card
     from service.platform.signing import SigningKey
     from service.releases.models import Release
     from workers.generators.released import Released
@@ -52,8 +53,34 @@ ACCOUNTING = (
     "all mechanisms compose adaptively; the privacy-loss distribution of the whole list gives pld, the sum of its Rényi divergences "
     "at the dataset's one order gives renyi, and the price is (epsilon, delta)"
 )
-MECHANISMS = {"gaussian": WHOLE_NUMBERS, "sampled_step": SAMPLED_SUMS}
-"""By the kind of event."""
+MECHANISMS = {
+    "gaussian": (WHOLE_NUMBERS, "L2", NOISE_STD),
+    "sampled_step": (SAMPLED_SUMS, "L2", NOISE_STD),
+    "laplace": ("Laplace noise", "L1", "√2 · noise_scale · sensitivity"),
+    "pure": (
+        "an epsilon-differentially private mechanism",
+        "as its proof says",
+        "no Gaussian noise: epsilon is of one run",
+    ),
+    "exponential": (
+        "exponential mechanism: an output r with probability in proportion to exp(epsilon · score(r) / (2 · sensitivity))",
+        "largest change of a score",
+        "no noise is added: epsilon is of one run",
+    ),
+    "parallel": (
+        "one list of mechanisms for each part of a public or random split of the units, each unit in one part",
+        "of each mechanism",
+        "as the parts say",
+    ),
+    "repeat_and_select": (
+        "a list of mechanisms run a random number of times (truncated negative binomial; no shape: Poisson), of which one run is released",
+        "of each mechanism",
+        "as the list says",
+    ),
+}
+"""Kind of event -> mechanism, norm of its sensitivity, how its noise follows."""
+OTHERWISE = Measured("a sum over all units", "1 after scaling")
+"""What is said of a purpose that the method's card does not name."""
 TRUST_MODEL = (
     "central: those who run the service see the rows and are trusted with them; rows are stored encrypted, and decrypted in a worker while a "
     "generator is made; all others see what is released, and are not trusted"
@@ -147,24 +174,26 @@ def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) 
     """
     alike: Counter[Event] = Counter()
     for event in events:
-        alike[replace(event, count=1)] += event.count
+        alike[event.cut(1)] += event.count
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for event, count in alike.items():
-        runs.setdefault((event.kind, event.purpose), []).append(_run(event, count, renyi_order))
+        runs.setdefault((event.purpose, event.kind), []).append(_run(event, count, renyi_order))
     return [
-        _mechanism(kind, purpose, card.releases[purpose], of_it, most_rows) for (kind, purpose), of_it in runs.items()
+        _mechanism(purpose, kind, card.releases.get(purpose, OTHERWISE), of_it, most_rows)
+        for (purpose, kind), of_it in runs.items()
     ]
 
 
 def _mechanism(
-    kind: str, purpose: str, measured: Measured, runs: list[dict[str, Any]], most_rows: int
+    purpose: str, kind: str, measured: Measured, runs: list[dict[str, Any]], most_rows: int
 ) -> dict[str, Any]:
+    mechanism, norm, noise_std = MECHANISMS[kind]
     return {
         "purpose": purpose,
-        "mechanism": MECHANISMS[kind],
+        "mechanism": mechanism,
         "releases": measured.what,
-        "sensitivity": {"norm": "L2", "of_one_unit": measured.of_one_unit.format(rows=most_rows)},
-        "noise_std": NOISE_STD,
+        "sensitivity": {"norm": norm, "of_one_unit": measured.of_one_unit.format(rows=most_rows)},
+        "noise_std": noise_std,
         "runs": runs,
     }
 
@@ -173,10 +202,8 @@ def _run(event: Event, count: int, renyi_order: int) -> dict[str, Any]:
     """One set of parameters, and how often."""
     return {
         "count": count,
-        "sampling_probability": event.sampling_probability,
-        "noise_multiplier": event.joint_noise_multiplier,
-        **event.parts,
-        "renyi_divergence": renyi_divergence([replace(event, count=count)], renyi_order),
+        **event.parameters(),
+        "renyi_divergence": renyi_divergence([event.cut(count)], renyi_order),
     }
 
 

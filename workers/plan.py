@@ -5,10 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar, cast
 
 from service.base.errors import ImprimaturError
-from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent, events_to_json, steps_in
+from service.privacy.events import (
+    SAMPLED_STEPS,
+    Event,
+    Events,
+    GaussianEvent,
+    SampledStepEvent,
+    events_to_json,
+    steps_in,
+)
+
+Taken = TypeVar("Taken", bound=Event)
 
 
 class StepNotOnPlan(ImprimaturError):
@@ -42,27 +52,26 @@ class Plan:
 
     def take_gaussian(self, purpose: str) -> float:
         """Spend the next event, which must be the Gaussian release of this purpose; its noise multiplier."""
-        event = self._next()
-        if not isinstance(event, GaussianEvent) or event.purpose != purpose:
-            raise self._refusal(f"a Gaussian release for {purpose}")
+        return self.take(GaussianEvent, purpose).noise_multiplier
+
+    def take(self, kind: type[Taken], purpose: str) -> Taken:
+        """Spend one occurrence of the next event, which must be of this kind and purpose; the event with its parameters."""
+        event = self._next(kind, purpose)
         self._advance(1)
-        return event.noise_multiplier
+        return event
 
     def upcoming_gaussian(self, purpose: str) -> float:
         """The noise multiplier of the first Gaussian release of this purpose that is still to come. Spends nothing."""
         for event in self._events[self._index :]:
-            if isinstance(event, GaussianEvent) and event.purpose == purpose:
-                return event.noise_multiplier
-        raise self._refusal(f"a Gaussian release for {purpose}")
+            if (event.kind, event.purpose) == (GaussianEvent.kind, purpose):
+                return cast("GaussianEvent", event).noise_multiplier
+        raise self._refusal(f"{GaussianEvent.kind} for {purpose}")
 
     def take_sampled_step(self, *, sampling_probability: float, histogram: bool | None = None) -> StepNoise:
         """Spend the next sampled step, which must have this sampling probability, and carry a histogram or none if that is said."""
-        event = self._next()
-        if (
-            not isinstance(event, SampledStepEvent)
-            or event.sampling_probability != sampling_probability
-            or histogram not in {None, event.histogram_noise_multiplier is not None}
-        ):
+        event = self._next(SampledStepEvent, SAMPLED_STEPS)
+        with_histogram = event.histogram_noise_multiplier is not None
+        if event.sampling_probability != sampling_probability or histogram not in {None, with_histogram}:
             raise self._refusal("a sampled step with these properties")
         self._advance(1)
         return StepNoise(event.gradient_noise_multiplier, event.histogram_noise_multiplier)
@@ -78,7 +87,13 @@ class Plan:
         """Names the list, so that a checkpoint of another one is refused."""
         return hashlib.sha256(json.dumps(events_to_json(self._events), sort_keys=True).encode()).hexdigest()
 
-    def _next(self) -> Event:
+    def _next(self, kind: type[Taken], purpose: str) -> Taken:
+        event = self._coming()
+        if (event.kind, event.purpose) != (kind.kind, purpose):
+            raise self._refusal(f"{kind.kind} for {purpose}")
+        return cast("Taken", event)
+
+    def _coming(self) -> Event:
         if self.position >= self._length:
             raise self._refusal("one more step")
         return self._events[self._index]
@@ -87,8 +102,7 @@ class Plan:
         event = self._events[self._index]
         self.position += count
         self._taken += count
-        if isinstance(event, SampledStepEvent):
-            self.steps_done += count
+        self.steps_done += event.cut(count).private_steps
         if self._taken == event.count:
             self._index, self._taken = self._index + 1, 0
 

@@ -27,10 +27,13 @@ PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 HOOKS = "workers/hooks.py"
 ENCODING = "workers/encoding/table.py"
-EVENTS = "service/privacy/events.py"
+EVENT_KINDS = "service/privacy/event_kinds.py"
+MECHANISMS = "service/privacy/mechanisms.py"
 CALIBRATION = "service/privacy/calibration.py"
 ACCOUNTING = "service/privacy/accounting.py"
 LOSSES = "service/privacy/losses.py"
+LOSS_CELLS = "service/privacy/loss_cells.py"
+RENYI = "service/privacy/renyi.py"
 FILTERS = "service/privacy/filters.py"
 STATEMENTS = "service/privacy/statements.py"
 DATASETS = "service/datasets/service.py"
@@ -92,6 +95,8 @@ T_RESUME = "tests/workers/test_resume.py"
 T_TABLE = "tests/workers/encoding/test_table.py"
 T_CALIBRATION = "tests/service/privacy/test_calibration.py"
 T_LOSSES = "tests/privacy/test_losses.py"
+T_EVENTS = "tests/service/privacy/test_events.py"
+T_EVENT_ORACLES = "tests/privacy/test_event_oracles.py"
 T_ORACLES = "tests/privacy/test_oracles.py"
 T_CHARGES = "tests/privacy/test_charges.py"
 T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
@@ -435,7 +440,7 @@ BUGS: tuple[Bug, ...] = (
         "histogram not charged",
         (
             (
-                EVENTS,
+                EVENT_KINDS,
                 "        precision = self.gradient_noise_multiplier**-2 + self.histogram_noise_multiplier**-2\n",
                 "        precision = self.gradient_noise_multiplier**-2\n",
             ),
@@ -683,7 +688,7 @@ BUGS: tuple[Bug, ...] = (
         "amplification counted twice",
         (
             (
-                EVENTS,
+                MECHANISMS,
                 "dp_accounting.PoissonSampledDpEvent(sampling_probability, gaussian)",
                 "dp_accounting.PoissonSampledDpEvent(sampling_probability**2, gaussian)",
             ),
@@ -704,13 +709,144 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "the loss of a step is rounded down",
-        ((LOSSES, "    spread[:-1] += masses - upper\n    spread[1:] += upper\n", "    spread[:-1] += masses\n"),),
+        ((LOSS_CELLS, "    spread[:-1] += masses - upper\n    spread[1:] += upper\n", "    spread[:-1] += masses\n"),),
         (f"{T_LOSSES}::test_steps_of_several_kinds_and_a_gaussian_release",),
     ),
     Bug(
         "a negative divergence becomes a cost",
         ((FILTERS, "if not math.isfinite(ratio) or ratio < 0.0:", "if not math.isfinite(ratio):"),),
         (f"{T_ORACLES}::test_a_divergence_that_is_none_never_becomes_a_cost",),
+    ),
+    # -- events that are no Gaussians
+    Bug(
+        "the losses of a pure event with their probabilities exchanged",
+        (
+            (
+                LOSS_CELLS,
+                "grid.add_point(masses, self.epsilon, 1.0 / (1.0 + math.exp(-self.epsilon)))",
+                "grid.add_point(masses, -self.epsilon, 1.0 / (1.0 + math.exp(-self.epsilon)))",
+            ),
+            (
+                LOSS_CELLS,
+                "grid.add_point(masses, -self.epsilon, math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon)))",
+                "grid.add_point(masses, self.epsilon, math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon)))",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_pure_events_cost_what_randomised_responses_do",),
+    ),
+    Bug(
+        "the divergence of a pure event by the bound of an exponential mechanism",
+        (
+            (
+                MECHANISMS,
+                "        return math.log1p(excess) / less\n\n    def loss(self) -> LossOfOne:\n        return TwoPointLoss",
+                "        return order * epsilon * epsilon / 8.0\n\n    def loss(self) -> LossOfOne:\n        return TwoPointLoss",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_the_renyi_divergence_of_a_pure_event_is_that_of_randomised_response",),
+    ),
+    Bug(
+        "losses of pure events go to the lower end of their cells",
+        (
+            (
+                LOSS_CELLS,
+                "        masses[cell - self.first] += mass - upper\n        masses[cell - self.first + 1] += upper\n",
+                "        masses[cell - self.first] += mass\n",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_pure_events_cost_what_randomised_responses_do",),
+    ),
+    Bug(
+        "Laplace noise without the outputs at which it is as unlike as it can be",
+        ((LOSS_CELLS, "        grid.add_point(masses, self.epsilon, 0.5)\n", ""),),
+        (f"{T_EVENT_ORACLES}::test_one_laplace_event_has_its_closed_form",),
+    ),
+    Bug(
+        "an exponential mechanism at half of its bounded range",
+        (
+            (
+                MECHANISMS,
+                "order * self.epsilon * self.epsilon / 8.0)",
+                "order * (self.epsilon / 2.0) ** 2 / 8.0)",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_no_exponential_mechanism_costs_more_than_its_event",),
+    ),
+    Bug(
+        "an exponential mechanism without the bound of a pure one",
+        (
+            (
+                MECHANISMS,
+                "min(self._divergence(order), order * self.epsilon * self.epsilon / 8.0)",
+                "max(0.0, order * self.epsilon * self.epsilon / 8.0)",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_an_exponential_event_costs_the_smaller_of_both_bounds",),
+    ),
+    Bug(
+        "a release in parts priced by the mean of its parts",
+        (
+            (
+                MECHANISMS,
+                "[max(at_order) for at_order in zip(*of_parts, strict=True)]",
+                "[sum(at_order) / len(at_order) for at_order in zip(*of_parts, strict=True)]",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_a_release_in_parts_costs_its_dearest_part",),
+    ),
+    Bug(
+        "a unit is in the part of the same number of every split",
+        (
+            (
+                MECHANISMS,
+                "for chosen in product(*known)]",
+                "for chosen in (zip(*([w[i % len(w)] for i in range(max(map(len, known)))] for w in known)) if known else [()])]",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_a_unit_may_be_in_any_part_of_each_split",),
+    ),
+    Bug(
+        "the (ε, δ) of a release in parts is that of its first part",
+        (
+            (
+                ACCOUNTING,
+                "return losses[0] if len(losses) == 1 else LargestLoss(losses)",
+                "return losses[0] if losses else LargestLoss(losses)",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_a_release_in_parts_costs_its_dearest_part",),
+    ),
+    Bug(
+        "a split that follows earlier outputs priced like a declared one",
+        ((MECHANISMS, "if self.follows_outputs or math.comb(", "if math.comb("),),
+        (f"{T_EVENT_ORACLES}::test_where_outputs_decide_between_parts_no_combination_is_enough",),
+    ),
+    Bug(
+        "the best of several runs paid for as one",
+        (
+            (
+                MECHANISMS,
+                "order: divergence + constant + math.log(self.mean) / (order - 1.0)",
+                "order: divergence + 0.0 * (constant + math.log(self.mean))",
+            ),
+        ),
+        (f"{T_EVENT_ORACLES}::test_a_real_selection_costs_no_more",),
+    ),
+    Bug(
+        "releases of whole numbers in parts are not counted",
+        (
+            (
+                EVENT_KINDS,
+                "        return self.count * max(sum(event.whole_number_releases for event in part) for part in self.parts)\n",
+                "        return 0\n",
+            ),
+        ),
+        (f"{T_EVENTS}::test_releases_of_whole_numbers_are_counted_where_noise_is_gaussian",),
+    ),
+    Bug(
+        "a plan hands out an event of another kind",
+        ((PLAN, "(event.kind, event.purpose) != (kind.kind, purpose)", "event.purpose != purpose"),),
+        (f"{T_PLAN}::test_another_kind_or_purpose_is_refused_and_nothing_is_spent",),
     ),
     # -- randomness
     Bug(
@@ -1329,7 +1465,7 @@ BUGS: tuple[Bug, ...] = (
             (
                 CERTIFICATE,
                 "    for event in events:\n        alike[",
-                "    for event in [e for e in events if isinstance(e, SampledStepEvent)] or events:\n        alike[",
+                "    for event in [e for e in events if e.private_steps] or events:\n        alike[",
             ),
         ),
         (T_CERTIFICATE,),

@@ -111,6 +111,8 @@ def certificate(
 
 def as_text(certificate: Mapping[str, Any]) -> list[str]:
     """The certificate in sentences. One of format 1 says less."""
+    from service.releases.registry import run_in_words
+
     whole, entry = certificate["dataset_budget"], certificate["ledger_entry"]
     lines = [
         f"Release {certificate['release_id']}, method {certificate['method']}, issued {certificate['issued_at']}",
@@ -132,9 +134,7 @@ def as_text(certificate: Mapping[str, Any]) -> list[str]:
             f"  {each['mechanism']}; sensitivity ({each['sensitivity']['norm']}): {each['sensitivity']['of_one_unit']}"
         )
         lines += [
-            f"  {run['count']} × noise multiplier {run['noise_multiplier']:.6g}, sampling probability "
-            f"{run['sampling_probability']:.6g}, Rényi divergence {run['renyi_divergence']:.6g}"
-            for run in each["runs"]
+            f"  {run_in_words(run, digits=6)}, Rényi divergence {run['renyi_divergence']:.6g}" for run in each["runs"]
         ]
     lines.append(f"Noise: {certificate['noise']}")
     lines += [f"Trust: {certificate['trust_model']}"] if "trust_model" in certificate else []

@@ -1,6 +1,6 @@
 """What a list of events costs: privacy-loss distribution for the (ε, δ) of one release, Rényi divergence for the ledger.
 
-The first is losses.py, the second dp_accounting. Adjacency: zero-out one unit (`REPLACE_SPECIAL`). Nothing here sees data. Every number that leaves this module is
+The first is losses.py, the second mechanisms.py, of Gaussians dp_accounting's. Adjacency: zero-out one unit (`REPLACE_SPECIAL`). Nothing here sees data. Every number that leaves this module is
 finite and not negative, or `Unpriceable` is raised: dp_accounting itself only warns on a negative divergence.
 """
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
-from service.privacy.events import Event, Events, SampledStepEvent, to_dp_event
-from service.privacy.losses import Loss, loss_from_above
+from service.privacy.events import Event, Events, accounted
+from service.privacy.losses import LargestLoss, Loss, loss_from_above
+from service.privacy.mechanisms import FLOAT_SLACK, composed_divergences, every_way, largest_loss
+from service.privacy.renyi import CONVERSION_ORDERS, RenyiLoss
 
 if TYPE_CHECKING:
     import dp_accounting
-    from dp_accounting import rdp
 else:
     dp_accounting = lazy("dp_accounting")
-    rdp = lazy("dp_accounting.rdp")
 
 if TYPE_CHECKING:
     ADJACENCY = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
@@ -40,18 +40,21 @@ Whole numbers only: there the divergence of the sampled Gaussian is a finite sum
 fractional orders does not converge at large q and small σ.
 """
 
-FLOAT_SLACK = 4e-15
-"""Added to ρ(α) for every composition, so that rounding in doubles never lowers a cost.
-
-dp_accounting's sums of doubles were up to 2e-16 a step below the true divergence (against 60 digits, α to 4096): over a
-million steps that is a nano-share.
-"""
-
 
 def loss_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> Loss:
-    """The composed privacy loss of a list, from above: most exact near this δ, and on a grid that fits this ε."""
+    """The composed privacy loss of a list, from above: most exact near this δ, and on a grid that fits this ε.
+
+    With releases in parts, the largest of the losses of all lists that one unit may be in. Where these are too many, or an event has no
+    loss distribution, what Rényi divergences of the whole list say.
+    """
+    listed = accounted(events)
     try:
-        return loss_from_above(events, delta=delta, epsilon_scale=epsilon_scale)
+        ways = every_way(listed)
+        if ways is None:
+            divergences = renyi_divergences(events, CONVERSION_ORDERS)
+            return RenyiLoss.of(CONVERSION_ORDERS, divergences, largest=largest_loss(listed))
+        losses = tuple(loss_from_above(way, delta=delta, epsilon_scale=epsilon_scale) for way in ways)
+        return losses[0] if len(losses) == 1 else LargestLoss(losses)
     except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:
         raise Unpriceable("the privacy loss of this order is too large to compute") from error
 
@@ -63,14 +66,14 @@ def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> f
 
 def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[float]:
     """Rényi divergence ρ(α) of the whole list at each order, the larger of both directions."""
-    accountant = rdp.RdpAccountant(list(orders), dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
+    listed = accounted(events)
     try:
-        accountant.compose(to_dp_event(events))
+        divergences = composed_divergences(listed, orders)
     except (OverflowError, ValueError, ArithmeticError) as error:
         raise Unpriceable("the Rényi divergence of this order cannot be computed") from error
-    slack = FLOAT_SLACK * sum(event.count for event in events)
+    slack = FLOAT_SLACK * sum(count * one.compositions for one, count in listed)
     # Checked before the slack is added: a negative divergence must not hide under it.
-    return [_checked(float(value), "Rényi divergence") + slack for value in accountant.rdp]
+    return [_checked(value, "Rényi divergence") + slack for value in divergences]
 
 
 def renyi_divergence(events: Sequence[Event], order: int) -> float:
@@ -83,20 +86,13 @@ def first_steps(events: Events, steps: int) -> Events:
     kept: list[Event] = []
     left = steps
     for event in events:
-        if not isinstance(event, SampledStepEvent):
+        if not event.private_steps:
             kept.append(event)
             continue
         if left <= 0:
             break
-        count = min(left, event.count)
-        kept.append(
-            SampledStepEvent(
-                event.sampling_probability,
-                event.gradient_noise_multiplier,
-                event.histogram_noise_multiplier,
-                count,
-            )
-        )
+        count = min(left, event.private_steps)
+        kept.append(event.cut(count))
         left -= count
     return tuple(kept)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
 from service.privacy.accounting import epsilon_of, loss_of, renyi_divergence
-from service.privacy.events import Events, GaussianEvent
+from service.privacy.events import Events
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: fl
 
 
 def releases_of_whole_numbers(events: Events) -> int:
-    """Gaussian events; the histograms of all steps together are noisy enough to count as one."""
-    return sum(event.count if isinstance(event, GaussianEvent) else 0 for event in events) + 1
+    """The events'; the histograms of all steps together are noisy enough to count as one."""
+    return sum(event.whole_number_releases for event in events) + 1
 
 
 def calibrate(events_at: EventsAt, epsilon: float, delta: float) -> tuple[Events, float]:
@@ -159,14 +159,7 @@ def _central_limit(events_at: Callable[[float], Events], epsilon: float, delta: 
     precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
 
     def limit(log_noise: float) -> float:
-        total = 0.0
-        for event in events_at(math.exp(log_noise)):
-            inverse = event.joint_noise_multiplier**-2
-            q = event.sampling_probability
-            total += event.count * (
-                inverse if q == 1.0 or inverse > 50.0 else min(inverse, q * q * math.expm1(inverse))
-            )
-        return total
+        return sum(event.count * event.mechanism.size for event in events_at(math.exp(log_noise)))
 
     guess = _bisect(lambda x: limit(x) - precision, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
     near = (guess - _SLOPE_OVER / 2, guess + _SLOPE_OVER / 2)

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from service.base.errors import InvalidInput, Unpriceable
 from service.privacy.accounting import RENYI_ORDERS
+from service.privacy.renyi import renyi_capacity, renyi_epsilon
 
 NANO = 1_000_000_000
 """Capacity of each account, in nano-shares."""
@@ -62,16 +63,6 @@ def open_budget(epsilon: float, delta: float) -> Budget:
     if capacity <= 0.0:
         raise InvalidInput("epsilon is too small for this delta: the Rényi account would have no room", where="budget")
     return Budget(epsilon, delta, order, capacity)
-
-
-def renyi_capacity(epsilon: float, delta: float, order: int) -> float:
-    """Largest Rényi divergence of order α that implies (ε, δ)-DP."""
-    return epsilon - math.log1p(-1.0 / order) + math.log(order * delta) / (order - 1.0)
-
-
-def renyi_epsilon(divergence: float, delta: float, order: int) -> float:
-    """ε implied at δ by a Rényi divergence of order α; the inverse of `renyi_capacity`."""
-    return max(0.0, divergence + math.log1p(-1.0 / order) - math.log(order * delta) / (order - 1.0))
 
 
 def simple_cost(share: Fraction) -> int:

@@ -1,34 +1,31 @@
-"""The privacy-loss distribution of a list of Gaussian releases and Poisson-sampled steps, rounded up throughout.
+"""The privacy-loss distribution of a list of releases, rounded up throughout. What one of them loses: loss_cells.py.
 
-Source: Koskela et al. 2020 (composition by Fourier transform), Doroshenko et al. 2022 (a loss on a grid), Alghamdi et al. 2023 (the
-tilt). Proofs of the bounds: docs/privacy.md, "How a list is composed". Nothing here sees data.
+Source: Koskela et al. 2020 (composition by Fourier transform), Alghamdi et al. 2023 (the tilt). Proofs of the bounds: docs/privacy.md,
+"How a list is composed". Nothing here sees data.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from service.base.lazy import lazy
-from service.privacy.events import Event
+from service.privacy.loss_cells import TINIEST, UNIT, Cells, LossOfOne, SampledGaussianLoss
+from service.privacy.mechanisms import largest_loss
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
     from scipy import fft, special
 
-    Floats = NDArray[np.floating[Any]]
+    from service.privacy.loss_cells import Floats
+    from service.privacy.mechanisms import Counts
 else:
     np = lazy("numpy")
     fft = lazy("scipy.fft")
     special = lazy("scipy.special")
-
-UNIT = 2.0**-53
-"""Relative error of one rounded operation on doubles."""
 
 SLACK = 1e-8
 """Relative: what is claimed as δ exceeds the computed sum by this part, for the rounding of that sum's terms and exponents."""
@@ -50,50 +47,10 @@ LARGEST_STEP = 2**20
 LARGEST_EXPONENT = 1e6
 """Exponents beyond it would be rounded by more than SLACK covers: no finite ε is claimed."""
 
-TINIEST = 1e-300
 _LEAST_POINTS = 1_000
-_HALF = 0.5
-_LARGEST_LOSS = 700.0
-"""e to it is a double; a mass against which another weighs more is rounded up to the end of its cell."""
 _WORTH_A_STEP = 1e-3
 _MOST_TILT_STEPS = 80
 """Steps: how far from its first guess a tilt is looked for."""
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The loss of one step in one direction: mass at (first + i)·width, and at infinity.
-
-    error: what is to be added to every loss, because the edges of cells are rounded.
-    """
-
-    first: int
-    masses: Floats
-    infinite: float
-    error: float
-
-    @cached_property
-    def log_masses(self) -> Floats:
-        with np.errstate(divide="ignore"):
-            logs: Floats = np.log(self.masses)
-        return logs
-
-    def losses(self, width: float) -> Floats:
-        return (self.first + np.arange(len(self.masses), dtype=np.float64)) * width
-
-    def log_moment(self, tilt: float, width: float) -> float:
-        """Log of E[e^(tilt·loss)] over finite losses."""
-        exponents = self.log_masses + tilt * self.losses(width)
-        largest = float(exponents.max())
-        return largest + math.log(float(np.exp(exponents - largest).sum()))
-
-    def tilted(self, tilt: float, log_moment: float, width: float) -> Floats:
-        """Doubles that are at least masses·e^(tilt·loss - log_moment)."""
-        shift = tilt * self.losses(width)
-        logs = np.maximum(self.log_masses, -1e4)
-        rounding = UNIT * (16.0 + 4.0 * (np.abs(logs) + np.abs(shift) + abs(log_moment)))
-        tilted = np.maximum(np.exp(logs + shift - log_moment) * (1.0 + rounding), TINIEST)
-        return np.where(self.masses > 0.0, tilted, 0.0)
 
 
 @dataclass(frozen=True)
@@ -149,47 +106,72 @@ Steps = list[tuple[int, Cells]]
 """How often, and what is lost each time."""
 
 
-@dataclass(frozen=True)
-class Loss:
-    """The loss of a list: of one Gaussian with 1/σ = mu, or composed, in both directions. No parts: too large to compute."""
-
-    mu: float | None
-    parts: tuple[Composed, ...]
+class Loss(Protocol):
+    """The privacy loss of a whole list, from above."""
 
     def epsilon(self, delta: float) -> float:
         """Least ε, from above, for which the list is (ε, δ)-DP; infinity where none is known."""
-        if self.mu is not None:
-            return _gaussian_epsilon(self.mu, delta)
-        return max((part.epsilon(delta) for part in self.parts), default=math.inf)
 
     def delta(self, epsilon: float) -> float:
         """Least δ, from above."""
-        if self.mu is not None:
-            return _gaussian_delta(self.mu, epsilon)
+
+
+@dataclass(frozen=True)
+class GaussianLoss:
+    """Of Gaussian releases alone, which together are one with 1/σ = mu."""
+
+    mu: float
+
+    def epsilon(self, delta: float) -> float:
+        return _gaussian_epsilon(self.mu, delta)
+
+    def delta(self, epsilon: float) -> float:
+        return _gaussian_delta(self.mu, epsilon)
+
+
+@dataclass(frozen=True)
+class ComposedLoss:
+    """Of a list in both directions, and no larger than `largest` in any. No parts: too large to compute."""
+
+    parts: tuple[Composed, ...]
+    largest: float
+
+    def epsilon(self, delta: float) -> float:
+        return min(self.largest, max((part.epsilon(delta) for part in self.parts), default=math.inf))
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon >= self.largest:
+            return 0.0
         return min(1.0, max((part.delta(epsilon) for part in self.parts), default=1.0))
 
 
-def loss_from_above(events: Iterable[Event], *, delta: float, epsilon_scale: float) -> Loss:
-    """Most exact where δ(ε) is about this δ and ε about this ε; from above everywhere."""
-    pools, mu = _pooled(events)
-    return Loss(None, _both_directions(pools, mu, epsilon_scale, delta)) if pools else Loss(mu, ())
+@dataclass(frozen=True)
+class LargestLoss:
+    """Of a list that is one of several, it is not known which."""
+
+    losses: tuple[Loss, ...]
+
+    def epsilon(self, delta: float) -> float:
+        return max(loss.epsilon(delta) for loss in self.losses)
+
+    def delta(self, epsilon: float) -> float:
+        return max(loss.delta(epsilon) for loss in self.losses)
+
+
+def loss_from_above(counts: Counts, *, delta: float, epsilon_scale: float) -> Loss:
+    """Of so many of each: most exact where δ(ε) is about this δ and ε about this ε; from above everywhere."""
+    mu = math.sqrt(math.fsum(count * one.precision for one, count in counts.items())) * (1.0 + 16.0 * UNIT)
+    listed = [(count, one.loss()) for one, count in counts.items() if one.precision == 0.0]
+    if not listed:
+        return GaussianLoss(mu)
+    if mu > 0.0:
+        listed.append((1, SampledGaussianLoss(1.0, (1.0 - 8.0 * UNIT) / mu)))
+    return ComposedLoss(_both_directions(listed, epsilon_scale, delta), largest_loss(counts.items()))
 
 
 def _log_tail_ratio(tilt: float) -> float:
     """Log of the largest (1 - e^-x)·e^(-tilt·x): δ(ε) is at most this times E[e^(tilt·(loss - ε))]."""
     return tilt * math.log(tilt) - (1.0 + tilt) * math.log1p(tilt)
-
-
-def _pooled(events: Iterable[Event]) -> tuple[Counter[tuple[float, float]], float]:
-    """Counts of (sampling probability, noise multiplier), and 1/σ of all Gaussian releases together, which are one."""
-    pools: Counter[tuple[float, float]] = Counter()
-    precisions = []
-    for event in events:
-        if event.sampling_probability == 1.0:
-            precisions.append(event.count * event.joint_noise_multiplier**-2)
-        else:
-            pools[event.sampling_probability, event.joint_noise_multiplier] += event.count
-    return pools, math.sqrt(math.fsum(precisions)) * (1.0 + 16.0 * UNIT)
 
 
 # -- Gaussian releases alone ------------------------------------------------------------------------------------------
@@ -219,26 +201,20 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
     return high
 
 
-# -- lists with sampled steps -----------------------------------------------------------------------------------------
+# -- all other lists --------------------------------------------------------------------------------------------------
 
 
-def _both_directions(
-    pools: Counter[tuple[float, float]], mu: float, epsilon_scale: float, delta: float
-) -> tuple[Composed, ...]:
+def _both_directions(listed: list[tuple[int, LossOfOne]], epsilon_scale: float, delta: float) -> tuple[Composed, ...]:
     """The composed loss of zeroing a unit out, and of the way back; none where exponents are too large to be exact."""
-    less = 1.0 - 8.0 * UNIT  # a noise multiplier is computed from two, and rounded
-    listed = [(count, q, noise * less) for (q, noise), count in pools.items()]
-    if mu > 0.0:
-        listed.append((1, 1.0, less / mu))
-    total = sum(count for count, _, _ in listed)
-    reaches = [_reach(q, noise, TAIL * delta / total) for _, q, noise in listed]
+    total = sum(count for count, _ in listed)
+    tail = TAIL * delta / total
     size = _gaussian_size(epsilon_scale, delta)
     width = min(epsilon_scale / _LEAST_POINTS, _width(size, epsilon_scale, delta, total))
-    width = max(width, *(_span_of(q, reach) / LARGEST_STEP for (_, q, _), reach in zip(listed, reaches, strict=True)))
+    width = max(width, *(one.span(tail) / LARGEST_STEP for _, one in listed))
     start = math.sqrt(-2.0 * math.log(delta)) / size
     while True:
-        pairs = [_cells(q, noise, width, *reach) for (_, q, noise), reach in zip(listed, reaches, strict=True)]
-        lists = [[(count, pair[way]) for (count, _, _), pair in zip(listed, pairs, strict=True)] for way in (0, 1)]
+        pairs = [one.cells(width, tail) for _, one in listed]
+        lists = [[(count, pair[way]) for (count, _), pair in zip(listed, pairs, strict=True)] for way in (0, 1)]
         plans = [_plan(steps, width, start, delta) for steps in lists]
         found = [plan for plan in plans if plan is not None]
         if len(found) < len(plans):
@@ -259,91 +235,6 @@ def _width(size: float, epsilon: float, delta: float, steps: int) -> float:
     """A loss that is spread over both ends of its cell gains a variance of width²/6, and a list as much a step in μ²."""
     slope = math.sqrt(-2.0 * math.log(delta)) / size + 1.0  # dε/d(μ²) = slope/2
     return math.sqrt(12.0 * DISCRETISATION * epsilon / (slope * steps))
-
-
-def _reach(q: float, noise: float, tail: float) -> tuple[float, float]:
-    """Between which log-likelihood ratios y of a drawn unit each distribution has all but this mass at most."""
-    far, half = -float(special.ndtri(tail / 2.0)), 1.0 / (2.0 * noise)
-    drawn = -float(special.ndtri(min(0.5, tail / (2.0 * q))))
-    return (-far - half) / noise, max(far - half, drawn + half) / noise
-
-
-def _loss(q: float, y: float) -> float:
-    """log(1 - q + q·e^y)."""
-    return y if q == 1.0 else float(np.logaddexp(math.log1p(-q), math.log(q) + y))
-
-
-def _span_of(q: float, reach: tuple[float, float]) -> float:
-    return _loss(q, reach[1]) - _loss(q, reach[0])
-
-
-def _cells(q: float, noise: float, width: float, lowest: float, highest: float) -> tuple[Cells, Cells]:
-    """The loss of one sampled step, zeroing out and back, each cell's mass spread over its two ends from above.
-
-    (1 - q)·N(0, σ²) + q·N(1, σ²) against N(0, σ²), the base: edges of cells are where log(1 - q + q·e^y) is a multiple of the width.
-    """
-    first = math.floor(_loss(q, lowest) / width)
-    last = max(first + 1, math.ceil(_loss(q, highest) / width))
-    losses = np.arange(first, last + 1, dtype=np.float64) * width
-    with np.errstate(divide="ignore", over="ignore"):
-        absent = np.minimum(1.0, (1.0 - q) * np.exp(-losses)) if q < 1.0 else np.zeros(len(losses))
-        y = losses - math.log(q) + np.log1p(-absent)  # -∞ where no output has so small a loss
-    finite_y = np.where(np.isfinite(y), y, 0.0)
-    error = 16.0 * UNIT * float((1.0 + np.abs(losses) + (1.0 - absent) * (np.abs(finite_y) - math.log(q))).max())
-
-    half = 1.0 / (2.0 * noise)
-    argument = noise * np.abs(finite_y) + half
-    base, base_error = _masses(noise * y + half, argument)
-    drawn, drawn_error = _masses(noise * y - half, argument)
-    base_mass = base * (1.0 + 8.0 * UNIT) + base_error
-    mass = (1.0 - q) * base_mass + q * (drawn * (1.0 + 8.0 * UNIT) + drawn_error)
-    mass *= 1.0 + 8.0 * UNIT
-
-    # The drawn part q·N(1, σ²) at a loss is the base there times e^loss - (1 - q).
-    growing = np.exp(np.minimum(losses, _LARGEST_LOSS))
-    excess = np.expm1(np.minimum(losses, _LARGEST_LOSS)) + q if q < _HALF else growing - (1.0 - q)
-    excess_error = (
-        8.0 * UNIT * (np.abs(excess) + (np.abs(excess - q) if q < _HALF else growing)) + 2.0 * error * growing
-    )
-    base, base_error, inner = base[1:-1], base_error[1:-1], base_mass[1:-1]
-    drawn, drawn_error = q * drawn[1:-1], q * (drawn_error[1:-1] + 8.0 * UNIT * drawn[1:-1])
-    rounding = drawn_error + np.abs(excess[:-1]) * base_error + excess_error[:-1] * inner
-    upper = (drawn - excess[:-1] * base + rounding) / -math.expm1(-width)
-    rounding = drawn_error + np.abs(excess[1:]) * base_error + excess_error[1:] * inner
-    lower = (excess[1:] * base - drawn + rounding) / (growing[1:] * -math.expm1(-width))
-    # Where nothing is known (0/0 at a loss of -∞, too) all of it moves up.
-    lower = np.where((losses[1:] > _LARGEST_LOSS) | np.isnan(lower), np.inf, lower)
-    zeroing = _spread(mass[1:-1], upper, below=mass[0])
-    back = _spread(inner[::-1], lower[::-1], below=base_mass[-1])
-    return Cells(first, zeroing, float(mass[-1]), error), Cells(-last, back, float(base_mass[0]), error)
-
-
-def _masses(edges: Floats, size: Floats) -> tuple[Floats, Floats]:
-    """Standard normal masses below, between and above edges, and by how much they may be wrong.
-
-    Between edges it is a difference of the smaller tails, so small masses are as exact as those tails. size: of the terms that an edge is a sum of.
-    """
-    below, above = special.ndtr(edges), special.ndtr(-edges)
-    finite = np.abs(np.where(np.isfinite(edges), edges, 0.0))
-    part = UNIT * (64.0 + 8.0 * finite**2 + 8.0 * (finite + 1.0) * size)
-    left = edges[:-1] + edges[1:] < 0.0
-    between = np.maximum(0.0, np.where(left, below[1:] - below[:-1], above[:-1] - above[1:]))
-    below_error, above_error = part * below, part * above
-    between_error = np.where(left, below_error[1:] + below_error[:-1], above_error[1:] + above_error[:-1])
-    return (
-        np.concatenate((below[:1], between, above[-1:])),
-        np.concatenate((below_error[:1], between_error, above_error[-1:])),
-    )
-
-
-def _spread(masses: Floats, upper: Floats, *, below: float) -> Floats:
-    """What cells leave at their ends, lowest first: `upper` at the higher one, at most all. below: what is under the lowest end."""
-    upper = np.clip(upper * (1.0 + 16.0 * UNIT), 0.0, masses)
-    spread = np.zeros(len(masses) + 1)
-    spread[0] = below
-    spread[:-1] += masses - upper
-    spread[1:] += upper
-    return spread * (1.0 + 8.0 * UNIT)
 
 
 @dataclass(frozen=True)

@@ -273,25 +273,37 @@ def _other_releases(certificate: Mapping[str, Any]) -> str | None:
     )
 
 
+_PARAMETERS = {
+    "noise_multiplier": "noise multiplier",
+    "noise_scale": "noise scale",
+    "epsilon": "ε",
+    "mean": "mean number of runs",
+    "shape": "shape",
+    "sampling_probability": "sampling probability",
+}
+
+
 def _mechanisms(certificate: Mapping[str, Any]) -> str | None:
     listed = certificate.get("mechanisms")
     if listed is None:
         return None
     lines = [
         f"- {each['releases']}: {each['mechanism']}; sensitivity ({each['sensitivity']['norm']}) {each['sensitivity']['of_one_unit']}; "
-        f"{_runs(each['runs'])}"
+        f"{'; '.join(run_in_words(run, digits=9) for run in each['runs'])}"
         for each in listed
     ]
     code = f"- Imprimatur {certificate['code_version']}, {certificate['accountant']}; noise: {certificate['noise']}; {listed[0]['noise_std']}"
     return "\n".join([*lines, code])
 
 
-def _runs(runs: list[Mapping[str, Any]]) -> str:
-    """Original parameters, every one of them."""
-    return "; ".join(
-        f"{run['count']} × noise multiplier {run['noise_multiplier']:.9g}, sampling probability {run['sampling_probability']:.9g}"
-        for run in runs
-    )
+def run_in_words(run: Mapping[str, Any], *, digits: int) -> str:
+    """How often, and with which original parameters."""
+    numbers = [
+        f"{name} {run[key]:.{digits}g}" for key, name in _PARAMETERS.items() if isinstance(run.get(key), int | float)
+    ]
+    parts = [run["base"]] if "base" in run else run.get("parts", [])
+    lists = ["[" + "; ".join(run_in_words(each, digits=digits) for each in part) + "]" for part in parts]
+    return f"{run['count']} × " + ", ".join([*numbers, *lists])
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types

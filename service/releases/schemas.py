@@ -41,8 +41,8 @@ class QuoteReply(BaseModel):
     order: dict[str, Any]
     price: PriceReply
     steps: int
-    first_noise_multiplier: float
-    last_noise_multiplier: float
+    first_noise_multiplier: float | None
+    last_noise_multiplier: float | None
     fits: bool
     remaining: SharesReply
     warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]

@@ -8,14 +8,25 @@ import pytest
 from bench.audit.summary import summarise, write_summary
 from service.ledger.service import OtherReleases
 from service.methods.catalogue import CATALOGUE
-from service.methods.idpgan.card import STEPS
 from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy import events as price_list
-from service.privacy.events import SampledStepEvent, events_from_json
+from service.privacy.accounting import renyi_divergence
+from service.privacy.events import SAMPLED_STEPS as STEPS
+from service.privacy.events import (
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ParallelEvent,
+    PureEvent,
+    RepeatAndSelectEvent,
+    SampledStepEvent,
+    events_from_json,
+)
 from service.privacy.filters import NANO
+from service.releases.registry import run_in_words
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers.audited import AUDIT, audit_statement, code_digest
-from workers.certificate import FORMAT
+from workers.certificate import FORMAT, mechanisms
 
 MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "pairs": "chosen"}
 MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
@@ -61,6 +72,42 @@ def test_what_the_mechanisms_cost_adds_up_to_what_was_paid(order):
     total = sum(run["renyi_divergence"] for _, run in runs_of(certificate))
     assert total == pytest.approx(certificate["renyi"]["divergence"], rel=1e-9)
     assert total / BUDGET.renyi_capacity * NANO <= certificate["ledger_entry"]["shares"]["renyi"]
+
+
+def test_every_kind_of_event_has_words_and_its_own_parameters():
+    events = (
+        GaussianEvent("x", 3.0),
+        LaplaceEvent("x", 10.0, 2),
+        PureEvent("x", 0.25),
+        LaplaceEvent("x", 10.0),
+        ExponentialEvent("x", 0.5),
+        ParallelEvent("x", ((PureEvent("y", 0.1),), (GaussianEvent("z", 4.0), LaplaceEvent("z", 2.0)))),
+        RepeatAndSelectEvent("x", (GaussianEvent("y", 9.0),), 4.0, 1.0),
+    )
+    told = mechanisms(events, CATALOGUE["marginals"].card, most_rows=1, renyi_order=8)
+    assert [len(each["runs"]) for each in told] == [1] * 6
+    assert len({each["mechanism"] for each in told}) == 6
+    assert {each["sensitivity"]["norm"] for each in told} >= {"L1", "L2"}
+    runs = [each["runs"][0] for each in told]
+    assert runs[1] == {
+        "count": 3,
+        "sampling_probability": 1.0,
+        "noise_scale": 10.0,
+        "renyi_divergence": runs[1]["renyi_divergence"],
+    }
+    assert sum(run["renyi_divergence"] for run in runs) == pytest.approx(renyi_divergence(events, 8), rel=1e-12)
+    assert [run_in_words(run, digits=4) for run in runs] == [
+        "1 × noise multiplier 3, sampling probability 1",
+        "3 × noise scale 10, sampling probability 1",
+        "1 × ε 0.25, sampling probability 1",
+        "1 × ε 0.5, sampling probability 1",
+        (
+            "1 × sampling probability 1, [1 × ε 0.1, sampling probability 1], "
+            "[1 × noise multiplier 4, sampling probability 1; 1 × noise scale 2, sampling probability 1]"
+        ),
+        "1 × mean number of runs 4, shape 1, sampling probability 1, [1 × noise multiplier 9, sampling probability 1]",
+    ]
+    json.dumps(told, allow_nan=False)
 
 
 def test_every_purpose_has_words():

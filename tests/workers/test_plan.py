@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from service.privacy.events import Events, GaussianEvent, SampledStepEvent
+from service.privacy.events import (
+    Events,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ParallelEvent,
+    PureEvent,
+    SampledStepEvent,
+)
 from workers.plan import Plan, StepNotOnPlan
 
 EVENTS: Events = (
@@ -82,3 +90,43 @@ def test_a_plan_that_has_begun_cannot_be_moved() -> None:
 def test_digest_names_the_list_not_the_position() -> None:
     assert Plan(EVENTS).digest() == Plan(EVENTS, 3).digest()
     assert Plan(EVENTS).digest() != Plan(EVENTS[1:]).digest()
+
+
+# -- other kinds
+
+MIXED: Events = (
+    LaplaceEvent("counts", 4.0, 2),
+    PureEvent("counts", 0.5),
+    ParallelEvent("classes", ((GaussianEvent("means", 3.0),), (ExponentialEvent("median", 0.2),))),
+    SampledStepEvent(0.1, 3.0, None, 1),
+)
+
+
+def test_every_kind_is_taken_in_order_with_its_parameters() -> None:
+    plan = Plan(MIXED)
+    assert (plan.take(LaplaceEvent, "counts").noise_scale, plan.take(LaplaceEvent, "counts").noise_scale) == (4.0, 4.0)
+    assert plan.take(PureEvent, "counts").epsilon == 0.5
+    means, median = (Plan(part) for part in plan.take(ParallelEvent, "classes").parts)
+    assert (means.take_gaussian("means"), median.take(ExponentialEvent, "median").epsilon) == (3.0, 0.2)
+    assert (plan.steps, plan.steps_done, plan.position) == (1, 0, 4)
+    plan.take_sampled_step(sampling_probability=0.1, histogram=False)
+    assert (plan.steps_done, plan.position) == (1, 5)
+    with pytest.raises(StepNotOnPlan):
+        plan.take(PureEvent, "counts")
+
+
+def test_another_kind_or_purpose_is_refused_and_nothing_is_spent() -> None:
+    plan = Plan(MIXED, 2)
+    for kind, purpose in ((LaplaceEvent, "counts"), (ExponentialEvent, "counts"), (PureEvent, "median")):
+        with pytest.raises(StepNotOnPlan, match=f"{kind.kind} for {purpose}"):
+            plan.take(kind, purpose)
+    with pytest.raises(StepNotOnPlan):
+        plan.take_gaussian("counts")
+    assert plan.position == 2
+    assert plan.take(PureEvent, "counts").epsilon == 0.5
+
+
+@pytest.mark.parametrize("position", range(6))
+def test_other_kinds_are_no_steps(position: int) -> None:
+    plan = Plan(MIXED, position)
+    assert (plan.position, plan.steps_done) == (position, max(0, position - 4))

@@ -6,12 +6,11 @@ from service.methods.idpgan.price import LABEL_COUNTS
 from service.methods.interface import Card, Measured
 from service.methods.marginals.card import RELEASES as MARGINALS
 from service.methods.mixture.card import RELEASES as MIXTURE
-
-STEPS = "sampled_steps"
+from service.privacy.events import SAMPLED_STEPS
 
 STEP_RELEASES = {
     LABEL_COUNTS: Measured("records of each value of the condition", "{rows} in all counts"),
-    STEPS: Measured(
+    SAMPLED_STEPS: Measured(
         "gradients of a step, clipped per unit and added up, and where a histogram is priced that of their norms",
         "in each group of tensors its clip norm; √M in histograms of M tensors",
     ),
