@@ -23,9 +23,9 @@ from bench.image_data import DATA, held_out, load
 from bench.image_scores import train_classifier
 from bench.images import picture
 from bench.pages import keep, run_file
-from bench.paper.methods.idpgan import ABLATION, KNOBS
+from bench.paper.methods import ABLATION, KNOBS, METHODS
 from bench.paper.report import render
-from bench.paper.runs import METHODS, MIXTURE, Result, Sizes, run
+from bench.paper.runs import MIXTURE, Result, Sizes, run
 
 SMALL = Sizes(steps=1_000, expected_batch=512, critic_steps=2, count=20_000, epochs=3)
 QUICK = Sizes(steps=24, expected_batch=64, critic_steps=2, count=1_000, epochs=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,27 +21,22 @@ from bench.image_scores import (
 )
 from bench.images import draw, measure
 from bench.orders import resolve_order
-from bench.paper.methods import bounded, dpacgan, dpgan, ganobfuscator, idpgan, started, wgan_gp
+from bench.paper.methods import METHODS
 from service.domain.shapes import ImageShape
-from service.methods.idpgan.order import IdpganOrder
+from service.methods.catalogue import parse_order
+from service.methods.idpgan.price import TrainedOrder
 from service.methods.pricing import price_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.images import ImageIdpgan
+from workers.methods.interface import run_class
 from workers.plan import Plan
+from workers.sources import GivenImages
 
 DELTA = 1e-5
-METHODS: dict[str, ModuleType] = {
-    "WGAN-GP": wgan_gp,
-    "DPGAN": dpgan,
-    "GANobfuscator": ganobfuscator,
-    "DPACGAN": dpacgan,
-    "IDPGAN": idpgan,
-    "IDPGAN with bounded weights": bounded,
-    "IDPGAN from a mixture": started,
-}
+NO_NOISE = 1e-12
 MIXTURE = "measured mixture"
 """No method of the paper, and not trained: the bar."""
 LOOKS = 12
@@ -102,37 +96,32 @@ def run(
 
 
 def _begin(
-    module: ModuleType, epsilon: float | None, data: Digits, sizes: Sizes, seed: int, more: dict[str, Any]
+    knobs: dict[str, Any], epsilon: float | None, data: Digits, sizes: Sizes, seed: int, more: dict[str, Any]
 ) -> ImageIdpgan:
     """A run before its first event."""
     units, side = len(data.train), data.train.shape[1]
-    private = units - (ganobfuscator.PUBLIC if module is ganobfuscator else 0)
-    order = module.knobs(
-        {
-            "method": "idpgan",
-            "epsilon": epsilon or 1.0,
-            "steps": sizes.steps,
-            "sampling_probability": sizes.expected_batch / private,
-            "critic_steps_per_generator_step": sizes.critic_steps,
-            **more,
-        }
-    )
+    named = {
+        "epsilon": epsilon or 1.0,
+        "steps": sizes.steps,
+        "sampling_probability": sizes.expected_batch / units,
+        "critic_steps_per_generator_step": sizes.critic_steps,
+    }
     # A release of share 1 is calibrated to half of the dataset's δ.
     budget = open_budget(epsilon or 1.0, 2 * DELTA)
-    order = resolve_order(order, units=private, shape=ImageShape(side, side, 1, classes=10), budget=budget)
+    shape = ImageShape(side, side, 1, classes=10)
+    order = resolve_order(parse_order({**knobs, **named, **more}), units=units, shape=shape, budget=budget)
     images = EncodedImages(data.train.reshape(units, -1), data.labels, (side, side, 1), 10)
-    torch.manual_seed(seed)
     randomness = SecureRandom.from_test_seed(seed)  # repeatable, and so never releasable
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    run_of_one: ImageIdpgan = module.Run(order, _plan(order, epsilon), images, randomness, device)
+    begun: Any = run_class(order)(order, _plan(order, epsilon), GivenImages(images), randomness, device)
+    run_of_one: ImageIdpgan = begun.gan
     return run_of_one
 
 
-def _plan(order: IdpganOrder, epsilon: float | None) -> Plan:
+def _plan(order: TrainedOrder, epsilon: float | None) -> Plan:
     if epsilon is None:
         q = order.sampling_probability or 0.0
-        noise = wgan_gp.NOISE_MULTIPLIER
-        return Plan((GaussianEvent("label_counts", noise), SampledStepEvent(q, noise, None, order.steps)))
+        return Plan((GaussianEvent("label_counts", NO_NOISE), SampledStepEvent(q, NO_NOISE, None, order.steps)))
     # A release of share 1 is calibrated to half of the dataset's δ.
     return Plan(price_order(order, open_budget(epsilon, 2 * DELTA)).events)
 

@@ -183,7 +183,7 @@ def test_outputs_of_every_kind_of_release_are_attacked_where_two_datasets_differ
         assert 0.99 * charged <= float(np.square((with_unit - without) / stds).sum()) <= (1.0 + 1e-9) * charged
     attacked = {getattr(event, "purpose", event.kind) for neighbours in built for event in neighbours.events}
     purposes = {value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
-    assert attacked == purposes | {"label_counts", "sampled_step"}
+    assert attacked == purposes | {"label_counts"}
 
 
 def test_certificates_count_attacks_on_outputs(tmp_path: Path) -> None:

@@ -402,18 +402,18 @@ def test_a_generator_trained_on_test_noise_is_not_published() -> None:
     events = (SampledStepEvent(0.5, 1.0, None, 1),)
     trained = train(order, Plan(events), null_table(8), DOMAIN, SecureRandom.from_test_seed(1))
     with pytest.raises(NotPrivateError):
-        BareAttempt().publish(trained, DOMAIN, None)  # type: ignore[arg-type]
+        BareAttempt().publish(trained, None)  # type: ignore[arg-type]
 
 
 def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`Attempt.run` itself, up to the call of `train`."""
+    """`Attempt.run` itself, up to the call of `make_release`."""
 
     class Reached(Exception):
         pass
 
     streams: list[SecureRandom] = []
 
-    def stop_here(_order: Any, _plan: Any, _table: Any, _domain: Any, randomness: SecureRandom, _hooks: Any) -> None:
+    def stop_here(_order: Any, _plan: Any, _source: Any, randomness: SecureRandom, _hooks: Any) -> None:
         streams.append(randomness)
         raise Reached
 

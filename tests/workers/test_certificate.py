@@ -114,7 +114,7 @@ def test_every_purpose_has_words():
     purposes = {name: value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
     assert {"MARGINALS", "LEANINGS"} <= set(purposes)
     named = {purpose for method in CATALOGUE.values() for purpose in method.card.releases}
-    assert set(purposes.values()) | {"label_counts", "sampled_steps"} == named
+    assert set(purposes.values()) | {"label_counts"} == named
 
 
 def test_the_unit_and_its_bound_are_there_for_programs():

@@ -1,23 +1,33 @@
-"""IDPGAN: decaying noise, thresholds from noised histograms, clustered clipping; and its ablation, one knob at a time."""
+"""The paper's methods as orders of the service, and the ablation of IDPGAN, one knob at a time."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from service.methods.idpgan.order import IdpganOrder
-from workers.methods.idpgan.images import ImageIdpgan
-
 DECAY = {"noise_decay": {"kind": "exponential"}}
 THRESHOLDS = {"thresholds": {"kind": "adaptive"}}
 CLUSTERS = {"clusters": {"kind": "dbscan"}}
 NONE: dict[str, Any] = {
+    "method": "idpgan",
     "noise_decay": {"kind": "constant"},
     "thresholds": {"kind": "fixed", "clip_norm": 1.0},
     "clusters": {"kind": "none"},
     "critic_weight_bound": None,
 }
-
 KNOBS = {**NONE, **DECAY, **THRESHOLDS, **CLUSTERS}
+
+WITHOUT_PRIVACY = "WGAN-GP"
+"""The same code with noise and a clip norm that do nothing; what it makes may never be released."""
+
+METHODS: dict[str, dict[str, Any]] = {
+    WITHOUT_PRIVACY: {**NONE, "thresholds": {"kind": "fixed", "clip_norm": 1e4}},
+    "DPGAN": {"method": "dpgan"},
+    "GANobfuscator": {"method": "ganobfuscator"},
+    "DPACGAN": {"method": "dpacgan"},
+    "IDPGAN": KNOBS,
+    "IDPGAN with bounded weights": {"method": "idpgan", **DECAY, **THRESHOLDS, **CLUSTERS},
+    "IDPGAN from a mixture": {**NONE, "warm_start": {"kind": "mixture"}},
+}
 
 ABLATION: dict[str, dict[str, Any]] = {
     "none of the three": NONE,
@@ -30,12 +40,3 @@ ABLATION: dict[str, dict[str, Any]] = {
     "all three, adaptive critic steps": {**KNOBS, "adaptive_critic_steps": {}},
     "all three, critic's weights bounded": {**KNOBS, "critic_weight_bound": 0.1},
 }
-
-
-class Run(ImageIdpgan):
-    """The service's own."""
-
-
-def knobs(order: dict[str, Any]) -> IdpganOrder:
-    """The order of a run."""
-    return IdpganOrder.model_validate({**KNOBS, **order})
