@@ -35,7 +35,7 @@ FEW_COST = 1.0 / 3.0
 LEAST_OUTSTANDING = 6.0
 """noise_std of a score: where noise is much, pairs are chosen if the strongest stand out by this on average (docs/decisions/0027)."""
 
-NoiseStds = Callable[[TableLayout, list[Columns]], tuple[float, ...]]
+NoiseStds = Callable[[TableLayout, Sequence[Columns]], tuple[float, ...]]
 """Layout, pairs -> noise_std of each if just these are measured together."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import Columns, TableLayout
 from workers.methods.marginals.estimate.denoising import (
     Floats,
@@ -23,8 +24,9 @@ from workers.methods.marginals.estimate.implied_pairs import implied_pairs
 from workers.methods.marginals.estimate.pair_smoothing import kept_waves
 from workers.methods.marginals.estimate.pooled_columns import pooled_counts
 from workers.methods.marginals.estimate.smoothing import NoisedColumn, smooth_columns
+from workers.methods.marginals.estimate.totals import Units, totals_of
 from workers.methods.marginals.fit.mixture_fit import NoisedTables
-from workers.methods.marginals.fit.stopping import Measured
+from workers.methods.marginals.measure.measured import Measured
 
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
 """Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""
@@ -186,6 +188,14 @@ class TableEstimates:
         """Whether margins of two-way tables count what the one-way tables of a column count."""
         layout = self.layout
         return layout.widths[column] == layout.pair_widths[column] and layout.pair_slices == layout.slices
+
+
+def estimates_of(
+    measured: tuple[Measured, ...], layout: TableLayout, domain: TableDomain, units: Units
+) -> TableEstimates:
+    """What these tables say together, where all of them have this layout."""
+    ordered = frozenset(column for column in layout.free if domain.columns[column].kind == "grid")
+    return TableEstimates(measured, layout, ordered, totals_of(measured, layout, units))
 
 
 def averaged(estimates: list[tuple[Floats, float]]) -> tuple[Floats, float]:

@@ -21,23 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.mechanism.marginals import Columns
 from workers.methods.marginals.fit.mixture_fit import ExpectedCounts
+from workers.methods.marginals.measure.measured import Measured
 
 SHIFT = 0.3
 """Large enough not to drown in the fit's own accidents, small enough to be a derivative."""
-
-
-Counts = NDArray[np.int64] | NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One noised table; public."""
-
-    columns: Columns
-    counts: Counts
-    variance: float
 
 
 def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:

@@ -31,7 +31,7 @@ MOST_DOUBT, MOST_NOISE = 2.0, 0.05
 
 
 @dataclass(frozen=True)
-class StandingOut:
+class HeavyHitters:
     """Noised counts of the values of one column that noise alone would not give."""
 
     places: NDArray[np.int64]
@@ -47,12 +47,12 @@ class StandingOut:
         return [array.tolist() for array in arrays]
 
     @classmethod
-    def from_json(cls, kept: list[Any]) -> StandingOut:
+    def from_json(cls, kept: list[Any]) -> HeavyHitters:
         places, counts, *others = kept
         return cls(np.array(places, np.int64), np.array(counts, np.int64), *map(np.array, others))
 
 
-def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> StandingOut:
+def heavy_hitters(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> HeavyHitters:
     """counts: (grid.size,) noised, each with noise_std."""
     excess_by_roundness = noise_std * _standard_deviations(grid)
     candidates = np.flatnonzero(counts > excess_by_roundness.min())
@@ -61,7 +61,7 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     if len(beyond) > MOST_FOUND:
         beyond = np.sort(beyond[np.argsort(counts[candidates[beyond]])[-MOST_FOUND:]])
     multiples = [counts[-grid.first % multiple :: multiple] for multiple in grid.multiples]
-    return StandingOut(
+    return HeavyHitters(
         candidates[beyond],
         counts[candidates[beyond]],
         excess[beyond],
@@ -70,7 +70,7 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     )
 
 
-def digits_in_use(found: StandingOut, grid: ValueGrid, *, rows: float) -> int | None:
+def digits_in_use(found: HeavyHitters, grid: ValueGrid, *, rows: float) -> int | None:
     """How many digits after the point numbers have at most, where the grid tries more; None where noise does not tell.
 
     rows: with any value at all. The value that most of them share says nothing of the others; shared values keep their digits.
@@ -84,7 +84,7 @@ def digits_in_use(found: StandingOut, grid: ValueGrid, *, rows: float) -> int | 
 
 
 def shares_of_cells(
-    found: StandingOut, grid: ValueGrid, *, drawn_from: ValueGrid, edges: Floats, rows: Floats
+    found: HeavyHitters, grid: ValueGrid, *, drawn_from: ValueGrid, edges: Floats, rows: Floats
 ) -> tuple[tuple[float, float], ...]:
     """(value, part of its cell's rows) of the values that have more rows than an even spread within their cell would give them.
 
