@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from workers.methods.marginals.method.fit import mixture_fit
 
+from workers.methods.marginals.fit import mixture_fit
 from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, _with_square
 
 WIDTHS, COMPONENTS, RATE, STEPS, TOGETHER = (3, 4, 2, 60, 70), 8, 0.1, 8, 4

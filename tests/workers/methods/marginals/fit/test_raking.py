@@ -9,7 +9,8 @@ from torch import Tensor
 
 from workers.methods.marginals.fit.mixture_fit import ExpectedCounts, NoisedTables, TwinFits, expected_counts
 from workers.methods.marginals.fit.raking import rake_where_nearer, raked
-from workers.methods.marginals.fit.stopping import EstimatedRisk, Measured, shifted
+from workers.methods.marginals.fit.stopping import EstimatedRisk, shifted
+from workers.methods.marginals.measure.measured import Measured
 
 WIDTHS = (7, 12)
 SPANS = {0: slice(0, 7), 1: slice(7, 19)}

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, Risk
-from workers.methods.marginals.fit.stopping import SHIFT, EstimatedRisk, Measured, shifted
+from workers.methods.marginals.fit.stopping import SHIFT, EstimatedRisk, shifted
+from workers.methods.marginals.measure.measured import Measured
 
 WIDTHS = (40, 30)
 SPANS = {0: slice(0, 40), 1: slice(40, 70)}
