@@ -954,15 +954,20 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 FIRST_LOOK,
-                "    binned = with_bins_by_counts(order, looked, ",
+                "    looked = replace(known, tables=releases.one_way_tables(looks))\n",
                 (
+                    "    looked = replace(known, tables=releases.one_way_tables(looks))\n"
                     "    from workers.mechanism.marginals import count_tables\n"
-                    "    exact = count_tables(releases.table.codes, known.layout, [m.columns for m in looked.tables]).values\n"
-                    "    looked = replace(looked, tables=tuple(\n"
-                    "        Measured(m.columns, e.numpy(), 1e-9) for m, e in zip(looked.tables, exact)\n"
-                    "    ))\n"
-                    "    binned = with_bins_by_counts(order, looked, "
+                    "    global exact\n"
+                    "    free = looks[0].free\n"
+                    "    counted = count_tables(releases.table.codes, looks[0], [(column,) for column in free]).values\n"
+                    "    exact = {column: own.numpy().sum(axis=0) for column, own in zip(free, counted)}\n"
                 ),
+            ),
+            (
+                FIRST_LOOK,
+                "    counts, variance = averaged(looks)\n",
+                "    counts, variance = exact[column].astype(np.float64), 1e-9\n",
             ),
         ),
         (T_MARGINALS,),
