@@ -232,7 +232,7 @@ class TableDomain:
 
 
 def _by_place(exclusion: Exclusion, fields: tuple[FieldSchema, ...]) -> Mapping[int, Condition]:
-    """In the order of the fields: that of an object's keys is nobody's promise (Postgres sorts them, as JSON allows)."""
+    """In the order of the fields: an object's keys have none that is kept (Postgres sorts them, as JSON allows)."""
     return {
         place: Interval(*field.numbers_of(condition)) if isinstance(condition, ValueRange) else condition
         for place, field in enumerate(fields)

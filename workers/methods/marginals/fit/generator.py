@@ -22,7 +22,7 @@ from workers.methods.marginals.estimate.table_estimates import (
 )
 from workers.methods.marginals.estimate.totals import Units
 from workers.methods.marginals.fit.mixture_fit import MixtureFit
-from workers.methods.marginals.fit.raking import rake_where_nearer
+from workers.methods.marginals.fit.raking import rake_where_better
 from workers.methods.marginals.fit.stopping import EstimatedRisk, shifted
 from workers.methods.marginals.measure.measurements import Measurements
 from workers.networks.mixture import MixtureGenerator
@@ -85,8 +85,8 @@ def fitted_generator(
     estimates, of_twin = (estimates_of(tables, layout, known.domain, units) for tables in (known.tables, twin))
     fits = [
         MixtureFit(
-            estimates.noised_tables(denoise),
-            (of_twin.noised_tables(denoise), risk),
+            estimates.noisy_tables(denoise),
+            (of_twin.noisy_tables(denoise), risk),
             components=components_of(order, layout, known.domain, units),
             steps=order.steps,
             learning_rate=order.learning_rate,
@@ -102,7 +102,7 @@ def fitted_generator(
     best = min(fits, key=MixtureFit.error)
     del fits, fit  # the others' memory
     best.run(on_step)
-    return _generator(known, rake_where_nearer(best.with_twin(), risk))
+    return _generator(known, rake_where_better(best.with_twin(), risk))
 
 
 def _denoisers(layout: TableLayout) -> tuple[Denoiser, ...]:

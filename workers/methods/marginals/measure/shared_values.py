@@ -1,4 +1,4 @@
-"""What noised counts of all values that a range may hold say of it. Post-processing.
+"""Heavy hitters: what noisy counts of all values that a range may hold say of it. Post-processing.
 
 Which values many rows share: within a cell values are drawn evenly, but for these: 4.99, 40 hours, the first of a month. And how
 many digits numbers have, where the schema does not say.
@@ -32,7 +32,7 @@ MOST_DOUBT, MOST_NOISE = 2.0, 0.05
 
 @dataclass(frozen=True)
 class HeavyHitters:
-    """Noised counts of the values of one column that noise alone would not give."""
+    """Noisy counts of the values of one column that noise alone would not give."""
 
     places: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -53,7 +53,7 @@ class HeavyHitters:
 
 
 def heavy_hitters(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> HeavyHitters:
-    """counts: (grid.size,) noised, each with noise_std."""
+    """counts: (grid.size,) noisy, each with noise_std."""
     excess_by_roundness = noise_std * _standard_deviations(grid)
     candidates = np.flatnonzero(counts > excess_by_roundness.min())
     excess = excess_by_roundness[grid.roundness(candidates)]
