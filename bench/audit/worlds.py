@@ -24,8 +24,8 @@ from workers.mechanism import PerUnitGradients, PrivateSum
 from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import training as idpgan
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(

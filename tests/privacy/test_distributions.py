@@ -31,8 +31,8 @@ from workers.mechanism.clusters import ClipGroups
 from workers.mechanism.noise import GRID_STD, MOST_STEPS, allocate, drawn_std
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import training as idpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
 from workers.training import train
