@@ -1,4 +1,4 @@
-"""A step of fitting a mixture to noised tables, beside the two matrix products that it cannot do without.
+"""A step of fitting a mixture to noisy tables, beside the two matrix products that it cannot do without.
 
     python -m bench.fit [--components 2048] [--steps 50] [--repeats 5] [--device cpu|cuda] [--quick]
 
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bench.pages import keep
 from bench.tables.made_up import chain_widths
-from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisyTables
 from workers.numerics.workspace import keep_freed_memory
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +66,7 @@ def main() -> None:
         keep("fit", "\n".join([*head, *lines]), device.type)
 
 
-def make_tables(columns: int, groups: int) -> NoisedTables:
+def make_tables(columns: int, groups: int) -> NoisyTables:
     """Independent columns without noise: a step costs the same whatever the counts are."""
     widths = chain_widths(columns)
     shares = torch.cat([torch.full((width,), 1.0 / width) for width in widths])
@@ -74,7 +74,7 @@ def make_tables(columns: int, groups: int) -> NoisedTables:
     sizes = [int(group.max()) + 1 for group in grouped]
     of_groups = torch.cat([torch.bincount(group).float() / width for group, width in zip(grouped, widths, strict=True)])
     column = torch.arange(columns).repeat_interleave(torch.tensor(sizes))
-    return NoisedTables(
+    return NoisyTables(
         one_way=ROWS * shares[None],
         one_way_precision=torch.ones(sum(widths)),
         two_way=ROWS * torch.outer(of_groups, of_groups)[None],
@@ -86,7 +86,7 @@ def make_tables(columns: int, groups: int) -> NoisedTables:
 
 
 def least_times(
-    tables: NoisedTables, components: int, steps: int, repeats: int, device: torch.device
+    tables: NoisyTables, components: int, steps: int, repeats: int, device: torch.device
 ) -> tuple[float, float]:
     """Seconds of a step, and of the products of all cells' shares with each other and with a residual."""
     groups = len(tables.two_way_precision)

@@ -36,7 +36,7 @@ from workers.encoding.table import TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.noise import allocate, release
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals import method as marginals
+from workers.methods.marginals.measure import releases
 from workers.methods.marginals.method import Marginals
 from workers.plan import Plan
 
@@ -148,7 +148,7 @@ def adult_cases(shared: Path) -> Iterator[Case]:
             Marginals(order, Plan(events), encoded, domain, SecureRandom(), torch.device("cpu")).measure()
 
         def before(own: Callable[[], None] = measure) -> None:
-            with replaced(marginals, "release_counts", rounded_normals):
+            with replaced(releases, "release_counts", rounded_normals):
                 own()
 
         yield f"measuring Adult's tables, ε = {epsilon:g}", measure, before

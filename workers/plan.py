@@ -50,6 +50,17 @@ class Plan:
         if position:
             self.resume(position)
 
+    def upcoming(self) -> str | None:
+        """The purpose of the next event; None before a private step and at the end. Spends nothing."""
+        event = self._events[self._index] if self.position < self._length else None
+        return event.purpose if isinstance(event, GaussianEvent) else None
+
+    def expect(self, releases: Events) -> None:
+        """Refuse a list that does not go on with Gaussian releases of just these purposes. Spends nothing."""
+        wanted = _purposes(releases)
+        if _purposes(self._events[self._index :]) != wanted:
+            raise self._refusal(f"a measurement of {', '.join(wanted)}")
+
     def take_gaussian(self, purpose: str) -> float:
         """Spend the next event, which must be the Gaussian release of this purpose; its noise multiplier."""
         return self.take(GaussianEvent, purpose).noise_multiplier
@@ -111,3 +122,13 @@ class Plan:
             f"{wanted} was asked for, but it is not the next event on the price list; nothing was spent",
             position=self.position,
         )
+
+
+def _purposes(events: Events) -> list[str]:
+    """Of the Gaussian releases before the first private step."""
+    purposes: list[str] = []
+    for event in events:
+        if not isinstance(event, GaussianEvent):
+            break
+        purposes += [event.purpose] * event.count
+    return purposes

@@ -64,7 +64,8 @@ from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan import training as idpgan
-from workers.methods.marginals import method as marginals
+from workers.methods.marginals.measure import releases
+from workers.methods.marginals.measure.layouts import looks_of
 from workers.methods.marginals.method import Marginals
 from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
@@ -290,7 +291,7 @@ def _measured(
     for has_unit in (False, True):
         table = _table(rows_per_unit, has_unit=has_unit, columns=len(schema.fields), **knobs)
         randomness = SecureRandom.from_test_seed(1)
-        with heard(marginals) as calls:
+        with heard(releases) as calls:
             act(Marginals(order, Plan(events), table, domain, randomness, CPU))
         both.append(calls)
     return Neighbours(both[0], both[1], events)
@@ -314,7 +315,7 @@ def first_looks(epsilon: float, rows_per_unit: int) -> Neighbours:
     order, events = _marginals_order(pairs="few_or_all"), _one_gaussian(epsilon, ONE_WAY_TABLES)
 
     def look(method: Marginals) -> None:
-        method._look_at_single_columns([(column,) for column in method.layout.free])  # noqa: SLF001
+        method.releases.one_way_tables(looks_of(order, method.layout))
 
     return _measured(order, events, rows_per_unit, look)
 
@@ -326,7 +327,7 @@ def scores(epsilon: float, rows_per_unit: int) -> Neighbours:
     def score(method: Marginals) -> None:
         pairs = combinations(method.layout.free, 2)
         expected = {pair: np.zeros(method.layout.shape(pair), dtype=np.int64) for pair in pairs}
-        method._release_scores(expected)  # noqa: SLF001
+        method.releases.scores(method.layout, expected)
 
     return _measured(order, events, rows_per_unit, score)
 

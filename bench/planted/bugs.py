@@ -13,7 +13,9 @@ RANDOM = "workers/mechanism/secure_random.py"
 THRESHOLDS = "workers/mechanism/thresholds.py"
 LABELS = "workers/mechanism/label_counts.py"
 TABLES = "workers/mechanism/marginals.py"
-MARGINALS = "workers/methods/marginals/method.py"
+RELEASES = "workers/methods/marginals/measure/releases.py"
+FIRST_LOOK = "workers/methods/marginals/measure/first_look.py"
+METHOD = "workers/methods/marginals/method.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 LOOPS = "workers/numerics/perceptron.c"
@@ -955,7 +957,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "an event of many sums is rounded as if it were one",
-        ((MARGINALS, "                times=len(grids),\n", ""),),
+        ((RELEASES, "                times=len(grids),\n", ""),),
         (T_MARGINALS,),
     ),
     Bug(
@@ -1038,12 +1040,12 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "values of every column counted as if they were the only ones",
-        ((MARGINALS, "        noise_multiplier *= math.sqrt(len(grids))\n", ""),),
+        ((RELEASES, "        noise_multiplier *= math.sqrt(len(grids))\n", ""),),
         (T_MARGINALS,),
     ),
     Bug(
         "values that many rows share are found by counts without noise",
-        ((MARGINALS, "                noised.numpy(), grid", "                private.values[0].numpy(), grid"),),
+        ((RELEASES, "heavy_hitters(noisy.numpy(), grid", "heavy_hitters(private.values[0].numpy(), grid"),),
         (T_MARGINALS,),
     ),
     Bug(
@@ -1076,8 +1078,8 @@ BUGS: tuple[Bug, ...] = (
         "pairs are chosen by scores without noise",
         (
             (
-                MARGINALS,
-                "        return noised.numpy().astype(np.float64), drawn_std(",
+                RELEASES,
+                "        return noisy.numpy().astype(np.float64), drawn_std(",
                 "        return private.values[0].numpy().astype(np.float64), drawn_std(",
             ),
         ),
@@ -1087,31 +1089,46 @@ BUGS: tuple[Bug, ...] = (
         "cells of open ranges are found by counts without noise",
         (
             (
-                MARGINALS,
-                "            counts, variance = averaged(looks)\n",
+                FIRST_LOOK,
+                "    looked = replace(known, tables=releases.one_way_tables(looks))\n",
                 (
-                    "            exact = count_tables(self.table.codes, self.layout, [(column,)]).values[0].numpy()\n"
-                    "            counts, variance = exact.sum(axis=0).astype(np.float64), 1e-9\n"
+                    "    looked = replace(known, tables=releases.one_way_tables(looks))\n"
+                    "    from workers.mechanism.marginals import count_tables\n"
+                    "    global exact\n"
+                    "    free = looks[0].free\n"
+                    "    counted = count_tables(releases.table.codes, looks[0], [(column,) for column in free]).values\n"
+                    "    exact = {column: own.numpy().sum(axis=0) for column, own in zip(free, counted)}\n"
                 ),
+            ),
+            (
+                FIRST_LOOK,
+                "    counts, variance = averaged(looks)\n",
+                "    counts, variance = exact[column].astype(np.float64), 1e-9\n",
             ),
         ),
         (T_MARGINALS,),
     ),
     Bug(
         "single columns are looked at twice for the price of once",
-        ((MARGINALS, "ONE_WAY_TABLES) * math.sqrt(len(self._first_layouts))", "ONE_WAY_TABLES)"),),
+        ((RELEASES, "ONE_WAY_TABLES) * math.sqrt(len(layouts))", "ONE_WAY_TABLES)"),),
+        (T_MARGINALS,),
+    ),
+    Bug(
+        "tables are measured by the price list of another order",
+        ((METHOD, "        self.plan.expect(marginals_events(self.order, noise_multiplier=1.0))\n", ""),),
         (T_MARGINALS,),
     ),
     Bug(
         "rare cells are found by counts without noise",
         (
             (
-                MARGINALS,
-                "        self.layout = self._grouped(declared, first, pairs)\n",
+                FIRST_LOOK,
+                "    return replace(binned, layout=with_groups(order, binned, ",
                 (
-                    "        exact = count_tables(self.table.codes, declared, singles).values\n"
-                    "        exact = tuple(Measured(m.columns, e.numpy(), m.variance) for m, e in zip(first, exact))\n"
-                    "        self.layout = self._grouped(declared, exact, pairs)\n"
+                    "    from workers.mechanism.marginals import count_tables\n"
+                    "    exact = count_tables(releases.table.codes, binned.layout, [m.columns for m in binned.tables]).values\n"
+                    "    exact = tuple(Measured(m.columns, e.numpy(), m.variance) for m, e in zip(binned.tables, exact))\n"
+                    "    return replace(binned, layout=with_groups(order, replace(binned, tables=exact), "
                 ),
             ),
         ),

@@ -46,11 +46,8 @@ def shape_of(schema: TableSchema, *, numeric_bins: int, max_rows_per_unit: int =
 
 def _cells(field: FieldSchema, numeric_bins: int) -> int:
     missing = 0 if field.constraints.required else 1
-    if field.type == "boolean":
-        return 2 + missing
-    if field.constraints.enum is not None:
-        return len(field.constraints.enum) + missing
-    return len(grid_edges(field, numeric_bins)) - 1 + missing
+    known = len(grid_edges(field, numeric_bins)) - 1 if field.categories is None else len(field.categories)
+    return known + missing
 
 
 def grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:

@@ -151,8 +151,13 @@ class FieldSchema(BaseModel):
             raise ValueError("the first and last edge must equal minimum and maximum")
 
     @property
+    def categories(self) -> tuple[Scalar, ...] | None:
+        """The declared values in the order of their codes, from 0; None of a range. A missing value, if any, has the code after them."""
+        return (False, True) if self.type == "boolean" else self.constraints.enum
+
+    @property
     def is_categorical(self) -> bool:
-        return self.type == "boolean" or self.constraints.enum is not None
+        return self.categories is not None
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -177,7 +182,7 @@ class FieldSchema(BaseModel):
         values = [value for value in condition if value is not None]
         if values and not self.is_categorical:
             raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
-        declared = (False, True) if self.type == "boolean" else self.constraints.enum or ()
+        declared = self.categories or ()
         for value in values:
             # True is 1 in Python, and 1 is 1.0.
             is_of_type = isinstance(value, bool) == (self.type == "boolean")

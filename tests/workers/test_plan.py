@@ -47,6 +47,23 @@ def test_the_list_is_executed_in_order_and_no_further() -> None:
         plan.take_gaussian("label_counts")
 
 
+def test_it_says_what_comes_next_and_spends_nothing() -> None:
+    plan = Plan((GaussianEvent("tables", 2.0), GaussianEvent("scores", 3.0, count=2), *EVENTS[1:]))
+    plan.expect((GaussianEvent("tables", 1.0), GaussianEvent("scores", 1.0), GaussianEvent("scores", 1.0)))
+    for purposes in (["tables"], ["scores", "tables"], ["tables", "scores"], ["tables", "scores", "scores", "values"]):
+        with pytest.raises(StepNotOnPlan):
+            plan.expect(tuple(GaussianEvent(purpose, 1.0) for purpose in purposes))
+    assert plan.position == 0
+    taken = []
+    while (purpose := plan.upcoming()) is not None:
+        assert plan.upcoming() == purpose
+        plan.take_gaussian(purpose)
+        taken.append(purpose)
+    assert taken == ["tables", "scores", "scores"]
+    run_out(plan)
+    assert plan.upcoming() is None
+
+
 def test_what_is_not_next_is_refused_and_nothing_is_spent() -> None:
     plan = Plan(EVENTS)
     with pytest.raises(StepNotOnPlan):

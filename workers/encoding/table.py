@@ -86,9 +86,8 @@ class ColumnDomain:
     @classmethod
     def from_field(cls, field: FieldSchema, *, numeric_bins: int, finer: bool = False) -> ColumnDomain:
         missing = not field.constraints.required
-        declared = (False, True) if field.type == "boolean" else field.constraints.enum
-        if declared is not None:
-            values = (*declared, None) if missing else declared
+        if field.categories is not None:
+            values = (*field.categories, None) if missing else field.categories
             return cls(field.name, field.type, "categories", len(values), values, None, missing)
         edges = grid_edges(field, numeric_bins)
         counted = value_grid(field, len(edges) - 1 + missing)
@@ -233,7 +232,7 @@ class TableDomain:
 
 
 def _by_place(exclusion: Exclusion, fields: tuple[FieldSchema, ...]) -> Mapping[int, Condition]:
-    """In the order of the fields: that of an object's keys is nobody's promise (Postgres sorts them, as JSON allows)."""
+    """In the order of the fields: an object's keys have none that is kept (Postgres sorts them, as JSON allows)."""
     return {
         place: Interval(*field.numbers_of(condition)) if isinstance(condition, ValueRange) else condition
         for place, field in enumerate(fields)
@@ -280,32 +279,61 @@ def encode_table(
     by sorting on `random_keys` (count -> that many independent uniform 64-bit keys).
     """
     with pq.ParquetFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
-        names, rows = tuple(file.schema_arrow.names), file.metadata.num_rows
-        by_unit = names == (*domain.names, UNIT_COLUMN)
-        if not by_unit and names != domain.names:
-            raise InvalidFile("The stored table does not have the columns of its declared schema; upload it again.")
-        if not by_unit and rows != units:
-            raise InvalidFile("The stored table does not have the recorded number of rows; upload it again.")
-        codes = _empty((rows, len(domain.columns)), _code_type(domain), scratch_dir)
-        counted = domain.value_grids if with_places else {}
-        places = {index: _empty((rows,), np.uint32, scratch_dir) for index in counted}
-        unit_of_row = np.empty(rows if by_unit else 0, dtype=np.int64)
-        for start, frame in _batches(file):
-            stop = start + frame.height
-            for index, column in enumerate(domain.columns):
-                codes[start:stop, index] = column.encode(frame[column.name])
-            for index, own in places.items():
-                own[start:stop] = domain.columns[index].places(frame[domain.columns[index].name])
-            if by_unit:
-                unit_of_row[start:stop] = frame[UNIT_COLUMN].to_numpy()
+        by_unit = _has_units(file, domain, units)
+        rows = _read(file, domain, by_unit=by_unit, with_places=with_places, scratch_dir=scratch_dir)
     if not by_unit:
-        return EncodedTable(codes, units, None, 1, places)
-    if rows and (unit_of_row.min() < 0 or unit_of_row.max() >= units or (np.diff(unit_of_row) < 0).any()):
+        return EncodedTable(rows.codes, units, None, 1, rows.places)
+    return _with_few_rows_per_unit(rows, units, max_rows_per_unit, random_keys)
+
+
+def _has_units(file: pq.ParquetFile, domain: TableDomain, units: int) -> bool:
+    """Whether each row names its unit; raises `InvalidFile` where the file is not what is recorded of it."""
+    names = tuple(file.schema_arrow.names)
+    by_unit = names == (*domain.names, UNIT_COLUMN)
+    if not by_unit and names != domain.names:
+        raise InvalidFile("The stored table does not have the columns of its declared schema; upload it again.")
+    if not by_unit and file.metadata.num_rows != units:
+        raise InvalidFile("The stored table does not have the recorded number of rows; upload it again.")
+    return by_unit
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """All rows of a file."""
+
+    codes: Codes  # (rows, columns)
+    places: Mapping[int, NDArray[np.uint32]]
+    unit_of_row: NDArray[np.int64]  # (rows,), or empty where rows are units
+
+
+def _read(
+    file: pq.ParquetFile, domain: TableDomain, *, by_unit: bool, with_places: bool, scratch_dir: Path | None
+) -> _Rows:
+    rows = file.metadata.num_rows
+    codes = _empty((rows, len(domain.columns)), _code_type(domain), scratch_dir)
+    counted = domain.value_grids if with_places else {}
+    places = {index: _empty((rows,), np.uint32, scratch_dir) for index in counted}
+    unit_of_row = np.empty(rows if by_unit else 0, dtype=np.int64)
+    for start, frame in _batches(file):
+        stop = start + frame.height
+        for index, column in enumerate(domain.columns):
+            codes[start:stop, index] = column.encode(frame[column.name])
+        for index, own in places.items():
+            own[start:stop] = domain.columns[index].places(frame[domain.columns[index].name])
+        if by_unit:
+            unit_of_row[start:stop] = frame[UNIT_COLUMN].to_numpy()
+    return _Rows(codes, places, unit_of_row)
+
+
+def _with_few_rows_per_unit(rows: _Rows, units: int, most: int, random_keys: RandomKeys) -> EncodedTable:
+    """At most so many rows of each unit, chosen uniformly at random; the arrays of `rows` are used up."""
+    of_row = rows.unit_of_row
+    if len(of_row) and (of_row.min() < 0 or of_row.max() >= units or (np.diff(of_row) < 0).any()):
         raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
-    kept = choose_rows(unit_of_row, max_rows_per_unit, random_keys)
-    unit_starts = np.searchsorted(unit_of_row[kept], np.arange(units + 1)).astype(np.int64)
-    own_places = {index: _moved_up(own, kept) for index, own in places.items()}
-    return EncodedTable(_moved_up(codes, kept), units, unit_starts, max_rows_per_unit, own_places)
+    kept = choose_rows(of_row, most, random_keys)
+    unit_starts = np.searchsorted(of_row[kept], np.arange(units + 1)).astype(np.int64)
+    places = {index: _moved_up(own, kept) for index, own in rows.places.items()}
+    return EncodedTable(_moved_up(rows.codes, kept), units, unit_starts, most, places)
 
 
 def _code_type(domain: TableDomain) -> type[np.unsignedinteger]:

@@ -53,7 +53,7 @@ class ColumnReader:
         self._missing_values = tuple(missing_values)
         self._low, self._high = _range(field)
         self._spellings = _spellings(field)
-        self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.constraints.enum or ()])
+        self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.categories or ()])
         self.missing = 0
         self.wrong_type = 0
         self.not_finite = 0
@@ -214,7 +214,7 @@ def _spellings(field: FieldSchema) -> dict[str, str] | dict[str, float] | dict[s
 
 
 def _range(field: FieldSchema) -> tuple[float | None, float | None]:
-    if field.constraints.enum is not None or field.type == "boolean":
+    if field.is_categorical:
         return None, None
     low, high = field.bounds
     if field.type == "datetime":

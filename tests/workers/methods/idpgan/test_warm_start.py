@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from workers.mechanism import PrivateSum
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.marginals import method as marginals
+from workers.methods.marginals.fit import generator as fitting
 from workers.plan import Plan
 
 SCHEMA = TableSchema.model_validate(
@@ -77,7 +78,7 @@ def events_of(order: IdpganOrder, tables: float = TINY, steps: float = 1.0) -> E
 @pytest.fixture(autouse=True)
 def _quick_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mixture's own fit has tests of its own."""
-    monkeypatch.setattr(marginals, "MOST_LOGITS", 64 * 2 * 11)
+    monkeypatch.setattr(fitting, "MOST_LOGITS", 64 * 2 * 11)
 
 
 def joint_of(trained: TableRelease, rows: int = 20_000) -> np.ndarray:
@@ -173,7 +174,7 @@ def test_zeroing_out_a_unit_moves_every_release_by_at_most_its_sensitivity(
         assert method.tables is not None
         method.measure()
         if released is not None:
-            method.tables.measured = released
+            method.tables.known = replace(method.tables.known, tables=released)
             method._take_from_tables(method.tables)
         method.warm_up(lambda _share: None)
         method.critic_step()

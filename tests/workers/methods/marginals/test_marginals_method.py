@@ -31,11 +31,14 @@ from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
-from workers.methods.marginals import method as marginals
+from workers.methods.marginals.choose import by_scores
 from workers.methods.marginals.estimate import table_estimates
+from workers.methods.marginals.estimate.table_estimates import estimates_of
+from workers.methods.marginals.fit import generator as fitting
 from workers.methods.marginals.fit import mixture_fit
 from workers.methods.marginals.fit.mixture_fit import MixtureFit
-from workers.methods.marginals.fit.stopping import Measured
+from workers.methods.marginals.measure import releases
+from workers.methods.marginals.measure.measured import Measured
 from workers.methods.marginals.method import Marginals
 from workers.plan import Plan, StepNotOnPlan
 
@@ -69,6 +72,7 @@ ALMOST_NONE: Events = (GaussianEvent(MARGINALS, TINY),)
 COLUMNS_ALONE: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(MARGINALS, TINY))
 GROUPED: Events = (GaussianEvent(ONE_WAY_TABLES, 4.0), GaussianEvent(MARGINALS, 2.0))
 GROUPED_WITHOUT_NOISE: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(MARGINALS, TINY))
+VALUES_WITHOUT_NOISE: Events = (GaussianEvent(MARGINALS, TINY), GaussianEvent(SHARED_VALUES, TINY))
 COLOURS = ["r", "g", "b", None]
 CHOSEN: Events = (GaussianEvent(ONE_WAY_TABLES, TINY), GaussianEvent(PAIR_SCORES, TINY), GaussianEvent(MARGINALS, TINY))
 
@@ -213,11 +217,29 @@ def test_every_event_is_taken_and_no_other() -> None:
     plan = Plan(CHOSEN)
     train(make_order(pairs="chosen", steps=2), plan, make_table(200), DOMAIN, SecureRandom.from_test_seed(1))
     assert plan.position == 3
-    for events in (ALMOST_NONE, CHOSEN[1:], (CHOSEN[0], CHOSEN[2])):
-        with pytest.raises(StepNotOnPlan):
-            run(make_table(200), make_order(pairs="chosen", steps=2), events)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "events"),
+    [
+        ("chosen", ALMOST_NONE),
+        ("chosen", CHOSEN[1:]),
+        ("chosen", (CHOSEN[0], CHOSEN[2])),
+        ("chosen", (*CHOSEN, CHOSEN[2])),
+        ("all", CHOSEN),
+        ("all", COLUMNS_ALONE),
+        ("all", VALUES_WITHOUT_NOISE),
+    ],
+)
+def test_the_price_list_of_another_order_is_refused_before_a_row_is_read(
+    monkeypatch: pytest.MonkeyPatch, pairs: str, events: Events
+) -> None:
+    for reads_rows in ("count_tables", "pair_scores", "count_values"):
+        monkeypatch.setattr(releases, reads_rows, None)
+    plan = Plan(events)
     with pytest.raises(StepNotOnPlan):
-        run(make_table(200), make_order(steps=2), CHOSEN)
+        train(make_order(pairs=pairs, steps=2), plan, make_table(200), DOMAIN, SecureRandom.from_test_seed(1))
+    assert plan.position == 0
 
 
 def pairs_of(trained: TableRelease, i: int, j: int) -> np.ndarray:
@@ -263,7 +285,7 @@ def test_what_is_released_of_neighbouring_tables_differs_by_the_charged_amount(
             return public[len(recorded) - 1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(marginals, "release_counts", release_counts)
+            patch.setattr(releases, "release_counts", release_counts)
             neighbour = EncodedTable(codes, table.units, table.unit_starts, table.max_rows_per_unit)
             Marginals(order, plan, neighbour, domain, SecureRandom.from_test_seed(1), torch.device("cpu")).measure()
         return recorded
@@ -326,7 +348,7 @@ def test_a_crash_after_the_measurement_never_measures_again(
     def unreadable(*_: Any, **__: Any) -> Any:
         raise AssertionError("rows were counted again")
 
-    monkeypatch.setattr(marginals, "count_tables", unreadable)
+    monkeypatch.setattr(releases, "count_tables", unreadable)
     plan = Plan(events)
     trained = train(order, plan, table, domain, SecureRandom(), Hooks(checkpoints=memory))
     assert plan.position == len(events)
@@ -360,8 +382,8 @@ def test_of_two_fits_the_one_nearer_after_its_first_steps_goes_on(monkeypatch: p
             super().run(on_step, until=until)
             taken[id(self)] = until or self.steps
 
-    monkeypatch.setattr(marginals, "MixtureFit", Watched)
-    monkeypatch.setattr(marginals, "FIRST_STEPS", 30)
+    monkeypatch.setattr(fitting, "MixtureFit", Watched)
+    monkeypatch.setattr(fitting, "FIRST_STEPS", 30)
     run(make_table(2_000), make_order(steps=60), (GaussianEvent(MARGINALS, 5.0),))
     went_on, gave_up = sorted(fits, key=lambda fit: -taken[id(fit)])
     assert (taken[id(went_on)], taken[id(gave_up)]) == (60, 30)
@@ -381,7 +403,7 @@ def test_a_fit_to_what_slices_share_is_tried_where_pairs_have_several(
             super().__init__(*given, **more)
             tried.append(self)
 
-    monkeypatch.setattr(marginals, "MixtureFit", Counted)
+    monkeypatch.setattr(fitting, "MixtureFit", Counted)
     order = make_order(condition_on=condition, pairs_within=within, steps=20)
     run(make_table(500), order, (GaussianEvent(MARGINALS, 5.0),))
     assert len(tried) == fits
@@ -463,8 +485,9 @@ def test_slices_add_up_to_what_is_known_of_all_rows() -> None:
     by_slice = np.stack(exact) + (noisy * randomness.standard_normal((2, 12))).round().astype(np.int64)
     measured = [Measured((0,), np.full((2, 4), 375), 1.0), Measured((3,), np.full((2, 6), 250), 1.0)]
     measured += [Measured((1,), by_slice, noisy**2), Measured((1,), np.sum(exact, axis=0)[None], 1.0)]
-    fine, _, _ = method._estimates(tuple(measured)).one_way()
-    without, _, _ = method._estimates(tuple(measured[:-1])).one_way()
+    units = method.releases.units
+    fine, _, _ = estimates_of(tuple(measured), method.layout, DOMAIN, units).one_way()
+    without, _, _ = estimates_of(tuple(measured[:-1]), method.layout, DOMAIN, units).one_way()
     truth = np.sum(exact, axis=0)
     assert np.abs(fine[1].sum(axis=0) - truth).max() < 5.0
     assert np.abs(without[1].sum(axis=0) - truth).max() > 25.0
@@ -660,7 +683,7 @@ def test_the_scores_that_choose_carry_their_noise(monkeypatch: pytest.MonkeyPatc
         seen.append(scores)
         return list(expected)[:1]
 
-    monkeypatch.setattr(marginals, "choose_pairs", choose_pairs)
+    monkeypatch.setattr(by_scores, "choose_pairs", choose_pairs)
     randomness = SecureRandom.from_test_seed(2)
     events = (CHOSEN[0], GaussianEvent(PAIR_SCORES, 7.0), CHOSEN[2])
     for _ in range(150):
@@ -967,7 +990,6 @@ SHOP = TableSchema.model_validate(
 )
 SHOP_DOMAIN = TableDomain.from_schema(SHOP, numeric_bins=8)
 FIRST_OF_MAY = dt.date(2025, 5, 1)
-VALUES_WITHOUT_NOISE: Events = (GaussianEvent(MARGINALS, TINY), GaussianEvent(SHARED_VALUES, TINY))
 
 
 def purchases(rows: int = 4_000, rows_per_unit: int = 1) -> tuple[pl.DataFrame, EncodedTable]:
@@ -1025,7 +1047,7 @@ def test_counts_of_values_of_neighbouring_tables_differ_by_the_charged_amount(
     table.places[1][:rows_per_unit] = 486
     events = price_order(order, units=table.units, budget=budget).events
     assert [event.purpose for event in events if isinstance(event, GaussianEvent)] == [MARGINALS, SHARED_VALUES]
-    real = marginals.release_counts
+    real = releases.release_counts
 
     def counts_of(own: EncodedTable) -> list[tuple[torch.Tensor, float]]:
         recorded, plan = [], Plan(events)
@@ -1037,7 +1059,7 @@ def test_counts_of_values_of_neighbouring_tables_differ_by_the_charged_amount(
             return real(private, noise_stds=noise_stds, **more)
 
         with monkeypatch.context() as patch:
-            patch.setattr(marginals, "release_counts", release_counts)
+            patch.setattr(releases, "release_counts", release_counts)
             Marginals(order, plan, own, SHOP_DOMAIN, SecureRandom.from_test_seed(1), torch.device("cpu")).measure()
         return recorded
 
@@ -1052,19 +1074,22 @@ def test_counts_of_values_of_neighbouring_tables_differ_by_the_charged_amount(
     assert change == pytest.approx(events[1].joint_noise_multiplier ** -2)
 
 
-def test_shared_values_come_from_noised_counts() -> None:
-    """Under noise that hides everything none is one of the table's; under little, their shares differ from one measurement to the next."""
+def test_shared_values_come_from_noisy_counts() -> None:
+    """Under noise that hides everything none is one of the table's; under little, its count differs from one measurement to the next."""
     _, table = purchases()
 
-    def shared(noise_multiplier: float, seed: int) -> dict[float, float]:
+    def measured(noise_multiplier: float, seed: int) -> Marginals:
         events = (GaussianEvent(MARGINALS, TINY), GaussianEvent(SHARED_VALUES, noise_multiplier))
         randomness = SecureRandom.from_test_seed(seed)
         made = Marginals(shop_order(), Plan(events), table, SHOP_DOMAIN, randomness, torch.device("cpu"))
         made.measure()
-        return dict(made.domain_of_rows.columns[0].shared_values)
+        return made
 
-    assert all(4.99 not in shared(1e6, seed) for seed in range(4))
-    assert len({shared(20.0, seed)[4.99] for seed in range(4)}) == 4
+    assert all(4.99 not in dict(measured(1e6, seed).domain_of_rows.columns[0].shared_values) for seed in range(4))
+    assert 4.99 in dict(measured(20.0, 0).domain_of_rows.columns[0].shared_values)
+    found = [measured(20.0, seed).known.heavy_hitters[0] for seed in range(4)]
+    counts = [dict(zip(one.places.tolist(), one.counts.tolist(), strict=True))[499] for one in found]
+    assert len(set(counts)) == 4
 
 
 def test_values_are_counted_once_whatever_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1076,7 +1101,7 @@ def test_values_are_counted_once_whatever_crashes(monkeypatch: pytest.MonkeyPatc
     asked = itertools.count()
     with pytest.raises(TrainingStopped):
         go(Hooks(checkpoints=memory, should_stop=lambda: next(asked) > 0))
-    monkeypatch.setattr(marginals, "count_values", None)
+    monkeypatch.setattr(releases, "count_values", None)
     trained = go(Hooks(checkpoints=memory))
     assert trained.domain is not None
     assert dict(trained.domain.columns[0].shared_values)[4.99] > 0.8  # of its cell

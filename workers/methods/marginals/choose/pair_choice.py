@@ -1,4 +1,4 @@
-"""Which pairs of columns are worth measuring, from their noised scores. Post-processing.
+"""Which pairs of columns are worth measuring, from their noisy scores. Post-processing.
 
 A pair left out costs what is not known of it: its distance from independence, or what others do not explain of that. A pair
 measured costs noise, more of it the more others are measured. The number of pairs is the one with the least sum of both.
@@ -35,7 +35,7 @@ FEW_COST = 1.0 / 3.0
 LEAST_OUTSTANDING = 6.0
 """noise_std of a score: where noise is much, pairs are chosen if the strongest stand out by this on average (docs/decisions/0027)."""
 
-NoiseStds = Callable[[TableLayout, list[Columns]], tuple[float, ...]]
+NoiseStds = Callable[[TableLayout, Sequence[Columns]], tuple[float, ...]]
 """Layout, pairs -> noise_std of each if just these are measured together."""
 
 
@@ -45,7 +45,7 @@ def expected_counts(
     totals: NDArray[np.float64],
     pairs: Sequence[Columns],
 ) -> dict[Columns, Counts]:
-    """Whole counts of every pair as if its columns were independent within each slice, from noised one-way tables."""
+    """Whole counts of every pair as if its columns were independent within each stratum, from noisy one-way tables."""
     shares = {}
     for (column,), counts in one_way.items():
         groups = layout.groups_of(column)

@@ -1,11 +1,11 @@
-"""Noised tables made better by what is known without the rows. Post-processing.
+"""Noisy tables made better by what is known without the rows. Post-processing.
 
 One-way tables: all estimates of the same count are averaged by their precision, smoothed (smoothing.py), and projected onto
-counts that are not negative and have the slice's total. Two-way tables, one of: what is left after independence is a matrix of
-few strong directions under white noise of known size, its singular values are shrunk; the same for what slices have in common,
+counts that are not negative and have the stratum's total. Two-way tables, one of: what is left after independence is a matrix of
+few strong directions under white noise of known size, its singular values are shrunk; the same for what strata have in common,
 and then for what each says beyond it; or its cells' ratios to independence come from one distribution, which all cells together
-tell, and each becomes its mean given its noised count. The first keeps weak relations that many tables share, the second those
-that many slices share, the third finds empty cells and independent columns.
+tell, and each becomes its mean given its noisy count. The first keeps weak relations that many tables share, the second those
+that many strata share, the third finds empty cells and independent columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEWEST_EXPECTED_ROWS = 0.5
 """Cells expected to have fewer are looked at as if they had as many; under noise of tens of rows it makes no difference."""
 
 LARGEST_RATIO = 2.0
-"""Of a cell's expected share of a slice to its average share: what slices share is believed of cells that are this much fuller, no further."""
+"""Of a cell's expected share of a stratum to its average share: what strata share is believed of cells that are this much fuller, no further."""
 
 _EM_STEPS, _RAKING_STEPS, _TINY = 50, 10, 1e-300
 
@@ -71,7 +71,7 @@ KeptWaves = tuple[Floats | None, Floats | None]
 def by_singular_values(
     counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves = (None, None)
 ) -> Floats:
-    """One slice's two-way table (a, b), given its one-way counts (a,) and (b,): independence plus what stands out.
+    """One stratum's two-way table (a, b), given its one-way counts (a,) and (b,): independence plus what stands out.
 
     kept: for each axis, where neighbours are alike, the part of each of its waves to keep beforehand (pair_smoothing.py).
     """
@@ -82,9 +82,9 @@ def by_singular_values(
 def by_shared_relations(
     counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves = (None, None)
 ) -> Floats:
-    """Two-way tables of all slices (slices, a, b), given their one-way counts (slices, a) and (slices, b), together.
+    """Two-way tables of all strata (slices, a, b), given their one-way counts (slices, a) and (slices, b), together.
 
-    What columns say of each other, averaged over slices by their rows, is better known than in any of them; then what each says
+    What columns say of each other, averaged over strata by their rows, is better known than in any of them; then what each says
     beyond it. Both by their strong directions. What is shared is a ratio to independence, at most LARGEST_RATIO of what the average has.
 
     kept: as above, (slices, cells in order) each.

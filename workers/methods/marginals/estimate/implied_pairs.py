@@ -41,7 +41,7 @@ def implied_pairs(measured: Mapping[Columns, Floats], one_way: Mapping[int, Floa
 
 
 def _mutual_information(counts: Floats) -> float:
-    """Of two columns within slices, times the rows. (slices, a, b), positive."""
+    """Of two columns within strata, times the rows. (slices, a, b), positive."""
     rows = counts.sum(axis=(1, 2), keepdims=True)
     independent = counts.sum(axis=2, keepdims=True) * counts.sum(axis=1, keepdims=True) / rows
     return float((counts * np.log(counts / independent)).sum())

@@ -1,4 +1,4 @@
-"""How much to keep of what two-way tables say along an ordered column, wave by wave. Post-processing of noised counts.
+"""How much to keep of what two-way tables say along an ordered column, wave by wave. Post-processing of noisy counts.
 
 What is left of a column's tables after independence is written in cosines along it (the DCT-II), of which the k-th has k half
 waves over the declared range. Noise is of one size in all of them. Where the relations of a column are smooth, as those of ages

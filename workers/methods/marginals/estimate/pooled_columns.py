@@ -1,8 +1,8 @@
-"""One-way tables of all rows together, rid of noise in three ways whose mean is taken. Post-processing of noised counts.
+"""One-way tables of all rows together, rid of noise in three ways whose mean is taken. Post-processing of noisy counts.
 
 Each way is right for another kind of column: smooth ones are what waves of few cells are made of (smoothing.py); of a smooth column
 with a few peaks the peaks are taken as counted; of one with few values that rows have, these are taken as counted, and all others are
-equally rare. The mean is near the best of the three for each, and was nearer than James and Stein's shrinking on eleven of twelve tables
+equally rare. The mean is near the best of the three for each, and was more accurate than James and Stein's shrinking on eleven of twelve tables
 (docs/decisions/0026).
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
-from workers.methods.marginals.estimate.smoothing import NoisedColumn, smooth_columns
+from workers.methods.marginals.estimate.smoothing import NoisyColumn, smooth_columns
 
 STANDS_OUT = 2.0
 """A count is taken as it is where it is this many noise_std from what it would be otherwise."""
 
 
-def pooled_counts(columns: Mapping[int, NoisedColumn], rows: float) -> dict[int, Floats]:
-    """(cells,) of each column, whose counts have one slice: not negative, `rows` in all."""
+def pooled_counts(columns: Mapping[int, NoisyColumn], rows: float) -> dict[int, Floats]:
+    """(cells,) of each column, whose counts have one stratum: not negative, `rows` in all."""
     smoothed = smooth_columns(list(columns.values()), np.array([rows]))
     found = {}
     for (place, column), waves in zip(columns.items(), smoothed, strict=True):

@@ -1,16 +1,16 @@
-"""One-way tables of all columns together, made smoother by empirical Bayes. Post-processing of noised counts.
+"""One-way tables of all columns together, made smoother by empirical Bayes. Post-processing of noisy counts.
 
 A column's counts are written in cosines over its cells (the DCT-II), of which the k-th has k half waves over the declared
 range. Noise is of one size in all of them; what rows say mostly lies in the first few where neighbouring cells are alike,
-and is of the same kind in many columns. So for cell counts y of slice s with N_s rows, as shares and times the root of the
+and is of the same kind in many columns. So for cell counts y of stratum s with N_s rows, as shares and times the root of the
 number of cells, coefficients are taken as
 
-    what slices share:           a_k   ~ Normal(mean_k, scale k^(-2 decay)),
-    what slice s says beyond it: d_s,k = u_s,k - Σ_t N_t² u_t,k / Σ_t N_t²,  u_s,k ~ Normal(0, scale' k^(-2 decay')),
+    what strata share:           a_k   ~ Normal(mean_k, scale k^(-2 decay)),
+    what stratum s says beyond it: d_s,k = u_s,k - Σ_t N_t² u_t,k / Σ_t N_t²,  u_s,k ~ Normal(0, scale' k^(-2 decay')),
 
 where mean_k ~ Normal(0, spread / k²) is the same for all ordered columns (declared ranges are rarely full to their ends), and
 every column draws its (scale, decay) from a distribution that all columns tell. Categories have no order: no mean, no decay.
-What is shared is a mean by N_t², so a large slice says little beyond it: the d of S slices are S - 1 facts of unlike size.
+What is shared is a mean by N_t², so a large stratum says little beyond it: the d of S strata are S - 1 facts of unlike size.
 
 Source: parametric empirical Bayes (Efron and Morris 1973), its distribution of scales by nonparametric maximum likelihood (Kiefer
 and Wolfowitz 1956), by EM on a grid.
@@ -32,30 +32,30 @@ _DECAYS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 _EM_STEPS = 40
 
 KEPT_OF_A_COLUMN = 0.5
-"""0: how slices differ keeps its size in every column. 1: columns whose slices differ by noise alone lose it (docs/decisions/0028)."""
+"""0: how strata differ keeps its size in every column. 1: columns whose strata differ by noise alone lose it (docs/decisions/0028)."""
 
 FEW_SLICES = 10
-"""How more slices differ is told by the model, the more so the more there are: each says little, and all of them say how little."""
+"""How more strata differ is told by the model, the more so the more there are: each says little, and all of them say how little."""
 
 
 @dataclass(frozen=True)
-class NoisedColumn:
-    """One column's noised counts (slices, cells), each of this variance; a missing cell is the last."""
+class NoisyColumn:
+    """One column's noisy counts (slices, cells), each of this variance; a missing cell is the last."""
 
     counts: Floats
     variance: float
     is_ordered: bool
     has_missing: bool
 
-    def of_all_slices(self) -> NoisedColumn:
-        """All slices together, as one."""
+    def of_all_slices(self) -> NoisyColumn:
+        """All strata together, as one."""
         return replace(self, counts=self.counts.sum(axis=0, keepdims=True), variance=self.variance * len(self.counts))
 
 
-def smooth_columns(columns: Sequence[NoisedColumn], totals: Floats) -> list[Floats]:
-    """Counts (slices, cells) of every column, each slice with its total; some may be negative.
+def smooth_columns(columns: Sequence[NoisyColumn], totals: Floats) -> list[Floats]:
+    """Counts (slices, cells) of every column, each stratum with its total; some may be negative.
 
-    totals: (slices,) rows, positive. What slices share is shrunk as the model says. What a slice says beyond it loses roughness, and
+    totals: (slices,) rows, positive. What strata share is shrunk as the model says. What a stratum says beyond it loses roughness, and
     as a whole half (KEPT_OF_A_COLUMN) of what the model takes from a column beside the one that keeps most, and no more: classifiers
     live on differences that are small beside the noise. Of more than FEW_SLICES all columns lose what the model says, too.
     """
@@ -103,7 +103,7 @@ class _Part:
     """(slices,): their variances where those of the u are one."""
 
     @classmethod
-    def of(cls, column: NoisedColumn, totals: Floats) -> _Part:
+    def of(cls, column: NoisyColumn, totals: Floats) -> _Part:
         cells = column.counts.shape[1]
         coefficients = _coefficients(column.counts, has_missing=column.has_missing) * np.sqrt(cells)
         waves = np.arange(1, cells) if column.is_ordered else np.zeros(cells - 1, np.int64)
@@ -121,7 +121,7 @@ class _Part:
             common=common,
             common_variance=variance / weight,
             beyond=coefficients / totals[:, None] - common,
-            # One slice may have all rows but a thousandth, and says nothing beyond itself.
+            # One stratum may have all rows but a thousandth, and says nothing beyond itself.
             beyond_variances=np.maximum(variance * (1.0 / totals**2 - 1.0 / weight), 1e-30),
             beyond_sizes=np.maximum(1.0 - 2.0 * parts_of_common + parts_of_common @ parts_of_common, 0.0),
         )
@@ -133,7 +133,7 @@ class _Part:
 
 
 def _common(parts: list[_Part]) -> list[Floats]:
-    """What all slices share, column by column."""
+    """What all strata share, column by column."""
     most = max((part.waves.max(initial=0) for part in parts), default=0)
     falls = 1.0 / np.maximum(np.arange(most + 1), 1.0) ** 2
     mean, spread = np.zeros(most + 1), 0.1
@@ -161,7 +161,7 @@ def _common(parts: list[_Part]) -> list[Floats]:
 
 
 def _weights_beyond(parts: list[_Part]) -> list[Floats]:
-    """(slices, coefficients) of every column: how much the model keeps of what slices say beyond what they share."""
+    """(slices, coefficients) of every column: how much the model keeps of what strata say beyond what they share."""
     if not parts or len(parts[0].beyond) == 1:
         return [np.zeros_like(part.beyond) for part in parts]
     slices = len(parts[0].beyond)

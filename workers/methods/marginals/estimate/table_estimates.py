@@ -1,4 +1,4 @@
-"""What noised tables together say: one-way counts by cell and by group, and denoised two-way counts. Post-processing."""
+"""What noisy tables together say: one-way counts by cell and by group, and denoised two-way counts. Post-processing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import Columns, TableLayout
 from workers.methods.marginals.estimate.denoising import (
     Floats,
@@ -22,9 +23,10 @@ from workers.methods.marginals.estimate.denoising import (
 from workers.methods.marginals.estimate.implied_pairs import implied_pairs
 from workers.methods.marginals.estimate.pair_smoothing import kept_waves
 from workers.methods.marginals.estimate.pooled_columns import pooled_counts
-from workers.methods.marginals.estimate.smoothing import NoisedColumn, smooth_columns
-from workers.methods.marginals.fit.mixture_fit import NoisedTables
-from workers.methods.marginals.fit.stopping import Measured
+from workers.methods.marginals.estimate.smoothing import NoisyColumn, smooth_columns
+from workers.methods.marginals.estimate.totals import Units, totals_of
+from workers.methods.marginals.fit.mixture_fit import NoisyTables
+from workers.methods.marginals.measure.measured import Measured
 
 Denoiser = Callable[[Floats, Floats, Floats, float, KeptWaves], Floats]
 """Two-way counts (slices, a, b), one-way counts (slices, a) and (slices, b), noise_std, what to keep of waves -> (slices, a, b)."""
@@ -35,7 +37,7 @@ _Estimates = dict[int, list[tuple[Floats, float]]]
 
 
 def slice_by_slice(denoise: Denoiser) -> Denoiser:
-    """Of one that looks at a single slice, whose arguments and result lack the first axis."""
+    """Of one that looks at a single stratum, whose arguments and result lack the first axis."""
 
     def denoised(counts: Floats, first: Floats, second: Floats, noise_std: float, kept: KeptWaves) -> Floats:
         own_kept = [[None] * len(counts) if waves is None else list(waves) for waves in kept]
@@ -56,7 +58,7 @@ class TableEstimates:
     totals: Floats
     """(slices,) rows, positive."""
 
-    def noised_tables(self, denoise: Denoiser) -> NoisedTables:
+    def noisy_tables(self, denoise: Denoiser) -> NoisyTables:
         """All measurements side by side, denoised; two of the same table are averaged by their precision."""
         layout, free = self.layout, self.layout.free
         widths = [layout.widths[column] for column in free]
@@ -69,7 +71,7 @@ class TableEstimates:
         two_precision = torch.zeros(sum(groups), sum(groups))
         for m in self.measured:
             if len(m.columns) == 1:
-                # Those of all rows are in the estimates, and say nothing of one slice.
+                # Those of all rows are in the estimates, and say nothing of one stratum.
                 if len(m.counts) == layout.slices:
                     precision[cells[m.columns[0]]] += 1.0 / m.variance
                 continue
@@ -83,7 +85,7 @@ class TableEstimates:
         for column, estimates in margins.items():
             if self._are_of_the_same_cells(column):
                 precision[cells[column]] += sum(1.0 / variance for _, variance in estimates)
-        return NoisedTables(
+        return NoisyTables(
             one_way=torch.from_numpy(np.concatenate([fine[c] for c in free], axis=1).astype(np.float32)),
             one_way_precision=precision,
             two_way=torch.from_numpy(two_way),
@@ -134,23 +136,23 @@ class TableEstimates:
         """Per column: one-way counts (slices, cells), the margins of its two-way tables, and counts (pair_slices, groups)."""
         own, whole, margins = self._by_column()
         pairs_tell_slices = self.layout.pair_slices == self.layout.slices
-        by_slice: dict[int, NoisedColumn] = {}
-        all_rows: dict[int, NoisedColumn] = {}
+        by_slice: dict[int, NoisyColumn] = {}
+        all_rows: dict[int, NoisyColumn] = {}
         for column in self.layout.free:
             of_slices, of_all_rows = (margins[column], []) if pairs_tell_slices else ([], margins[column])
             sliced = self._with_margins(column, *averaged(own[column]), of_slices)
             summed = sliced.of_all_slices()
             together = averaged([(summed.counts, summed.variance), *whole[column]])
             all_rows[column] = self._with_margins(column, *together, of_all_rows)
-            # Slices are known equally well, so what they lack together is shared by them equally.
+            # Strata are known equally well, so what they lack together is shared by them equally.
             lacking = (all_rows[column].counts - summed.counts) / len(sliced.counts)
             by_slice[column] = replace(sliced, counts=sliced.counts + lacking)
-        nearer = smooth_columns(list(by_slice.values()), self.totals)
+        smooth = smooth_columns(list(by_slice.values()), self.totals)
         pooled = pooled_counts(all_rows, float(self.totals.sum()))
         fine, in_groups = {}, {}
-        for column, counts in zip(by_slice, nearer, strict=True):
+        for column, counts in zip(by_slice, smooth, strict=True):
             possible = np.stack([onto_simplex(row, total) for row, total in zip(counts, self.totals, strict=True)])
-            # All rows together are better known than any slice.
+            # All rows together are better known than any stratum.
             fine[column] = rake(possible, self.totals, pooled[column])
             groups = self.layout.groups_of(column)
             rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
@@ -158,7 +160,7 @@ class TableEstimates:
         return fine, margins, in_groups
 
     def _by_column(self) -> tuple[_Estimates, _Estimates, _Estimates]:
-        """One-way tables of every free column by slice and of all rows, and margins of its two-way tables."""
+        """One-way tables of every free column by stratum and of all rows, and margins of its two-way tables."""
         own: _Estimates = {column: [] for column in self.layout.free}
         whole: _Estimates = {column: [] for column in self.layout.free}
         margins: _Estimates = {column: [] for column in self.layout.free}
@@ -175,17 +177,25 @@ class TableEstimates:
 
     def _with_margins(
         self, column: int, counts: Floats, variance: float, margins: list[tuple[Floats, float]]
-    ) -> NoisedColumn:
-        """One-way counts corrected by margins of as many slices."""
+    ) -> NoisyColumn:
+        """One-way counts corrected by margins of as many strata."""
         counts = combine(counts, variance, self.layout.groups_of(column), margins)
         if self._are_of_the_same_cells(column):
             variance = 1.0 / (1.0 / variance + sum(1.0 / of_margin for _, of_margin in margins))
-        return NoisedColumn(counts, variance, column in self.ordered, self.layout.has_missing[column])
+        return NoisyColumn(counts, variance, column in self.ordered, self.layout.has_missing[column])
 
     def _are_of_the_same_cells(self, column: int) -> bool:
         """Whether margins of two-way tables count what the one-way tables of a column count."""
         layout = self.layout
         return layout.widths[column] == layout.pair_widths[column] and layout.pair_slices == layout.slices
+
+
+def estimates_of(
+    measured: tuple[Measured, ...], layout: TableLayout, domain: TableDomain, units: Units
+) -> TableEstimates:
+    """What these tables say together, where all of them have this layout."""
+    ordered = frozenset(column for column in layout.free if domain.columns[column].kind == "grid")
+    return TableEstimates(measured, layout, ordered, totals_of(measured, layout, units))
 
 
 def averaged(estimates: list[tuple[Floats, float]]) -> tuple[Floats, float]:

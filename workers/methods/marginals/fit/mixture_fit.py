@@ -1,9 +1,9 @@
-"""Fits a mixture of product distributions to noised tables. Post-processing: it sees nothing else.
+"""Fits a mixture of product distributions to noisy tables. Post-processing: it sees nothing else.
 
 The squared error of every cell, weighted by the inverse of its noise's variance, by full-batch Adam on the logits of all
 components. All two-way tables of a mixture are one product PPᵀ of its cells' probabilities side by side, a row for each cell: sums
 over the cells of a column or a group are then sums of rows. A fit followed to its end repeats the noise, so a twin is fitted beside
-it that tells when to stop (stopping.py). Slices with pairs of their own begin together, as one mixture that each moves (docs/decisions/0034).
+it that tells when to stop (stopping.py). Strata with pairs of their own begin together, as one mixture that each moves (docs/decisions/0034).
 Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al. 2021).
 """
 
@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 SMALLEST_LOGIT = -6.0
-"""Where a noised one-way count is not positive, components start with this logit relative to the whole column."""
+"""Where a noisy one-way count is not positive, components start with this logit relative to the whole column."""
 
 LARGEST_LOGIT = 60.0
 """Either way; far below 88, where float32 would overflow."""
@@ -33,17 +33,17 @@ BLOCK_CELLS = 96
 """Rows of one product of all cells with each other: of fewer, products are slow; of more, more is computed twice."""
 
 STEPS_TOGETHER = 50
-"""In which slices with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
+"""In which strata with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
 
 _BETA1, _BETA2, _ADAM_EPS = 0.9, 0.999, 1e-10
 _CPU = torch.device("cpu")
 
 Risk = Callable[[int, Tensor, Tensor], float]
-"""Place in NoisedTables.two_way, (V, V) expected counts of the fit and of its twin -> estimated error."""
+"""Place in NoisyTables.two_way, (V, V) expected counts of the fit and of its twin -> estimated error."""
 
 
 @dataclass(frozen=True)
-class NoisedTables:
+class NoisyTables:
     """What was measured, cells of all free columns side by side: W of them alone, V as two-way tables group them."""
 
     one_way: Tensor  # (slices, W)
@@ -60,10 +60,10 @@ class ExpectedCounts:
     """What a mixture makes of the tables that were measured."""
 
     one_way: Tensor  # (slices, W)
-    two_way: Tensor  # as NoisedTables.two_way, cells of one column included
+    two_way: Tensor  # as NoisyTables.two_way, cells of one column included
 
 
-def expected_counts(logits: Tensor, tables: NoisedTables) -> ExpectedCounts:
+def expected_counts(logits: Tensor, tables: NoisyTables) -> ExpectedCounts:
     """logits: (slices, components, W)."""
     rows, over_groups = tables.totals.to(logits.dtype) / logits.shape[1], _Sums(_group_of_cell(tables.groups), _CPU)
     one_way, two_way = [], torch.zeros_like(tables.two_way)
@@ -79,8 +79,8 @@ def expected_counts(logits: Tensor, tables: NoisedTables) -> ExpectedCounts:
 class TwinFits:
     """A fit and its twin, at the step of least estimated error."""
 
-    tables: NoisedTables
-    twin_tables: NoisedTables
+    tables: NoisyTables
+    twin_tables: NoisyTables
     logits: Tensor  # (slices, components, W)
     twin_logits: Tensor
 
@@ -88,14 +88,14 @@ class TwinFits:
 class MixtureFit:
     """The state of one fit: logits (slices, components, W).
 
-    Two-way tables of one slice are fitted by that slice's mixture, those of all rows by all mixtures together. With a twin, what
+    Two-way tables of one stratum are fitted by that stratum's mixture, those of all rows by all mixtures together. With a twin, what
     makes a table keeps its logits from the step of least estimated error; without one, from the last.
     """
 
     def __init__(
         self,
-        tables: NoisedTables,
-        twin: tuple[NoisedTables, Risk] | None = None,
+        tables: NoisyTables,
+        twin: tuple[NoisyTables, Risk] | None = None,
         *,
         components: int,
         steps: int,
@@ -175,12 +175,12 @@ class _Watched:
 
 
 class _Mixtures:
-    """The mixtures of all slices, and the two-way tables that each of them makes, or all together."""
+    """The mixtures of all strata, and the two-way tables that each of them makes, or all together."""
 
     is_over = False
     """Nothing but a look at a twin ends a fit before its last step."""
 
-    def __init__(self, tables: NoisedTables, spreads: Tensor, device: torch.device) -> None:
+    def __init__(self, tables: NoisyTables, spreads: Tensor, device: torch.device) -> None:
         self._two_way = tables.two_way.to(device)
         self._precision = tables.two_way_precision.to(device)
         self._slices = [_Slice(tables, own, spread=spread, device=device) for own, spread in enumerate(spreads)]
@@ -194,11 +194,11 @@ class _Mixtures:
         return [one.logits for one in self._slices]
 
     def places_of(self, at: int) -> range:
-        """The slices that make a two-way table."""
+        """The strata that make a two-way table."""
         return range(len(self._slices)) if len(self._two_way) == 1 else range(at, at + 1)
 
     def are_together(self, number: int) -> bool:
-        """Whether slices with tables of their own share their components at this step."""
+        """Whether strata with tables of their own share their components at this step."""
         return self._together is not None and number <= STEPS_TOGETHER
 
     def expected(self, at: int) -> Tensor:
@@ -217,7 +217,7 @@ class _Mixtures:
             one.step(gradient, number - alone_since, rate)
 
     def _gradients(self, active: Sequence[int]) -> Iterator[tuple[_Slice, Tensor]]:
-        """Of the squared error, of each slice in turn, which may move before the next is asked for."""
+        """Of the squared error, of each stratum in turn, which may move before the next is asked for."""
         for at in active:
             slices = [self._slices[place] for place in self.places_of(at)]
             cells = [one.cells() for one in slices]
@@ -227,7 +227,7 @@ class _Mixtures:
 
 
 def _products(added: Tensor, slices: Sequence[_Slice], cells: Sequence[_CellShares], *, beta: float) -> Tensor:
-    """beta·added and the expected counts of these slices: (V, V)."""
+    """beta·added and the expected counts of these strata: (V, V)."""
     for one, own in zip(slices, cells, strict=True):
         added = _with_square(added, own.grouped, beta=beta, alpha=one.rows_per_component)
         beta = 1.0
@@ -235,13 +235,13 @@ def _products(added: Tensor, slices: Sequence[_Slice], cells: Sequence[_CellShar
 
 
 class _Together:
-    """Slices whose components have the same logits, but for what every slice adds to those of a cell in all of its components.
+    """Strata whose components have the same logits, but for what every stratum adds to those of a cell in all of its components.
 
-    What slices say of pairs is told by their single columns then; what they say beyond that is followed afterwards, and in a
+    What strata say of pairs is told by their single columns then; what they say beyond that is followed afterwards, and in a
     fit that is stopped in time repeats less of the noise of each.
     """
 
-    def __init__(self, slices: list[_Slice], tables: NoisedTables, spread: Tensor, device: torch.device) -> None:
+    def __init__(self, slices: list[_Slice], tables: NoisyTables, spread: Tensor, device: torch.device) -> None:
         self._slices = slices
         shared = _start(tables.one_way.sum(dim=0), float(tables.totals.sum()), tables.widths)
         self._logits = (spread + shared).T.contiguous().to(device)
@@ -277,7 +277,7 @@ class _CellShares:
 class _Slice:
     """The mixture of one value of the condition. Inside, cells are rows and components columns."""
 
-    def __init__(self, tables: NoisedTables, place: int, *, spread: Tensor, device: torch.device) -> None:
+    def __init__(self, tables: NoisyTables, place: int, *, spread: Tensor, device: torch.device) -> None:
         components = len(spread)
         self._by_column = _Sums(_column_of_cell(tables.widths), device)
         are_grouped = len(tables.two_way_precision) < sum(tables.widths)
@@ -366,7 +366,7 @@ class _Sums:
 
     def __init__(self, places: Tensor, device: torch.device) -> None:
         self.places, self._count = places.to(device), int(places.max()) + 1
-        # A GPU's index_add adds in no fixed order, and there a product with noughts and ones costs next to nothing.
+        # A GPU's index_add adds in no fixed order, and there a product with zeros and ones costs next to nothing.
         self._members = None if device.type == "cpu" else F.one_hot(places).T.float().to(device)
 
     def __call__(self, rows: Tensor) -> Tensor:

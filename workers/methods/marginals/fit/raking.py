@@ -1,6 +1,6 @@
-"""A fitted mixture moved towards what is best known of single columns, as far as that brings it nearer. Post-processing.
+"""A fitted mixture moved towards what is best known of single columns, as far as that lowers its error. Post-processing.
 
-A fit weighs all tables at once, and stops before it repeats their noise: where much is known, single columns are nearer in
+A fit weighs all tables at once, and stops before it repeats their noise: where much is known, single columns are more accurate in
 their own estimates than in the mixture. Adding the same to a cell's logits in all components moves a column's table and
 leaves what components say of other columns. How far to go is told by Stein's estimate of the error of all measured tables
 together (stopping.py), with the twin moved towards its own estimates as far.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.methods.marginals.fit.mixture_fit import LARGEST_LOGIT, NoisedTables, TwinFits, expected_counts
+from workers.methods.marginals.fit.mixture_fit import LARGEST_LOGIT, NoisyTables, TwinFits, expected_counts
 from workers.methods.marginals.fit.stopping import EstimatedRisk
 
 STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -20,10 +20,10 @@ STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _STEPS, _LARGEST_STEP = 6, 3.0
 _SMALLEST_SHARE = 1e-3
-"""Of an average cell: no cell that the mixture fills is emptied further, whatever its noised count."""
+"""Of an average cell: no cell that the mixture fills is emptied further, whatever its noisy count."""
 
 
-def rake_where_nearer(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
+def rake_where_better(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
     """Logits (slices, components, W) of the fit, moved."""
     least, nearest = float("inf"), fits.logits
     for strength in STRENGTHS:
@@ -34,7 +34,7 @@ def rake_where_nearer(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
     return nearest
 
 
-def raked(logits: Tensor, tables: NoisedTables, strength: float) -> Tensor:
+def raked(logits: Tensor, tables: NoisyTables, strength: float) -> Tensor:
     """Logits (slices, components, W) whose one-way tables are this part of the way from the mixture's to the estimated ones."""
     if strength == 0.0:
         return logits

@@ -1,4 +1,4 @@
-"""How closely a fit should follow noised counts: not as closely as it can. Post-processing.
+"""How closely a fit should follow noisy counts: not as closely as it can. Post-processing.
 
 Counts y = θ + noise of variance v, fitted values m(y). Stein's estimate of the error, in units of the noise and a cell, is
 
@@ -21,23 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.mechanism.marginals import Columns
 from workers.methods.marginals.fit.mixture_fit import ExpectedCounts
+from workers.methods.marginals.measure.measured import Measured
 
 SHIFT = 0.3
 """Large enough not to drown in the fit's own accidents, small enough to be a derivative."""
-
-
-Counts = NDArray[np.int64] | NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One noised table; public."""
-
-    columns: Columns
-    counts: Counts
-    variance: float
 
 
 def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
@@ -50,7 +38,7 @@ def shifted(measured: Sequence[Measured], *, seed: int) -> tuple[Measured, ...]:
 
 
 class EstimatedRisk:
-    """Stein's estimate for one slice's two-way tables, or for all tables.
+    """Stein's estimate for one stratum's two-way tables, or for all tables.
 
     spans, cells: of each column within V cells of two-way tables side by side, and within W of one-way tables.
     """
@@ -73,11 +61,11 @@ class EstimatedRisk:
         self._singles = _CellsTwice.of(singles, [every_cell[cells[m.columns[0]]] for m, _ in singles])
 
     def __call__(self, place: int, fitted: Tensor, twin: Tensor) -> float:
-        """Per cell, in units of the noise. fitted, twin: (V, V) expected counts of both fits of slice `place`."""
+        """Per cell, in units of the noise. fitted, twin: (V, V) expected counts of both fits of stratum `place`."""
         return self._pairs.estimate(place, fitted, twin) / len(self._pairs.places)
 
     def of_all_tables(self, fitted: ExpectedCounts, twin: ExpectedCounts) -> float:
-        """Of the pairs, and of the one-way tables that have all slices: all cells together, in units of the noise."""
+        """Of the pairs, and of the one-way tables that have all strata: all cells together, in units of the noise."""
         of_both = ((self._pairs, fitted.two_way, twin.two_way), (self._singles, fitted.one_way, twin.one_way))
         return sum(
             cells.estimate(place, *expected)
@@ -89,10 +77,10 @@ class EstimatedRisk:
 
 @dataclass(frozen=True)
 class _CellsTwice:
-    """Cells of some tables side by side, noised and noised further."""
+    """Cells of some tables side by side, noisy and noisy further."""
 
     places: Tensor  # (cells,) of each among those that are fitted
-    noised: Tensor  # (slices, cells)
+    noisy: Tensor  # (slices, cells)
     shift: Tensor  # (slices, cells) from these to the twin's
     precision: Tensor  # (cells,) 1/variance
     elsewhere: dict[torch.device, _CellsTwice] = field(default_factory=dict, init=False)
@@ -114,10 +102,10 @@ class _CellsTwice:
         )
 
     def estimate(self, place: int, fitted: Tensor, twin: Tensor) -> float:
-        """Of one slice, all cells together, in units of the noise."""
+        """Of one stratum, all cells together, in units of the noise."""
         own = self._on(fitted.device)
         ours, theirs = (expected.reshape(-1).index_select(0, own.places) for expected in (fitted, twin))
-        error = (ours - own.noised[place]).square_().mul_(own.precision).sum()
+        error = (ours - own.noisy[place]).square_().mul_(own.precision).sum()
         freedom = (theirs - ours).mul_(own.shift[place]).mul_(own.precision).sum() / SHIFT**2
         return float(error + 2.0 * freedom) - len(self.places)
 
@@ -125,6 +113,6 @@ class _CellsTwice:
         if device == self.places.device:
             return self
         if device not in self.elsewhere:
-            parts = (self.places, self.noised, self.shift, self.precision)
+            parts = (self.places, self.noisy, self.shift, self.precision)
             self.elsewhere[device] = _CellsTwice(*(part.to(device) for part in parts))
         return self.elsewhere[device]

@@ -1,7 +1,7 @@
-"""Which cells an open range has, by its noised one-way counts. Post-processing.
+"""Which bins an open range has, by its noisy one-way counts. Post-processing.
 
-A range that declares no grid is cut into equal cells, and amounts do not fill it equally: nine rows of ten may be in the first.
-Such a cell is cut further, into parts that hold many rows each. Where rows are spread, equal cells stay as they are.
+A range that declares no grid is cut into equal bins, and amounts do not fill it equally: nine rows of ten may be in the first.
+Such a bin is cut further, into parts that hold many rows each. Where rows are spread, equal bins stay as they are.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from workers.methods.marginals.estimate.denoising import Floats
 
 SHARES_OF_A_PART = 0.03, 0.12
-"""A part of an equal cell has at least a share of all rows between these: smaller ones cost pairs more noise than they tell,"""
+"""A part of an equal bin has at least a share of all rows between these. Smaller parts add more noise to pairs than they tell."""
 
 SHARE_BY_NOISE = 0.5
-"""and how large that is goes by the noise: this many times what it moves an average pair of equal cells in total variation (docs/decisions/0019)."""
+"""That share is this many times what noise moves an average pair of equal bins by, in total variation (docs/decisions/0019)."""
 
 STANDARD_DEVIATIONS = 3.0
-"""And its count stands out from the noise by as many."""
+"""The count of a part stands out from the noise by as many."""
 
 Cells = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ def share_of_a_part(noise: float) -> float:
 def cells_by_counts(counts: Floats, *, noise_std: float, fewest_rows: float, equal_cells: Cells) -> Cells:
     """(codes,) the cell of each code: neighbours of one equal cell, as few together as have rows enough for a part.
 
-    counts: (codes,) noised, of all slices together, each with noise_std. equal_cells: (codes in order,) the equal cell of each, increasing; no cell
+    counts: (codes,) noisy, of all strata together, each with noise_std. equal_cells: (codes in order,) the equal cell of each, increasing; no cell
     crosses their edges. A missing code, behind these, stays alone.
     """
     cells, count = np.empty(len(counts), np.int64), 0

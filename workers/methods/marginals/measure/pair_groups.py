@@ -1,4 +1,4 @@
-"""Which cells of a column two-way tables count together, by its noised one-way counts. Post-processing.
+"""Which cells of a column two-way tables count together, by its noisy one-way counts. Post-processing.
 
 Public cells are of equal width, or as a schema lists them, and rows are not: a column of expenses has most of its rows in its first
 cells, one of countries most of them in one. A pair of cells that next to no row is in costs as much precision as any other, so cells
@@ -41,7 +41,7 @@ def group_by_counts(
 ) -> TableLayout:
     """The finest layout whose groups stand out from the noise; the coarsest there is where none does.
 
-    shares: (cells,) of every free column, of sum 1, from noised counts. rows: of an average slice. noise: what that of one group
+    shares: (cells,) of every free column, of sum 1, from noisy counts. rows: of an average stratum. noise: what that of one group
     in an average pair is together, in rows, under a layout; less the coarser it is. No column gets more groups than it had.
     """
 

@@ -1,4 +1,4 @@
-"""What noised counts of all values that a range may hold say of it. Post-processing.
+"""Heavy hitters: what noisy counts of all values that a range may hold say of it. Post-processing.
 
 Which values many rows share: within a cell values are drawn evenly, but for these: 4.99, 40 hours, the first of a month. And how
 many digits numbers have, where the schema does not say.
@@ -31,8 +31,8 @@ MOST_DOUBT, MOST_NOISE = 2.0, 0.05
 
 
 @dataclass(frozen=True)
-class StandingOut:
-    """Noised counts of the values of one column that noise alone would not give."""
+class HeavyHitters:
+    """Noisy counts of the values of one column that noise alone would not give."""
 
     places: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -47,13 +47,13 @@ class StandingOut:
         return [array.tolist() for array in arrays]
 
     @classmethod
-    def from_json(cls, kept: list[Any]) -> StandingOut:
+    def from_json(cls, kept: list[Any]) -> HeavyHitters:
         places, counts, *others = kept
         return cls(np.array(places, np.int64), np.array(counts, np.int64), *map(np.array, others))
 
 
-def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> StandingOut:
-    """counts: (grid.size,) noised, each with noise_std."""
+def heavy_hitters(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float) -> HeavyHitters:
+    """counts: (grid.size,) noisy, each with noise_std."""
     excess_by_roundness = noise_std * _standard_deviations(grid)
     candidates = np.flatnonzero(counts > excess_by_roundness.min())
     excess = excess_by_roundness[grid.roundness(candidates)]
@@ -61,7 +61,7 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     if len(beyond) > MOST_FOUND:
         beyond = np.sort(beyond[np.argsort(counts[candidates[beyond]])[-MOST_FOUND:]])
     multiples = [counts[-grid.first % multiple :: multiple] for multiple in grid.multiples]
-    return StandingOut(
+    return HeavyHitters(
         candidates[beyond],
         counts[candidates[beyond]],
         excess[beyond],
@@ -70,7 +70,7 @@ def standing_out(counts: NDArray[np.int64], grid: ValueGrid, *, noise_std: float
     )
 
 
-def digits_in_use(found: StandingOut, grid: ValueGrid, *, rows: float) -> int | None:
+def digits_in_use(found: HeavyHitters, grid: ValueGrid, *, rows: float) -> int | None:
     """How many digits after the point numbers have at most, where the grid tries more; None where noise does not tell.
 
     rows: with any value at all. The value that most of them share says nothing of the others; shared values keep their digits.
@@ -84,7 +84,7 @@ def digits_in_use(found: StandingOut, grid: ValueGrid, *, rows: float) -> int | 
 
 
 def shares_of_cells(
-    found: StandingOut, grid: ValueGrid, *, drawn_from: ValueGrid, edges: Floats, rows: Floats
+    found: HeavyHitters, grid: ValueGrid, *, drawn_from: ValueGrid, edges: Floats, rows: Floats
 ) -> tuple[tuple[float, float], ...]:
     """(value, part of its cell's rows) of the values that have more rows than an even spread within their cell would give them.
 

@@ -7,7 +7,7 @@ import pytest
 
 from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
 from workers.methods.marginals.estimate.pooled_columns import pooled_counts
-from workers.methods.marginals.estimate.smoothing import NoisedColumn
+from workers.methods.marginals.estimate.smoothing import NoisyColumn
 
 ROWS, CELLS, NOISE_STD = 4_000.0, 32, 40.0
 
@@ -17,9 +17,9 @@ PEAKS = HUMP + 3.0 * np.isin(PLACES, (7, 16, 24))
 FEW_VALUES = np.bincount([0, 5, 30], weights=[9.0, 4.0, 6.0], minlength=CELLS)
 
 
-def noised(exact: Floats, seed: int) -> NoisedColumn:
+def noised(exact: Floats, seed: int) -> NoisyColumn:
     noise = NOISE_STD * np.random.default_rng(seed).standard_normal(exact.shape)
-    return NoisedColumn((exact + noise)[None], NOISE_STD**2, is_ordered=True, has_missing=False)
+    return NoisyColumn((exact + noise)[None], NOISE_STD**2, is_ordered=True, has_missing=False)
 
 
 def shrunk_evenly(counts: Floats) -> Floats:
@@ -47,9 +47,9 @@ def test_columns_are_nearer_than_by_even_shrinking(shape: Floats) -> None:
 def test_counts_are_possible_under_any_noise(noise_std: float, rows: float) -> None:
     counts = noise_std * np.random.default_rng(3).standard_normal((1, 7))
     columns = {
-        4: NoisedColumn(counts, noise_std**2, is_ordered=True, has_missing=True),
-        9: NoisedColumn(counts[:, :1], noise_std**2, is_ordered=False, has_missing=False),
-        2: NoisedColumn(counts + rows, noise_std**2, is_ordered=False, has_missing=False),
+        4: NoisyColumn(counts, noise_std**2, is_ordered=True, has_missing=True),
+        9: NoisyColumn(counts[:, :1], noise_std**2, is_ordered=False, has_missing=False),
+        2: NoisyColumn(counts + rows, noise_std**2, is_ordered=False, has_missing=False),
     }
     for place, found in pooled_counts(columns, rows).items():
         assert found.shape == columns[place].counts[0].shape
@@ -59,5 +59,5 @@ def test_counts_are_possible_under_any_noise(noise_std: float, rows: float) -> N
 
 def test_counts_without_noise_to_speak_of_stay() -> None:
     exact = ROWS * PEAKS / PEAKS.sum()
-    (found,) = pooled_counts({0: NoisedColumn(exact[None], 1e-6, is_ordered=True, has_missing=False)}, ROWS).values()
+    (found,) = pooled_counts({0: NoisyColumn(exact[None], 1e-6, is_ordered=True, has_missing=False)}, ROWS).values()
     assert found == pytest.approx(exact, abs=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workers.methods.marginals.estimate.smoothing import Floats, NoisedColumn, smooth_columns
+from workers.methods.marginals.estimate.smoothing import Floats, NoisyColumn, smooth_columns
 
 NOISE_STD = 15.0
 TOTALS = np.array([120.0, 200.0])
@@ -42,7 +42,7 @@ def test_columns_in_order_lose_most_of_their_noise_and_keep_their_totals(has_mis
     if has_missing:
         exact = [np.column_stack([0.75 * one, 0.25 * TOTALS]) for one in exact]
     columns = [
-        NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=has_missing)
+        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=has_missing)
         for seed, one in enumerate(exact)
     ]
     found = smooth_columns(columns, TOTALS)
@@ -55,7 +55,7 @@ def test_without_an_order_the_places_of_cells_do_not_matter() -> None:
     counts = [noised(TOTALS[:, None] * rng.dirichlet(np.ones(9)), seed) for seed in range(4)]
     mixed = rng.permutation(9)
     there, back = (
-        smooth_columns([NoisedColumn(one, NOISE_STD**2, is_ordered=False, has_missing=False) for one in each], TOTALS)
+        smooth_columns([NoisyColumn(one, NOISE_STD**2, is_ordered=False, has_missing=False) for one in each], TOTALS)
         for each in (counts, [one[:, mixed] for one in counts])
     )
     for one, other in zip(there, back, strict=True):
@@ -65,7 +65,7 @@ def test_without_an_order_the_places_of_cells_do_not_matter() -> None:
 def test_a_spike_that_stands_out_from_the_noise_is_not_smoothed() -> None:
     exact = np.full((2, 10), 100.0)
     exact[:, 3] = 9_000.0
-    column = NoisedColumn(noised(exact, 1), NOISE_STD**2, is_ordered=True, has_missing=False)
+    column = NoisyColumn(noised(exact, 1), NOISE_STD**2, is_ordered=True, has_missing=False)
     totals = exact.sum(axis=1)
     (found,) = smooth_columns([column], totals)
     assert found[:, 3] == pytest.approx(exact[:, 3], rel=0.01)
@@ -75,7 +75,7 @@ def test_a_spike_that_stands_out_from_the_noise_is_not_smoothed() -> None:
 def test_how_slices_differ_loses_roughness_and_not_its_size() -> None:
     exact = humps(12, 0.25)
     columns = [
-        NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
         for seed, one in enumerate(exact)
     ]
     found = smooth_columns(columns, TOTALS)
@@ -96,7 +96,7 @@ def test_where_slices_differ_by_noise_alone_they_lose_it_beside_columns_where_th
     rows = np.array(totals)
     exact = [*humps(4, 0.25, rows), *humps(8, 0.0, rows)]
     columns = [
-        NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
         for seed, one in enumerate(exact)
     ]
     before = differences([column.counts for column in columns], rows)
@@ -110,13 +110,13 @@ def test_slices_that_stand_out_from_the_noise_stay_as_they_are() -> None:
     exact = totals[:, None] * np.random.default_rng(2).dirichlet(np.ones(13), size=2)
     before = noised(exact, 1)
     before += ((totals - before.sum(axis=1)) / 13)[:, None]
-    (after,) = smooth_columns([NoisedColumn(before, NOISE_STD**2, is_ordered=False, has_missing=False)], totals)
+    (after,) = smooth_columns([NoisyColumn(before, NOISE_STD**2, is_ordered=False, has_missing=False)], totals)
     assert after == pytest.approx(before, abs=0.1 * NOISE_STD)
 
 
 def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
     columns = [
-        NoisedColumn(noised(np.full((1, 16), 5.0), seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        NoisyColumn(noised(np.full((1, 16), 5.0), seed), NOISE_STD**2, is_ordered=True, has_missing=False)
         for seed in range(8)
     ]
     found = smooth_columns(columns, np.array([80.0]))
@@ -128,7 +128,7 @@ def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
 def test_columns_of_a_cell_or_two_and_slices_without_rows_are_no_trouble(is_ordered: bool, rows: float) -> None:
     totals = np.array([rows, 1e-3])
     columns = [
-        NoisedColumn(noised(np.zeros((2, cells)), cells), NOISE_STD**2, is_ordered, has_missing)
+        NoisyColumn(noised(np.zeros((2, cells)), cells), NOISE_STD**2, is_ordered, has_missing)
         for cells, has_missing in ((1, False), (2, True), (2, False))
     ]
     found = smooth_columns(columns, totals)
@@ -146,7 +146,7 @@ def test_of_many_slices_what_is_noise_alone_goes_and_what_is_not_stays() -> None
 
     def found(exact: list[Floats]) -> list[Floats]:
         columns = [
-            NoisedColumn(noised(one, seed), NOISE_STD**2, is_ordered=one.shape[1] > 2, has_missing=False)
+            NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=one.shape[1] > 2, has_missing=False)
             for seed, one in enumerate(exact)
         ]
         return smooth_columns(columns, totals)

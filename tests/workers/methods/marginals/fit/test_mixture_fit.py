@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 
 from workers.methods.marginals.fit import mixture_fit
-from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, _with_square
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisyTables, _with_square
 
 WIDTHS, COMPONENTS, RATE, STEPS, TOGETHER = (3, 4, 2, 60, 70), 8, 0.1, 8, 4
 """Wide enough that tables are products of several blocks."""
 
 
-def make_tables(groups: tuple[Tensor, ...], *, slices: int, pair_slices: int) -> NoisedTables:
+def make_tables(groups: tuple[Tensor, ...], *, slices: int, pair_slices: int) -> NoisyTables:
     random = torch.Generator().manual_seed(5)
     sizes = torch.tensor([int(group.max()) + 1 for group in groups])
     column = torch.arange(len(sizes)).repeat_interleave(sizes)
     between = column[:, None] != column[None, :]
     two_way, precision = (torch.rand(n, len(column), len(column), generator=random) for n in (pair_slices, 1))
-    return NoisedTables(
+    return NoisyTables(
         one_way=50.0 * torch.rand(slices, sum(WIDTHS), generator=random),
         one_way_precision=torch.rand(sum(WIDTHS), generator=random),
         two_way=20.0 * (two_way + two_way.mT) * between,
@@ -30,7 +30,7 @@ def make_tables(groups: tuple[Tensor, ...], *, slices: int, pair_slices: int) ->
     )
 
 
-def distance(logits: Tensor, tables: NoisedTables) -> Tensor:
+def distance(logits: Tensor, tables: NoisyTables) -> Tensor:
     """Half of the squared errors of all cells, each pair of cells once, by precision."""
     sizes = [int(group.max()) + 1 for group in tables.groups]
     made = torch.zeros_like(tables.two_way)
@@ -81,7 +81,7 @@ def test_its_steps_are_those_of_adam(
     torch.testing.assert_close(fit.logits(), logits, rtol=0.0, atol=5e-3)
 
 
-def follow(tables: NoisedTables, *parts: Tensor, steps: range) -> None:
+def follow(tables: NoisyTables, *parts: Tensor, steps: range) -> None:
     """Adam's steps on the squared error of logits that are the sum of these parts, which are changed in place."""
     leaves = [part.requires_grad_() for part in parts]
     adam = torch.optim.Adam(leaves, lr=RATE, betas=(0.9, 0.999), eps=1e-12)

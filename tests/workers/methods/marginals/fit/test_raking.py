@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from workers.methods.marginals.fit.mixture_fit import ExpectedCounts, NoisedTables, TwinFits, expected_counts
-from workers.methods.marginals.fit.raking import rake_where_nearer, raked
-from workers.methods.marginals.fit.stopping import EstimatedRisk, Measured, shifted
+from workers.methods.marginals.fit.mixture_fit import ExpectedCounts, NoisyTables, TwinFits, expected_counts
+from workers.methods.marginals.fit.raking import rake_where_better, raked
+from workers.methods.marginals.fit.stopping import EstimatedRisk, shifted
+from workers.methods.marginals.measure.measured import Measured
 
 WIDTHS = (7, 12)
 SPANS = {0: slice(0, 7), 1: slice(7, 19)}
@@ -17,8 +18,8 @@ ROWS = (20_000.0, 5_000.0)
 """Of two slices."""
 
 
-def tables_with(one_way: Tensor) -> NoisedTables:
-    return NoisedTables(
+def tables_with(one_way: Tensor) -> NoisyTables:
+    return NoisyTables(
         one_way=one_way,
         one_way_precision=torch.ones(19),
         two_way=torch.zeros(2, 19, 19),
@@ -68,7 +69,7 @@ def choose(fitted: Tensor, expected: ExpectedCounts, *, noise_std: float, seed: 
     twin = list(shifted(measured, seed=seed + 100))
     tables, twin_tables = tables_with(one_way_of(measured)), tables_with(one_way_of(twin))
     risk = EstimatedRisk(measured, twin, SPANS, SPANS)
-    logits = rake_where_nearer(TwinFits(tables, twin_tables, fitted, fitted), risk)
+    logits = rake_where_better(TwinFits(tables, twin_tables, fitted, fitted), risk)
     return expected_counts(logits, tables).one_way
 
 

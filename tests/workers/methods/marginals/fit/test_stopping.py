@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisedTables, Risk
-from workers.methods.marginals.fit.stopping import SHIFT, EstimatedRisk, Measured, shifted
+from workers.methods.marginals.fit.mixture_fit import MixtureFit, NoisyTables, Risk
+from workers.methods.marginals.fit.stopping import SHIFT, EstimatedRisk, shifted
+from workers.methods.marginals.measure.measured import Measured
 
 WIDTHS = (40, 30)
 SPANS = {0: slice(0, 40), 1: slice(40, 70)}
@@ -59,7 +60,7 @@ def test_a_watched_fit_ends_nearer_to_the_truth_than_one_that_repeats_the_noise(
     assert heard[-1] == 800
 
 
-def _fit(noised: Measured, twin: tuple[NoisedTables, Risk] | None, heard: list[int]) -> float:
+def _fit(noised: Measured, twin: tuple[NoisyTables, Risk] | None, heard: list[int]) -> float:
     """Mean squared error of what was fitted, in units of the noise."""
     fit = MixtureFit(
         _tables(noised),
@@ -76,12 +77,12 @@ def _fit(noised: Measured, twin: tuple[NoisedTables, Risk] | None, heard: list[i
     return float(((fitted - truth()[0]) ** 2).mean() / NOISE_STD**2)
 
 
-def _tables(noised: Measured) -> NoisedTables:
+def _tables(noised: Measured) -> NoisyTables:
     two_way, precision = torch.zeros(1, 70, 70), torch.zeros(70, 70)
     table = torch.from_numpy(noised.counts[0]).float()
     two_way[0, :40, 40:], two_way[0, 40:, :40] = table, table.T
     precision[:40, 40:] = precision[40:, :40] = 1.0 / noised.variance
-    return NoisedTables(
+    return NoisyTables(
         one_way=torch.from_numpy(np.concatenate([truth().sum(axis=2), truth().sum(axis=1)], axis=1)).float(),
         one_way_precision=torch.full((70,), 1.0 / noised.variance),
         two_way=two_way,

@@ -8,10 +8,10 @@ from service.domain.value_grids import ValueGrid, value_grid
 from workers.methods.marginals.measure.shared_values import (
     EXPECTED_FALSE,
     MOST_FOUND,
-    StandingOut,
+    HeavyHitters,
     digits_in_use,
+    heavy_hitters,
     shares_of_cells,
-    standing_out,
 )
 
 
@@ -27,11 +27,11 @@ PRICES = grid_of(40, decimals=2)
 EDGES = np.linspace(0, 40, 5)
 
 
-def found_in(counts: dict[float, int], noise_std: float, seed: int = 0, grid: ValueGrid = PRICES) -> StandingOut:
+def found_in(counts: dict[float, int], noise_std: float, seed: int = 0, grid: ValueGrid = PRICES) -> HeavyHitters:
     noised = np.random.default_rng(seed).normal(0.0, noise_std, grid.size).round().astype(np.int64)
     for value, rows in counts.items():
         noised[grid.places(np.array([value]))] += rows
-    return standing_out(noised, grid, noise_std=noise_std)
+    return heavy_hitters(noised, grid, noise_std=noise_std)
 
 
 def test_what_stands_out_has_about_its_rows() -> None:
@@ -65,12 +65,12 @@ def test_round_values_stand_out_at_fewer_rows() -> None:
 def test_an_even_spread_shares_nothing() -> None:
     grid = grid_of(39, decimals=0)
     counts = np.full(grid.size, 1_000)
-    found = standing_out(counts, grid, noise_std=50.0)
+    found = heavy_hitters(counts, grid, noise_std=50.0)
     assert len(found.places) == 40  # all are far from nothing
     edges = np.array([0.0, 10.0, 20.0, 30.0, 39.0])
     assert shares_of_cells(found, grid, drawn_from=grid, edges=edges, rows=np.full(4, 10_000.0)) == ()
     counts[25] = 3_000
-    found = standing_out(counts, grid, noise_std=50.0)
+    found = heavy_hitters(counts, grid, noise_std=50.0)
     ((value, share),) = shares_of_cells(
         found, grid, drawn_from=grid, edges=edges, rows=np.array([1e4, 1e4, 1.2e4, 1e4])
     )
@@ -86,9 +86,9 @@ def test_more_rows_than_a_cell_seems_to_have_are_all_of_it() -> None:
 
 
 def test_nothing_is_found_where_nothing_stands_out() -> None:
-    found = standing_out(np.zeros(PRICES.size, np.int64), PRICES, noise_std=1.0)
+    found = heavy_hitters(np.zeros(PRICES.size, np.int64), PRICES, noise_std=1.0)
     assert shares_of_cells(found, PRICES, drawn_from=PRICES, edges=EDGES, rows=np.full(4, 10.0)) == ()
-    assert StandingOut.from_json(found.to_json()).places.size == 0
+    assert HeavyHitters.from_json(found.to_json()).places.size == 0
 
 
 @pytest.mark.parametrize(("digits", "noise_std"), [(0, 20.0), (1, 8.0), (2, 2.0)])
@@ -100,7 +100,7 @@ def test_digits_that_numbers_do_not_have_are_found_out(digits: int, noise_std: f
     places, counts = np.unique(grid.places(real), return_counts=True)
     noised = random.normal(0.0, noise_std, grid.size).round().astype(np.int64)
     noised[places] += counts
-    found = standing_out(noised, grid, noise_std=noise_std)
+    found = heavy_hitters(noised, grid, noise_std=noise_std)
     assert digits_in_use(found, grid, rows=10_000.0) == digits
     # The rows of a cell that none of these found ones has lie on coarser values, each of which has its part of them.
     drawn_from = grid.with_decimals(digits)
@@ -122,6 +122,6 @@ def test_digits_stay_open_where_some_rows_have_them_or_noise_hides_it() -> None:
 def test_no_more_values_are_found_than_a_generator_should_name() -> None:
     grid = grid_of(400, decimals=2)
     counts = np.random.default_rng(0).permutation(grid.size)
-    found = standing_out(counts, grid, noise_std=1e-6)
+    found = heavy_hitters(counts, grid, noise_std=1e-6)
     assert sorted(found.counts.tolist()) == list(range(grid.size))[-MOST_FOUND:]
     assert (np.diff(found.places) > 0).all()

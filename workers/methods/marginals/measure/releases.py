@@ -1,0 +1,132 @@
+"""Everything that is released of private rows.
+
+Each release takes its event from the plan, then counts, then adds the noise of that event. What leaves here is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.domain.value_grids import ValueGrid
+from service.methods.marginals.order import MarginalsOrder
+from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
+from workers.encoding.table import EncodedTable
+from workers.mechanism.marginals import Columns, Counts, TableLayout, count_tables, count_values, pair_scores
+from workers.mechanism.noise import drawn_std, most_moved, release_counts
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.marginals.estimate.denoising import Floats
+from workers.methods.marginals.estimate.totals import Units
+from workers.methods.marginals.measure.measured import Measured
+from workers.methods.marginals.measure.precision import noise_stds_of
+from workers.methods.marginals.measure.shared_values import HeavyHitters, heavy_hitters
+from workers.plan import Plan
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The private rows of one run, and the plan that every look at them is on."""
+
+    order: MarginalsOrder
+    plan: Plan
+    table: EncodedTable
+    randomness: SecureRandom
+
+    @property
+    def units(self) -> Units:
+        table = self.table
+        return Units(table.units, float(table.max_rows_per_unit), are_rows=table.unit_starts is None)
+
+    def one_way_tables(self, layouts: Sequence[TableLayout]) -> tuple[Measured, ...]:
+        """Every single column in each of these forms. They share the precision of the one Gaussian that is charged."""
+        noise_multiplier = self.plan.take_gaussian(ONE_WAY_TABLES) * math.sqrt(len(layouts))
+        looks = [self._noisy(layout, _singles(layout), noise_multiplier, times=len(layouts)) for layout in layouts]
+        return tuple(table for look in looks for table in look)
+
+    def tables(self, layout: TableLayout, pairs: Sequence[Columns]) -> tuple[Measured, ...]:
+        """Every single column and these pairs."""
+        return self._noisy(layout, [*_singles(layout), *pairs], self.plan.take_gaussian(MARGINALS))
+
+    def scores(self, layout: TableLayout, expected: Mapping[Columns, Counts]) -> tuple[Floats, float]:
+        """How far the table of every pair is from these counts, and the noise_std of that."""
+        noise_multiplier = self.plan.take_gaussian(PAIR_SCORES)
+        private = pair_scores(
+            self.table.codes,
+            layout,
+            expected,
+            unit_starts=self.table.unit_starts,
+            max_rows_per_unit=self.table.max_rows_per_unit,
+        )
+        noise_std = noise_multiplier * private.sensitivities[0]
+        (noisy,) = release_counts(
+            private, noise_stds=[noise_std], noise_multiplier=noise_multiplier, randomness=self.randomness
+        )
+        return noisy.numpy().astype(np.float64), drawn_std(noise_std, moved=most_moved(private))
+
+    def heavy_hitters(self, grids: Mapping[int, ValueGrid]) -> dict[int, HeavyHitters]:
+        """The values that many rows share, of every column that has a grid: one Gaussian for each, of equal precision.
+
+        One column after the other, since each may have millions of values.
+        """
+        noise_multiplier = self.plan.take_gaussian(SHARED_VALUES)
+        noise_multiplier *= math.sqrt(len(grids))
+        found = {}
+        for column, grid in grids.items():
+            private = count_values(
+                self.table.places[column],
+                size=grid.size,
+                unit_starts=self.table.unit_starts,
+                max_rows_per_unit=self.table.max_rows_per_unit,
+            )
+            noise_std = noise_multiplier * private.sensitivities[0]
+            (noisy,) = release_counts(
+                private,
+                noise_stds=[noise_std],
+                noise_multiplier=noise_multiplier,
+                randomness=self.randomness,
+                times=len(grids),
+            )
+            drawn = drawn_std(noise_std, moved=len(grids) * most_moved(private))
+            found[column] = heavy_hitters(noisy.numpy(), grid, noise_std=drawn)
+        return found
+
+    def forecast(self, layout: TableLayout, pairs: Sequence[Columns]) -> tuple[float, ...]:
+        """The noise_std that each of these pairs will have if just they are measured. Reads no row and takes no event."""
+        tables = [*_singles(layout), *pairs]
+        sensitivities = (self.units.most_rows,) * len(tables)
+        stds = noise_stds_of(self.order, layout, tables, sensitivities, self.plan.upcoming_gaussian(MARGINALS))
+        return stds[len(layout.free) :]
+
+    def _noisy(
+        self, layout: TableLayout, tables: list[Columns], noise_multiplier: float, *, times: int = 1
+    ) -> tuple[Measured, ...]:
+        """These tables, jointly one Gaussian of this noise multiplier, which the caller took from the plan.
+
+        times: the number of such Gaussians that share the event.
+        """
+        private = count_tables(
+            self.table.codes,
+            layout,
+            tables,
+            unit_starts=self.table.unit_starts,
+            max_rows_per_unit=self.table.max_rows_per_unit,
+        )
+        noise_stds = noise_stds_of(self.order, layout, tables, private.sensitivities, noise_multiplier)
+        noisy = release_counts(
+            private,
+            noise_stds=noise_stds,
+            noise_multiplier=noise_multiplier,
+            randomness=self.randomness,
+            times=times,
+        )
+        return tuple(
+            Measured(columns, counts.numpy(), drawn_std(std, moved=times * most_moved(private)) ** 2)
+            for columns, counts, std in zip(tables, noisy, noise_stds, strict=True)
+        )
+
+
+def _singles(layout: TableLayout) -> list[Columns]:
+    return [(column,) for column in layout.free]
