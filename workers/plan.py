@@ -53,7 +53,7 @@ class Plan:
     def upcoming(self) -> str | None:
         """The purpose of the next event; None before a private step and at the end. Spends nothing."""
         event = self._events[self._index] if self.position < self._length else None
-        return event.purpose if isinstance(event, GaussianEvent) else None
+        return event.purpose if event is not None and event.kind == GaussianEvent.kind else None
 
     def expect(self, releases: Events) -> None:
         """Refuse a list that does not go on with Gaussian releases of just these purposes. Spends nothing."""
@@ -128,7 +128,7 @@ def _purposes(events: Events) -> list[str]:
     """Of the Gaussian releases before the first private step."""
     purposes: list[str] = []
     for event in events:
-        if not isinstance(event, GaussianEvent):
+        if event.kind != GaussianEvent.kind:
             break
         purposes += [event.purpose] * event.count
     return purposes
