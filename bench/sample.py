@@ -31,7 +31,7 @@ import psutil
 from bench.environments import interpreter_with
 from bench.ingest import RESULTS, MiB, machine
 from bench.ingest_tables import ADULT
-from imprimatur.client import Client
+from imprimatur import Client
 from service.local import EmbeddedStack
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")

@@ -236,7 +236,7 @@ def _package_folder(module: str, distribution: str) -> Path:
     # Found, not imported: both packages do things on import that are not ours to want.
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise CannotStart(f"{distribution} is not installed: pip install 'imprimatur[embedded]'")
+        raise CannotStart(f"{distribution} is not installed: pip install 'imprimatur-server[embedded]'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from imprimatur.client import ApiError, Client, server_sent_documents
-from service.ledger.chain import GENESIS
+from imprimatur import ApiError, Client
+from imprimatur.streams import server_sent_documents
+from imprimatur.verify.chain import GENESIS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

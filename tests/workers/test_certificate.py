@@ -6,8 +6,8 @@ import json
 import pytest
 
 from bench.audit.summary import summarise, write_summary
+from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from service.ledger.service import OtherReleases
-from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy import events as price_list
 from service.privacy.events import SampledStepEvent, events_from_json
 from service.privacy.filters import NANO
