@@ -17,7 +17,8 @@ from imprimatur.version import VERSION
 
 if TYPE_CHECKING:
     from imprimatur.client import Client
-    from imprimatur.errors import ApiError, MissingExtra
+    from imprimatur.errors import ApiError, MissingExtra, NotPublished
+    from imprimatur.frames import publish
     from imprimatur.replies import Budget, Dataset, Json, Ledger, Quote, Release, SampleFormat
 
 __version__ = VERSION
@@ -29,13 +30,19 @@ __all__ = [
     "Json",
     "Ledger",
     "MissingExtra",
+    "NotPublished",
     "Quote",
     "Release",
     "SampleFormat",
     "__version__",
+    "publish",
 ]
 
-_MODULES = {"Client": "client", "ApiError": "errors", "MissingExtra": "errors"}
+_MODULES = {
+    "Client": "client",
+    **dict.fromkeys(("ApiError", "MissingExtra", "NotPublished"), "errors"),
+    "publish": "frames",
+}
 """Where a name is; all others are types of replies."""
 
 

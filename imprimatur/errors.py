@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from imprimatur.replies import Release
+
 
 class ApiError(Exception):
     """What the service answered instead: HTTP status, stable code, a sentence, and values to act on.
@@ -27,3 +29,13 @@ class MissingExtra(ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs more packages: pip install 'imprimatur[{extra}]'")
+
+
+class NotPublished(Exception):
+    """A release that ended without anything to publish; `release` says how, and whether its charge stands."""
+
+    def __init__(self, release: Release) -> None:
+        why = f": {release['failure']}" if release.get("failure") else ""
+        kept = "its charge stands" if release["state"] == "failed" else "nothing was charged"
+        super().__init__(f"release {release['id']} {release['state']}{why} ({kept})")
+        self.release = release

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from imprimatur.cli.output import Failure, notes
+from imprimatur.errors import NotPublished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,9 +21,7 @@ def follow(client: Client, release_id: str) -> Release:
     with _bar() as report:
         release = client.wait(release_id, on_progress=report)
     if release["state"] != "published":
-        why = f": {release['failure']}" if release.get("failure") else ""
-        kept = "its charge stands" if release["state"] == "failed" else "nothing was charged"
-        raise Failure(f"release {release_id} {release['state']}{why} ({kept})", code=f"release_{release['state']}")
+        raise Failure(str(NotPublished(release)), code=f"release_{release['state']}")
     return release
 
 

