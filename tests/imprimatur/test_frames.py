@@ -22,14 +22,7 @@ def test_a_table_in_a_synthetic_table_out(client, small_csv, small_schema, small
     assert len(client.releases(dataset["id"])) == 2
 
     with pytest.raises(imprimatur.ApiError) as refused:
-        imprimatur.publish(
-            table,
-            small_schema,
-            small_order,
-            epsilon=9.0,
-            client=client,
-            privacy_unit={"column": "colour", "max_rows_per_unit": 100},
-        )
+        imprimatur.publish(table, small_schema | {"target": "colour"}, small_order, epsilon=9.0, client=client)
     assert refused.value.code == "duplicate_rows"
 
 
