@@ -4,11 +4,10 @@ import copy
 import datetime as dt
 import uuid
 
-from tests.service.ledger.test_chain import Line
-
 from imprimatur import Client
 from imprimatur.cli.verification import verify_ledger
 from imprimatur.verify.chain import entry_hash, totals_of
+from tests.imprimatur.verify.test_chain import Line
 
 
 class Liar:

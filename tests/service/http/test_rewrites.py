@@ -12,7 +12,6 @@ import uuid
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from tests.service.ledger.test_chain import Line
 
 from imprimatur import ApiError
 from imprimatur.cli.connection import Target
@@ -23,6 +22,7 @@ from imprimatur.verify.merkle import nodes_of
 from service.ledger import log
 from service.platform.signing import NoSigningKey, SigningKey
 from service.upkeep.installation import replace_signing_key
+from tests.imprimatur.verify.test_chain import Line
 from tests.service.http.conftest import ROWS
 from workers import lease as leases
 from workers.run import Attempt

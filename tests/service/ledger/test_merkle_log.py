@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
-from tests.service.ledger.test_merkle import tree_hash
 
 from imprimatur.verify import merkle
 from service.base.errors import NotFound, Tampered
@@ -22,6 +21,7 @@ from service.privacy.filters import Shares
 from service.upkeep import relay
 from service.upkeep.installation import replace_signing_key
 from tests.bare_rows import add_bare_dataset
+from tests.imprimatur.verify.test_merkle import tree_hash
 from tests.service.ledger.test_ledger_migrations import DATASET, OWNER
 
 COST = Shares(1, 2)
