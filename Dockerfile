@@ -6,12 +6,13 @@ WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY pyproject.toml constraints.txt README.md ./
 COPY docker/part_is_ready.py docker/
+COPY imprimatur imprimatur
 COPY migrations migrations
 COPY service service
 COPY workers workers
 
 FROM base AS service
-RUN pip install -c constraints.txt .
+RUN pip install -c constraints.txt ./imprimatur .
 USER imprimatur
 
 # A worker without a GPU needs no CUDA: give the address of an index with CPU builds of torch,
@@ -20,5 +21,5 @@ FROM base AS worker
 ARG PIP_EXTRA_INDEX_URL
 # For the loops of workers/numerics; without a compiler private steps take longer.
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
-RUN pip install -c constraints.txt '.[worker]'
+RUN pip install -c constraints.txt ./imprimatur '.[worker]'
 USER imprimatur

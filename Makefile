@@ -15,13 +15,14 @@ help:
 	@echo "make audit        attack every mechanism: what can be proven against what is claimed (docs/audits.md)"
 	@echo "make planted      put known mistakes into a copy of the tree; the tests must notice every one"
 	@echo "make check        ruff, mypy (strict), import-linter"
-	@echo "make constraints  pin every dependency anew, from pyproject.toml"
+	@echo "make constraints  pin every dependency anew, from both pyproject.toml"
 
-# Installed exactly as pinned; made again when the pins or the project's requirements change.
-.venv/installed: pyproject.toml constraints.txt
+# Installed exactly as pinned; made again when the pins or the requirements of either distribution change.
+.venv/installed: pyproject.toml imprimatur/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[worker,embedded,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e ./imprimatur -e '.[worker,embedded,dev]'
 	touch $@
 
 demo: .venv/installed
@@ -59,14 +60,18 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The pins name versions only: no index, no local path, and torch without the suffix of one build.
+# The pins name versions only: no index, no local path, and torch without the suffix of one build. The client is a wheel
+# of this tree while they are made: a package of its name on an index is not it.
 constraints: .venv/installed
 	echo 'torch==2.13.0' > .venv/pinned.txt
+	rm -rf .venv/wheels
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir .venv/wheels ./imprimatur
 	$(BIN)/python -m piptools compile --quiet --upgrade --all-extras --strip-extras --no-annotate --no-header \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--constraint .venv/pinned.txt --output-file .venv/constraints.txt pyproject.toml
-	{ echo '# Exact versions, generated from pyproject.toml by `make constraints`; do not edit.'; \
-	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v -e '^#' -e '^-' -e '^$$'; } > constraints.txt
+		--find-links .venv/wheels --constraint .venv/pinned.txt --output-file .venv/constraints.txt \
+		pyproject.toml imprimatur/pyproject.toml
+	{ echo '# Exact versions, generated from both pyproject.toml by `make constraints`; do not edit.'; \
+	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v -e '^#' -e '^-' -e '^$$' -e '^imprimatur'; } > constraints.txt
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output
+	rm -rf .venv build dist *.egg-info imprimatur/build imprimatur/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output

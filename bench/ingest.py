@@ -157,7 +157,7 @@ def _cpu_seconds() -> float:
 
 def through_http(folder: Path, rows: int, runs: int) -> list[Row]:
     """A client's upload to a whole service; the API's peak memory while it takes it in."""
-    from imprimatur.client import Client
+    from imprimatur import Client
     from service.local import EmbeddedStack
 
     environment = {"IMPRIMATUR_UPLOAD_LIMIT_BYTES": str(1 << 34)}

@@ -31,7 +31,7 @@ from bench.environments import interpreter_with
 from bench.ingest import MiB, machine
 from bench.ingest_tables import ADULT
 from bench.pages import keep
-from imprimatur.client import Client
+from imprimatur import Client
 from service.local import EmbeddedStack
 from service.samples.formats import formats_of
 

@@ -122,7 +122,7 @@ def _publish(
 ) -> dict[str, Any]:
     """The rows lie in METHOD.csv afterwards; returns the certificate."""
     certificate = folder / f"{method}.certificate.json"
-    command = [sys.executable, "-m", "service.cli", "publish", table, "--schema", schema, "--method", method]
+    command = [sys.executable, "-m", "imprimatur.cli", "publish", table, "--schema", schema, "--method", method]
     command += [
         "--epsilon",
         asked.epsilon,

@@ -1,1 +1,52 @@
-"""The client of Imprimatur."""
+"""The client of Imprimatur: `from imprimatur import Client`.
+
+    import imprimatur
+
+    with imprimatur.Client("http://127.0.0.1:8000", api_key) as client:
+        print(client.datasets())
+
+What is here is imported when it is first asked for: the command line and the server need other parts of the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from imprimatur.version import VERSION
+
+if TYPE_CHECKING:
+    from imprimatur.client import Client
+    from imprimatur.errors import ApiError, MissingExtra, NotPublished
+    from imprimatur.frames import publish
+    from imprimatur.replies import Budget, Dataset, Json, Ledger, Quote, Release, SampleFormat
+
+__version__ = VERSION
+__all__ = [
+    "ApiError",
+    "Budget",
+    "Client",
+    "Dataset",
+    "Json",
+    "Ledger",
+    "MissingExtra",
+    "NotPublished",
+    "Quote",
+    "Release",
+    "SampleFormat",
+    "__version__",
+    "publish",
+]
+
+_MODULES = {
+    "Client": "client",
+    **dict.fromkeys(("ApiError", "MissingExtra", "NotPublished"), "errors"),
+    "publish": "frames",
+}
+"""Where a name is; all others are types of replies."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'imprimatur' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"imprimatur.{_MODULES.get(name, 'replies')}"), name)

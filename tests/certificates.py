@@ -5,11 +5,12 @@ import os
 import uuid
 from types import SimpleNamespace
 
+from imprimatur.verify.signatures import UNSIGNED
 from service.datasets.models import Dataset
 from service.ledger.models import LedgerEntry
 from service.ledger.service import OtherReleases
 from service.methods.catalogue import parse_order
-from service.platform.signing import UNSIGNED, SigningKey
+from service.platform.signing import SigningKey
 from service.privacy.filters import open_budget
 from service.releases.models import Release
 from tests.orders import price_order

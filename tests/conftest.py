@@ -40,7 +40,7 @@ from service.local import Postgres
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from imprimatur.client import Client
+    from imprimatur import Client
 
 HERE = Path(__file__).parent
 TEMPLATE = "template_imprimatur"
@@ -235,7 +235,7 @@ def api_key(new_tenant: Callable[[], str]) -> str:
 @pytest.fixture
 def client(stack: Stack, api_key: str) -> Iterator[Client]:
     """A client of the stack for this test's own tenant."""
-    from imprimatur.client import Client
+    from imprimatur import Client
 
     with Client(stack.url, api_key) as made:
         yield made
@@ -255,7 +255,7 @@ class Published:
 @pytest.fixture(scope="session")
 def published(stack: Stack, new_tenant: Callable[[], str]) -> Published:
     """One small published release in a tenant of its own, made once for all workers, for tests that only look."""
-    from imprimatur.client import Client
+    from imprimatur import Client
 
     folder = Path(os.environ["IMPRIMATUR_TEST_SERVERS"])
     facts, table = folder / "published.json", folder / "small.csv"

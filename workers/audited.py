@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import service.privacy
-from service.base.version import VERSION
+from imprimatur.version import VERSION
 
 PAGE = "docs/audits.md"
 SUMMARY = "audit_summary.json"

@@ -7,7 +7,7 @@ from collections import Counter
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from service.base.version import VERSION
+from imprimatur.version import VERSION
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.methods.catalogue import CATALOGUE
 from service.methods.interface import Measured
@@ -110,7 +110,7 @@ def certify(
 ) -> dict[str, Any]:
     """The signed document. Everything in it is public: order, price, ledger line, versions.
 
-    Consistency proofs stand beside what is signed (`service.platform.signing.UNSIGNED`): lists of releases leave them out.
+    Consistency proofs stand beside what is signed (`imprimatur.verify.signatures.UNSIGNED`): lists of releases leave them out.
     """
     price, budget = release.price, dataset.budget
     document = {

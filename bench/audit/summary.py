@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from service.base.version import VERSION
+from imprimatur.version import VERSION
 from workers.audited import SUMMARY, code_digest
 
 PATH = Path(__file__).parents[2] / "workers" / SUMMARY

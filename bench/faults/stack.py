@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import psutil
 
-from imprimatur.client import Client
+from imprimatur import Client
 from service.datasets.models import Dataset
 from service.local import EmbeddedStack, supervisor
 from service.local.supervisor import Program

@@ -27,7 +27,7 @@ import psutil
 from bench.load.clients import SCHEMA, table
 from bench.pages import keep
 from bench.servers import machine
-from imprimatur.client import Client
+from imprimatur import Client
 from service.local import EmbeddedStack
 
 Found = dict[str, dict[str, Any]]

@@ -105,12 +105,13 @@ T_CONTRACTS = "tests/privacy/test_contracts_neighbours.py"
 T_DISTRIBUTIONS = "tests/privacy/test_distributions.py"
 T_AUDIT = "tests/privacy/test_audit.py"
 
-MERKLE = "service/ledger/merkle.py"
-SIGNING = "service/platform/signing.py"
-VERIFICATION = "service/cli/verification.py"
-T_MERKLE = "tests/service/ledger/test_merkle.py"
+MERKLE = "imprimatur/verify/merkle.py"
+SIGNATURES = "imprimatur/verify/signatures.py"
+VERIFICATION = "imprimatur/cli/verification/certificates.py"
+CERTIFICATE_FILES = "imprimatur/cli/verification/documents.py"
+T_MERKLE = "tests/imprimatur/verify/test_merkle.py"
 T_REWRITES = "tests/service/http/test_rewrites.py"
-T_FILES = "tests/cli/test_verification_files.py"
+T_FILES = "tests/imprimatur/cli/test_verification_files.py"
 LOG = "service/ledger/log.py"
 RELAY = "service/upkeep/relay.py"
 T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
@@ -1291,12 +1292,12 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "Merkle log: the heads of two certificates are not held against each other",
-        ((VERIFICATION, "        _check_log(checks, earlier, later, target)\n", "        pass\n"),),
+        ((VERIFICATION, "        check_log(checks, earlier, later, target)\n", "        pass\n"),),
         (f"{T_REWRITES}::test_a_log_rewritten_as_a_whole_is_found",),
     ),
     Bug(
         "Merkle log: a second history of a dataset at its end passes",
-        ((VERIFICATION, "            _check_dataset(checks, earlier, later, target)\n", "            pass\n"),),
+        ((VERIFICATION, "            check_dataset(checks, earlier, later, target)\n", "            pass\n"),),
         (f"{T_REWRITES}::test_a_second_history_at_the_end_of_the_log_is_found",),
     ),
     Bug(
@@ -1306,7 +1307,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "Merkle log: a key is believed that says it is endorsed",
-        ((SIGNING, "if verify_bytes(_ENDORSEMENT + key.public_bytes, key.endorsement, endorser):", "if endorser:"),),
+        (
+            (
+                SIGNATURES,
+                "if verify_bytes(endorsed_bytes(key.public_bytes), key.endorsement, endorser):",
+                "if endorser:",
+            ),
+        ),
         (f"{T_REWRITES}::test_only_a_known_key_will_do",),
     ),
     Bug(
@@ -1332,7 +1339,10 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "verify: a certificate that gives a member twice is read by its last one",
-        ((VERIFICATION, 'read_json(text, "certificate"), ""', 'json.loads(text), ""'),),
+        (
+            (CERTIFICATE_FILES, 'read_json(text), ""', 'json.loads(text), ""'),
+            (CERTIFICATE_FILES, "import uuid\n", "import json\nimport uuid\n"),
+        ),
         (f"{T_FILES}::test_a_member_that_is_given_twice_is_refused",),
     ),
     Bug(
@@ -1357,7 +1367,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "verify: a proof that is none ends the check",
-        ((VERIFICATION, "[p for p in proofs if isinstance(p, dict)]", "list(proofs)"),),
+        ((CERTIFICATE_FILES, "[p for p in proofs if isinstance(p, dict)]", "list(proofs)"),),
         (f"{T_FILES}::test_proofs_that_are_none_prove_nothing",),
     ),
     # -- another declaration
@@ -1447,7 +1457,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 DATASETS,
-                "            repository.lock_fingerprints(session)\n            _refuse_duplicate(session, principal, table, declaration.distinct_from)\n",
+                "            repository.lock_fingerprints(session)\n            _refuse_duplicate(session, principal, table, declaration)\n",
                 "            repository.lock_fingerprints(session)\n",
             ),
         ),
@@ -1515,14 +1525,25 @@ BUGS: tuple[Bug, ...] = (
         ("tests/service/ledger/test_ledger.py::test_what_other_releases_cost",),
     ),
     Bug(
+        "the same rows pass as declared alike, whatever was declared",
+        (
+            (
+                DATASETS,
+                "    return (parse_schema(known.schema), known.privacy_unit) == (declaration.schema, unit)\n",
+                "    return True\n",
+            ),
+        ),
+        ("tests/service/http/test_datasets_api.py::test_the_same_rows_say_whether_they_are_declared_alike",),
+    ),
+    Bug(
         "an entry of the registry whose intended use was made up",
         (
             (
-                "service/cli/certificates.py",
+                "imprimatur/cli/certificates.py",
                 "    if missing and not allow_missing:\n",
                 "    if not typed and not allow_missing:\n",
             ),
         ),
-        ("tests/cli/test_certificates.py::test_nothing_is_made_up_for_the_curator",),
+        ("tests/imprimatur/cli/test_certificates.py::test_nothing_is_made_up_for_the_curator",),
     ),
 )

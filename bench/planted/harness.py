@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("service", "workers", "tests", "bench", "migrations", "pyproject.toml")
+COPIED = ("imprimatur", "service", "workers", "tests", "bench", "migrations", "pyproject.toml")
 TIMEOUT_SECONDS = 240.0
 
 Edit = tuple[str, str, str]

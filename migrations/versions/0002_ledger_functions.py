@@ -30,7 +30,7 @@ FUNCTIONS = f"""
 CREATE FUNCTION public.ledger_hash(
     dataset uuid, seq bigint, release uuid, kind text, simple bigint, renyi bigint, at timestamptz, previous bytea
 ) RETURNS bytea LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    -- SHA-256 of the canonical JSON of service/ledger/chain.py; no setting of the session changes a byte of it.
+    -- SHA-256 of the canonical JSON of imprimatur/verify/chain.py; no setting of the session changes a byte of it.
     SELECT sha256(convert_to(concat(
         '{{"created_at":"', to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '+00:00"',
         ',"dataset_id":"', dataset, '","kind":"', kind, '","previous_hash":"', encode(previous, 'hex'),

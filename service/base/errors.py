@@ -93,7 +93,7 @@ class Gone(ImprimaturError):
 
 
 class DuplicateRows(ImprimaturError):
-    """These rows already have a budget. Values, for their own tenant only: dataset_id; columns_match where most columns are the same and not all rows."""
+    """These rows already have a budget. Values, for their own tenant only: dataset_id; same_declaration where an upload declares what the dataset does; columns_match where most columns are the same and not all rows."""
 
     code = "duplicate_rows"
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.connection import AsJson
-from service.cli.datasets import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn, privacy_unit
-from service.cli.order_options import read_json
-from service.cli.output import print_json, print_table
+from imprimatur.cli.connection import AsJson
+from imprimatur.cli.datasets import privacy_unit
+from imprimatur.cli.options import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
+from imprimatur.cli.order_options import read_json
+from imprimatur.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema

@@ -15,6 +15,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from imprimatur.verify.chain import Amounts, verify_ledger
 from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
@@ -38,7 +39,6 @@ from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
 from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
-from service.ledger.chain import Amounts, verify_ledger
 from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
 from service.platform.crypto import encrypt, read_pieces
@@ -167,7 +167,7 @@ def create(
         )
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
-            _refuse_duplicate(session, principal, table, declaration.distinct_from)
+            _refuse_duplicate(session, principal, table, declaration)
         report(1.0)
         told_apart = [
             f"You declare that dataset {other} holds other people's rows, and get another budget on your word; the audit log keeps it."
@@ -194,7 +194,7 @@ def _keep(
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
             repository.lock_fingerprints(session)
-            _refuse_duplicate(session, principal, table, declaration.distinct_from)
+            _refuse_duplicate(session, principal, table, declaration)
             session.execute(
                 insert(Dataset).values(
                     id=dataset_id,
@@ -227,7 +227,7 @@ def _keep(
                 context.storage.delete(key)
         if isinstance(error, IntegrityError):  # a process of the version before, which takes no lock, was first
             with context.transaction() as session:
-                _refuse_duplicate(session, principal, table, declaration.distinct_from)
+                _refuse_duplicate(session, principal, table, declaration)
         raise
 
 
@@ -256,12 +256,17 @@ def destroy_needless_uploads(context: Context) -> None:
             context.storage.delete(dataset.upload_key)
 
 
-def _refuse_duplicate(
-    session: Session, principal: Principal, table: IngestedTable, distinct_from: Sequence[uuid.UUID]
-) -> None:
-    for named in distinct_from:
+def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTable, declaration: Declaration) -> None:
+    for named in declaration.distinct_from:
         repository.find(session, principal.tenant_id, named)
-    refuse_duplicate(session, principal, table.fingerprints, table.column_fingerprints, distinct_from)
+    refuse_duplicate(
+        session, principal, table.fingerprints, table.column_fingerprints, declaration.distinct_from, declaration
+    )
+
+
+def _is_declared_alike(known: Dataset, declaration: Declaration) -> bool:
+    unit = None if declaration.privacy_unit is None else declaration.privacy_unit.as_json()
+    return (parse_schema(known.schema), known.privacy_unit) == (declaration.schema, unit)
 
 
 def refuse_duplicate(
@@ -270,17 +275,20 @@ def refuse_duplicate(
     fingerprints: Collection[bytes],
     column_fingerprints: Sequence[ColumnFingerprint],
     distinct_from: Collection[uuid.UUID],
+    declaration: Declaration | None = None,
 ) -> None:
     """Same rows, same budget, whatever is declared to be missing, and what is done to a few columns (docs/privacy.md, Limits).
 
     Only the rows' own tenant learns which dataset it is, and whether whole rows are the same or most columns. There an owner
-    may say that most columns only look alike; of another tenant's rows that cannot be said.
+    may say that most columns only look alike; of another tenant's rows that cannot be said. Of the same rows in a new upload
+    it also learns whether the `declaration` is that of the dataset.
     """
     known = repository.find_by_fingerprints(session, fingerprints)
     if known is not None:
         if known.tenant_id != principal.tenant_id:
             raise DuplicateRows(_SAME_ROWS)
-        raise DuplicateRows(f"{_SAME_ROWS}; {_remedy(session, known)}", dataset_id=str(known.id))
+        alike_too = {} if declaration is None else {"same_declaration": _is_declared_alike(known, declaration)}
+        raise DuplicateRows(f"{_SAME_ROWS}; {_remedy(session, known)}", dataset_id=str(known.id), **alike_too)
     matches = repository.find_matches(session, column_fingerprints)
     look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
     if not look_alikes:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from imprimatur.version import VERSION
 from service.audit.endpoints import router as audit
 from service.audit.service import Refusals
 from service.auth.dependencies import ContextOf
@@ -23,7 +24,6 @@ from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
 from service.base.errors import Unavailable
-from service.base.version import VERSION
 from service.datasets.endpoints import router as datasets
 from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads

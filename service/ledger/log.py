@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
+from imprimatur.verify import merkle
+from imprimatur.verify.chain import verify_ledger
+from imprimatur.verify.heads import TreeHead
 from service.base.errors import InvalidInput, NotFound, Tampered
-from service.ledger import merkle, repository, signing_keys
-from service.ledger.chain import verify_ledger
-from service.ledger.heads import TreeHead
+from service.ledger import repository, signing_keys
 from service.platform.signing import NoSigningKey
 
 if TYPE_CHECKING:

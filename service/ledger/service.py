@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
+from imprimatur.verify.chain import Amounts, verify_ledger
 from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Redeclared
 from service.ledger import repository
-from service.ledger.chain import Amounts, verify_ledger
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
 

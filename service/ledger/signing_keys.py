@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from imprimatur.verify.signatures import PublicKey
 from service.base.errors import InvalidInput
-from service.platform.signing import NoSigningKey, PublicKey, SigningKey
+from service.platform.signing import NoSigningKey, SigningKey
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

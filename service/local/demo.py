@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from service.cli.output import Exit, Failure, console, notes, print_pairs, print_table, share
-from service.cli.progress import follow
+from imprimatur.cli.output import Exit, Failure, console, notes, print_pairs, print_table, share
+from imprimatur.cli.progress import follow
 
 if TYPE_CHECKING:
-    from imprimatur.client import ApiError, Client, Dataset
+    from imprimatur import ApiError, Client, Dataset
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROWS_SHOWN = 5
@@ -25,7 +25,7 @@ def run_demo(
     *, output: Path, table: Path | None, epsilon: float, budget_epsilon: float, steps: int | None = None
 ) -> None:
     """Start a service, publish, show, and stop the service again."""
-    from imprimatur.client import Client
+    from imprimatur import Client
     from service.local import EmbeddedStack
 
     table = table or EXAMPLES / "poker_hand.csv"
@@ -84,7 +84,7 @@ def _publish(
 
 
 def _refused(client: Client, dataset_id: str, order: dict[str, Any]) -> None:
-    from imprimatur.client import ApiError
+    from imprimatur import ApiError
 
     try:
         release = client.create_release(dataset_id, order)

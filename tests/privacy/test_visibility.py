@@ -102,7 +102,7 @@ def _references(document):
 
 def logger_calls():
     """Every call of a logger in the service and the workers: `module level: message`."""
-    for room in ("service", "workers"):
+    for room in ("imprimatur", "service", "workers"):
         for path in sorted((ROOT / room).rglob("*.py")):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

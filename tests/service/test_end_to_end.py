@@ -12,9 +12,9 @@ import polars as pl
 import psutil
 import pytest
 
-from imprimatur.client import ApiError
+from imprimatur import ApiError
+from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from service.domain.table_schema import parse_table_schema
-from service.platform.signing import UNSIGNED, verify_signature
 from service.platform.storage import Storage
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from imprimatur.client import ApiError
+from imprimatur import ApiError
 from service.privacy.statements import default_delta
 from tests.tiny_images import image_schema, make_images, npz, pictures
 

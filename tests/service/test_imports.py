@@ -14,7 +14,8 @@ SERVICE = ("fastapi", "pydantic", "sqlalchemy", "psycopg", "cryptography", "obst
     [
         ("service.http.app", LARGE),
         ("imprimatur.client", (*LARGE, *SERVICE)),
-        ("service.cli", (*LARGE, *SERVICE)),
+        ("imprimatur.cli", (*LARGE, *SERVICE)),
+        ("service.cli.local, service.cli.schemas", (*LARGE, *SERVICE)),
         (
             "service.upkeep.relay",
             ("torch", "sklearn", "scipy", "dp_accounting", "numpy", "polars", "pyarrow", "onnxruntime"),

@@ -1,12 +1,9 @@
 """The ZIP that leaves the house: complete, deterministic, without pickle, and usable by a stranger."""
 
-import importlib.metadata
 import io
 import json
-import os
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -15,12 +12,12 @@ import onnxruntime
 import pytest
 import safetensors.torch
 import torch
-from packaging.requirements import Requirement
 from tiny_generators import MIXED, domain_of, parse_csv
 
 from service.domain.table_schema import parse_table_schema
 from service.samples.samplers import sampler_from_bundle
 from service.samples.streams import stream_rows
+from tests.lending import bare_environment, empty_room, lend
 from workers.generators.released import UnusableGeneratorError
 from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.networks.table import TableGenerator
@@ -184,24 +181,9 @@ def test_the_card_tells_the_promise_in_words(bundle):
     assert "see certificate.json" in member(bare, "MODEL_CARD.md").decode()
 
 
-def lend(name, packages):
-    """Puts a distribution, and what it says it needs, where `pip install` would: links to what is installed here."""
-    distribution = importlib.metadata.distribution(name)
-    for part in {file.parts[0] for file in distribution.files or ()} - {".."}:
-        if not (packages / part).exists():
-            (packages / part).symlink_to(distribution.locate_file(part))
-    for line in distribution.requires or ():
-        requirement = Requirement(line)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            lend(requirement.name, packages)
-
-
 def test_a_stranger_draws_rows_with_numpy_and_onnxruntime_only(bundle, tmp_path):
-    room = tmp_path / "room"
-    venv.create(room, symlinks=True)
-    python = room / "bin" / "python"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    packages = next(room.glob("lib/python*/site-packages"))
+    python, packages = empty_room(tmp_path / "room")
+    environment = bare_environment()
     lend("numpy", packages)
     lend("onnxruntime", packages)
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:

@@ -6,9 +6,10 @@ import json
 import pytest
 
 from bench.audit.summary import summarise, write_summary
+from imprimatur.verify.signatures import UNSIGNED, verify_signature
+from imprimatur.wording import run_in_words
 from service.ledger.service import OtherReleases
 from service.methods.catalogue import CATALOGUE
-from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy import events as price_list
 from service.privacy.accounting import renyi_divergence
 from service.privacy.events import SAMPLED_STEPS as STEPS
@@ -23,7 +24,6 @@ from service.privacy.events import (
     events_from_json,
 )
 from service.privacy.filters import NANO
-from service.releases.registry import run_in_words
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers.audited import AUDIT, audit_statement, code_digest
 from workers.certificate import FORMAT, mechanisms

@@ -156,6 +156,21 @@ def test_the_same_file_keeps_its_budget_whatever_is_declared_to_be_missing(api):
     assert (changed.status_code, changed.json()["columns_match"]) == (409, True)
 
 
+def test_the_same_rows_say_whether_they_are_declared_alike(api, dataset_id):
+    """In its own tenant only, and of the declaration alone: not of its spelling, its name or its ε."""
+    income = {**SCHEMA["fields"][1], "constraints": {**SCHEMA["fields"][1]["constraints"], "required": False}}
+    spelled_out = {"fields": [SCHEMA["fields"][0], income, *SCHEMA["fields"][2:]]}
+    for declared, same in (
+        ({}, True),
+        ({"name": "another", "budget": '{"epsilon": 1}'}, True),
+        ({"schema": json.dumps(spelled_out)}, True),
+        ({"schema": json.dumps(SCHEMA | {"target": "city"})}, False),
+    ):
+        known = api.upload(**declared).json()
+        assert (known["code"], known["dataset_id"], known["same_declaration"]) == ("duplicate_rows", dataset_id, same)
+    assert "same_declaration" not in api.upload(key=api.stranger).json()
+
+
 def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, dataset_id):
     """Each form, before and after the first upload is erased; from a stranger it learns no id. Parquet first, too."""
 

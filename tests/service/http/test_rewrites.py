@@ -13,17 +13,17 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from imprimatur.client import ApiError
-from service.cli.connection import Target
-from service.cli.output import Failure
-from service.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
+from imprimatur import ApiError
+from imprimatur.cli.connection import Target
+from imprimatur.cli.output import Failure
+from imprimatur.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
+from imprimatur.verify.chain import entry_hash, totals_of
+from imprimatur.verify.merkle import nodes_of
 from service.ledger import log
-from service.ledger.chain import entry_hash, totals_of
-from service.ledger.merkle import nodes_of
 from service.platform.signing import NoSigningKey, SigningKey
 from service.upkeep.installation import replace_signing_key
+from tests.imprimatur.verify.test_chain import Line
 from tests.service.http.conftest import ROWS
-from tests.service.ledger.test_chain import Line
 from workers import lease as leases
 from workers.run import Attempt
 

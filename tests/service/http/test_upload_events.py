@@ -7,7 +7,7 @@ import time
 import anyio
 import pytest
 
-from imprimatur.client import server_sent_events
+from imprimatur.streams import server_sent_events
 from service.datasets.upload_events import _events
 
 EVENTS = {"Accept": "text/event-stream"}

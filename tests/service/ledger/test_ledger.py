@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from imprimatur.verify.chain import entry_hash
 from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Unpriceable
 from service.ledger import repository
 from service.ledger import service as ledger
-from service.ledger.chain import entry_hash
 from service.platform.database import get_engine, snapshot, transaction
 from service.privacy.filters import NANO, Shares
 from tests.bare_rows import add_bare_dataset

@@ -22,11 +22,11 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
+from imprimatur.verify.chain import Totals, totals_of
 from service.auth.service import Principal
 from service.base.errors import BudgetExhausted, NotCancellable
 from service.ledger import repository
 from service.ledger import service as ledger
-from service.ledger.chain import Totals, totals_of
 from service.ledger.service import LedgerConflict
 from service.platform.context import open_context
 from service.platform.database import transaction

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
+from imprimatur.verify.chain import entry_hash
 from service.ledger import service as ledger
-from service.ledger.chain import entry_hash
 from service.platform.database import migrate
 from service.privacy.filters import Shares
 

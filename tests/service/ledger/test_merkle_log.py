@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from imprimatur.verify import merkle
 from service.base.errors import NotFound, Tampered
-from service.ledger import log, merkle, signing_keys
+from service.ledger import log, signing_keys
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.platform.context import open_context
@@ -20,8 +21,8 @@ from service.privacy.filters import Shares
 from service.upkeep import relay
 from service.upkeep.installation import replace_signing_key
 from tests.bare_rows import add_bare_dataset
+from tests.imprimatur.verify.test_merkle import tree_hash
 from tests.service.ledger.test_ledger_migrations import DATASET, OWNER
-from tests.service.ledger.test_merkle import tree_hash
 
 COST = Shares(1, 2)
 

@@ -25,7 +25,7 @@ import psycopg
 import pytest
 import redis
 
-from imprimatur.client import Client
+from imprimatur import Client
 from service.local import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor
 from service.local.accounts import Account, command_as
 from service.local.servers import redis_server
@@ -141,7 +141,7 @@ def up(home: Path, *arguments: str, account: Account | None = None) -> Iterator[
     command = (
         str(python),
         "-m",
-        "service.cli",
+        "imprimatur.cli",
         "up",
         "--data",
         str(home / "data"),
@@ -207,7 +207,7 @@ def test_a_lost_signing_key_is_declared_lost_where_nothing_runs(home):
     (data / "signing.key").unlink()
 
     def replace(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "service.cli", "key", "replace-signing", "--json", "--data", *arguments]
+        command = [sys.executable, "-m", "imprimatur.cli", "key", "replace-signing", "--json", "--data", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     with pytest.raises(CannotStart, match="replace-signing --lost"), up(home):

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from imprimatur.verify.documents import canonical_json
+from imprimatur.verify.signatures import verify_signature
 from service.base.errors import Tampered, Unavailable
 from service.platform import crypto
-from service.platform.crypto import CHUNK_BYTES, Secrets, canonical_json, decrypt, encrypt, open_decrypted
-from service.platform.signing import SigningKey, verify_signature
+from service.platform.crypto import CHUNK_BYTES, Secrets, decrypt, encrypt, open_decrypted
+from service.platform.signing import SigningKey
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,11 +5,12 @@ import stat
 import pytest
 from sqlalchemy import text
 
+from imprimatur.verify.heads import TreeHead, signed_bytes
+from imprimatur.verify.signatures import PublicKey, trusted_keys
 from service.ledger import log, signing_keys
-from service.ledger.heads import TreeHead, signed_bytes
 from service.platform.context import open_context
 from service.platform.crypto import Secrets
-from service.platform.signing import NoSigningKey, PublicKey, SigningKey, trusted_keys
+from service.platform.signing import NoSigningKey, SigningKey
 from service.upkeep.installation import install_signing_key, owner_transaction, replace_signing_key
 from tests.bare_rows import add_bare_dataset
 

@@ -10,10 +10,10 @@ from typing import get_args
 import pytest
 import typer
 from fastapi import FastAPI
+from service.cli.results import format_of
 
 import imprimatur.client
 from service.base.errors import InvalidInput
-from service.cli.results import format_of
 from service.releases.endpoints import SAMPLE_CONTENT, router
 from service.releases.publish import PROPERTIES
 from service.samples import image_streams, row_streams

@@ -1,0 +1,5 @@
+"""`python -m imprimatur.cli`, the same as `imprimatur`."""
+
+from imprimatur.cli import main
+
+main()

@@ -1,0 +1,112 @@
+"""All commands under one roof, and the one place where an error becomes an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from imprimatur.cli import certificates, datasets, keys, publishing, releases, results, server
+from imprimatur.cli.output import Exit, Failure, print_failure
+from imprimatur.version import VERSION
+
+EXIT_CODES = """[bold]Exit codes[/bold]
+
+[bold]0[/bold] done · [bold]1[/bold] failed · [bold]2[/bold] wrong usage
+[bold]3[/bold] refused, over the privacy budget
+[bold]4[/bold] not found, not allowed, or no good key
+[bold]5[/bold] bad input · [bold]6[/bold] service unavailable
+"""
+
+app = typer.Typer(
+    name="imprimatur",
+    cls=server.Commands,
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"imprimatur {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def imprimatur(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Private synthetic data behind a budget that refuses.
+
+    The owner gives a table a privacy budget once; analysts order synthetic
+    releases until it is spent.
+
+    First steps:
+    [cyan]imprimatur demo[/cyan]
+
+    With your own table (read and correct the drafted schema before you use it):
+    [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+    [cyan]imprimatur publish table.csv -s schema.json --epsilon 3 -o out.csv[/cyan]
+
+    Commands talk to the service of --url (IMPRIMATUR_URL) with --key
+    (IMPRIMATUR_API_KEY), or to the one that runs in ./imprimatur-data (--data,
+    IMPRIMATUR_DATA). Results go to standard output, everything else to standard
+    error; progress is shown on a terminal only. --json gives one document.
+    """
+
+
+START, DATA, ORDER, RESULT = "Start", "The owner's table", "Order", "Results"
+app.command(rich_help_panel=START)(publishing.publish)
+app.add_typer(keys.app, name="key", rich_help_panel=START)
+app.command("audit-log", rich_help_panel=START)(keys.audit_log)
+app.command(rich_help_panel=DATA)(datasets.upload)
+app.command(rich_help_panel=DATA)(datasets.redeclare)
+app.command("datasets", rich_help_panel=DATA)(datasets.list_datasets)
+app.command(rich_help_panel=DATA)(datasets.erase)
+app.command(rich_help_panel=DATA)(datasets.expire)
+app.command(rich_help_panel=DATA)(datasets.budget)
+app.command(rich_help_panel=DATA)(datasets.ledger)
+app.command(rich_help_panel=ORDER)(releases.quote)
+app.command(rich_help_panel=ORDER)(releases.release)
+app.command(rich_help_panel=ORDER)(releases.status)
+app.command(rich_help_panel=ORDER)(releases.cancel)
+app.command(rich_help_panel=RESULT)(results.sample)
+app.command(rich_help_panel=RESULT)(results.download)
+app.command(rich_help_panel=RESULT)(certificates.certificate)
+app.command(rich_help_panel=RESULT)(results.verify)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except Failure as failure:
+        end = failure
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        expected = _expected(error)
+        if expected is None:
+            raise
+        end = expected
+    print_failure(end, as_json="--json" in sys.argv)
+    sys.exit(end.exit_code)
+
+
+def _expected(error: Exception) -> Failure | None:
+    """Errors with a sentence for people; anything else is a bug and keeps its traceback."""
+    from imprimatur.errors import ApiError, MissingExtra
+
+    if isinstance(error, ApiError):
+        return Failure.of(error)
+    if isinstance(error, MissingExtra):
+        return Failure(str(error), code="not_installed")
+    if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) and error.filename:
+        return Failure(f"{error.filename}: {error.strerror}", Exit.BAD_INPUT, "invalid_input")
+    here = server.installed()
+    return None if here is None else here.failure_of(error)

@@ -1,0 +1,294 @@
+"""The owner's side: upload, list, erase, budget, ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
+from imprimatur.cli.options import (
+    REFUSE,
+    DatasetArgument,
+    Delta,
+    DistinctFrom,
+    File,
+    MaxImages,
+    MaxRows,
+    MissingUnits,
+    Name,
+    SchemaFile,
+    UnitColumn,
+)
+from imprimatur.cli.order_options import read_json
+from imprimatur.cli.output import console, notes, print_json, print_pairs, print_table, share
+from imprimatur.cli.progress import upload_bar
+
+if TYPE_CHECKING:
+    from imprimatur.replies import Budget, Dataset, Quote
+
+DRAFT = "DRAFT"
+"""How descriptions of `imprimatur schema draft` begin."""
+
+
+def privacy_unit(
+    column: str | None, max_rows_per_unit: int, max_images_per_unit: int | None, missing_units: str
+) -> dict[str, Any] | None:
+    """The privacy unit as the API wants it."""
+    unit: dict[str, Any]
+    if max_images_per_unit is not None:
+        if column is not None or max_rows_per_unit != 1:
+            raise typer.BadParameter(
+                "it is for images, whose file says whose each is", param_hint="--max-images-per-unit"
+            )
+        unit = {"max_images_per_unit": max_images_per_unit}
+    elif column is not None:
+        unit = {"column": column, "max_rows_per_unit": max_rows_per_unit}
+    elif max_rows_per_unit != 1:
+        raise typer.BadParameter(
+            "rows are bounded for each --privacy-unit; name its column", param_hint="--max-rows-per-unit"
+        )
+    elif missing_units != REFUSE:
+        raise typer.BadParameter(
+            "no privacy unit is declared: --privacy-unit, or --max-images-per-unit", param_hint="--missing-units"
+        )
+    else:
+        return None
+    return unit if missing_units == REFUSE else {**unit, "missing": missing_units}
+
+
+def upload(
+    file: File,
+    schema: SchemaFile,
+    epsilon: Annotated[float, typer.Option("--budget-epsilon", "--epsilon", help="ε of the whole budget, given once.")],
+    delta: Delta = None,
+    name: Name = None,
+    unit_column: UnitColumn = None,
+    max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
+    rows_expire_at: Annotated[
+        str | None,
+        typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
+    ] = None,
+    distinct_from: DistinctFrom = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table or images with the declared schema and give them their budget, once.
+
+    Example:
+    [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
+    """
+    declared = read_json(schema, "--schema")
+    warn_of_draft(declared)
+    with connect(url, key, data) as client, upload_bar() as report:
+        unlike = [dataset_id_of(client, dataset) for dataset in distinct_from or ()]
+        dataset = client.create_dataset(
+            file,
+            declared,
+            epsilon=epsilon,
+            delta=delta,
+            name=name or file.stem,
+            privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
+            rows_expire_at=rows_expire_at,
+            distinct_from=unlike,
+            on_progress=report,
+        )
+    if as_json:
+        print_json(dataset)
+        return
+    print_dataset(dataset)
+    notes().print(
+        f"Until its first order is charged, `imprimatur redeclare {dataset['id']}` corrects schema and privacy unit."
+    )
+
+
+def redeclare(
+    dataset: DatasetArgument,
+    file: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, metavar="[FILE]", help="The upload's file, where it is not kept."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", "-s", metavar="FILE|JSON", help="The whole new schema; default: it stays.")
+    ] = None,
+    unit_column: UnitColumn = None,
+    max_rows_per_unit: MaxRows = 1,
+    max_images_per_unit: MaxImages = None,
+    missing_units: MissingUnits = REFUSE,
+    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is one.")] = False,
+    name: Annotated[str | None, typer.Option("--name", help="New name of the dataset.")] = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Correct a dataset's declaration, before its first order is charged.
+
+    What is not named stays; ε always does. The rows are read again from the
+    upload, which is kept until the first charge for the key that sent it.
+    Without it, give the same FILE once more. Reserved orders must be
+    cancelled first.
+
+    Example:
+    [cyan]imprimatur redeclare people --schema corrected.json[/cyan]
+    """
+    unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
+    if rows_are_units and unit is not None:
+        raise typer.BadParameter("other units are named, too; leave one out", param_hint="--rows-are-units")
+    declared = None if schema is None else read_json(schema, "--schema")
+    if declared is not None:
+        warn_of_draft(declared)
+    if declared is None and unit is None and name is None and not rows_are_units:
+        raise typer.BadParameter("say what is declared anew: --schema, --privacy-unit, --rows-are-units or --name")
+    with connect(url, key, data) as client, upload_bar() as report:
+        changed = client.replace_declaration(
+            dataset_id_of(client, dataset),
+            schema=declared,
+            privacy_unit="rows" if rows_are_units else unit,
+            name=name,
+            file=file,
+            on_progress=report,
+        )
+    if as_json:
+        print_json(changed)
+    else:
+        print_dataset(changed)
+
+
+def print_dataset(dataset: Dataset) -> None:
+    """One dataset for a person; what the upload noticed goes to the owner's standard error."""
+    print_pairs({n: dataset[n] for n in ("id", "name", "units", "epsilon", "delta", "state")})
+    if dataset["rows_expire_at"] is not None:
+        print_pairs({"rows expire": dataset["rows_expire_at"]})
+    print_warnings(dataset)
+    print_notices(dataset)
+
+
+def print_notices(dataset: Dataset) -> None:
+    """What the upload did to cells, for the owner on standard error: also in a script, for it cannot be taken back."""
+    for notice in dataset.get("notices", []):
+        typer.echo(f"note: {notice}", err=True)
+
+
+def print_warnings(said: Dataset | Quote) -> None:
+    """What must be said beside a promise, on standard error."""
+    for warning in said.get("warnings", []):
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def warn_of_draft(schema: dict[str, Any]) -> None:
+    """A draft says what it was read from, and a schema is public."""
+    fields = schema.get("fields")
+    parts = [schema, *(field for field in (fields if isinstance(fields, list) else []) if isinstance(field, dict))]
+    if any(str(part.get("description", "")).startswith(DRAFT) for part in parts):
+        typer.echo(
+            "warning: this schema is a draft, made by reading the rows; it becomes public as it is. Declare what everybody may know, "
+            f"and take out the descriptions that begin with {DRAFT}.",
+            err=True,
+        )
+
+
+def list_datasets(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """Your tenant's datasets, newest first."""
+    with connect(url, key, data) as client:
+        found = client.datasets()
+    if as_json:
+        print_json({"items": found})
+        return
+    rows = [(d["id"], d["name"], d["units"], d["epsilon"], f"{d['delta']:.3g}", d["state"]) for d in found]
+    print_table(None, ("id", "name", "units", "ε", "δ", "state"), rows)
+
+
+def erase(
+    dataset: DatasetArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Destroy a dataset's rows and their key. The ledger and published releases stay."""
+    with connect(url, key, data) as client:
+        dataset_id = dataset_id_of(client, dataset)
+        if not yes:
+            typer.confirm(f"Destroy the rows of {dataset_id}? Nothing brings them back", abort=True, err=True)
+        client.erase_dataset(dataset_id)
+    notes().print(f"erased the rows of {dataset_id}")
+
+
+def expire(
+    dataset: DatasetArgument,
+    moment: Annotated[str, typer.Argument(metavar="MOMENT", help="With its time zone, like 2027-01-31T00:00:00Z.")],
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Give a dataset's rows a deletion date, or an earlier one; it is never put off."""
+    with connect(url, key, data) as client:
+        changed = client.expire_rows_at(dataset_id_of(client, dataset), moment)
+    if as_json:
+        print_json(changed)
+    else:
+        print_dataset(changed)
+
+
+def budget(
+    dataset: DatasetArgument, url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """What is promised, spent and left of a dataset's budget.
+
+    An order needs room in one of the two accounts; the largest ε one more
+    release may have is the last line.
+    """
+    with connect(url, key, data) as client:
+        found = client.budget(dataset_id_of(client, dataset))
+    if as_json:
+        print_json(found)
+    else:
+        print_budget(found)
+
+
+def print_budget(found: Budget) -> None:
+    """Both accounts for a person."""
+    names = {"simple": "simple sums", "renyi": f"Rényi, order {found['accounts']['renyi'].get('order')}"}
+    rows = [
+        (names[kind], share(account["posted"]), share(account["pending"]), share(account["remaining"]))
+        for kind, account in found["accounts"].items()
+    ]
+    print_table(f"ε = {found['epsilon']:g}, δ = {found['delta']:.3g}", ("account", "posted", "pending", "left"), rows)
+    pairs = {
+        "spent": f"ε = {found['epsilon_spent']:.4g}",
+        "left": f"{found['remaining_share']:.2%} of the budget",
+        "largest next": f"ε = {found['largest_next_epsilon']:.4g}",
+    }
+    print_pairs(pairs)
+
+
+def ledger(
+    dataset: DatasetArgument, url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """Every entry of a dataset's ledger, in order."""
+    with connect(url, key, data) as client:
+        found = client.ledger(dataset_id_of(client, dataset))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            e["seq"],
+            e["kind"],
+            share(e["simple"]),
+            share(e["renyi"]),
+            e["release_id"],
+            e["created_at"][:19],
+            e["hash"][:16],
+        )
+        for e in found["items"]
+    ]
+    print_table(None, ("#", "kind", "simple", "Rényi", "release", "at (UTC)", "hash"), rows)
+    console().print("chain and balances verified" if found["verified"] else "[bold red]NOT VERIFIED[/bold red]")

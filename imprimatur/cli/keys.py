@@ -1,0 +1,146 @@
+"""API keys of the own tenant, and its audit log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from imprimatur.cli import server
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, running_in
+from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_table
+
+ENDS = ("expires_at", "revoked_at")
+
+KeyId = Annotated[str, typer.Argument(help="From `imprimatur key list`.")]
+ExpiresAt = Annotated[
+    str | None, typer.Option("--expires-at", metavar="MOMENT", help="Works until then: 2027-01-31T00:00:00Z.")
+]
+
+app = typer.Typer(
+    cls=server.Commands,
+    no_args_is_help=True,
+    help="Make, list, replace and revoke API keys; replace the signing key.",
+    rich_markup_mode="rich",
+)
+
+
+@app.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="Whose key this is.")],
+    scope: Annotated[Literal["owner", "analyst", "reader"], typer.Option(help="What it may do.")] = "analyst",
+    tenant: Annotated[
+        str | None, typer.Option(help="Make a new tenant of this name with its first owner key, on --data's database.")
+    ] = None,
+    expires_at: ExpiresAt = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make an API key; it is shown once.
+
+    [bold]owner[/bold] uploads and erases tables, [bold]analyst[/bold] orders
+    releases, [bold]reader[/bold] samples what is published.
+
+    Examples:
+    [cyan]imprimatur key create anna[/cyan]
+    [cyan]imprimatur key create press --scope reader[/cyan]
+    [cyan]imprimatur key create boss --tenant "Second Office"[/cyan]
+    """
+    if tenant is not None:
+        made: dict[str, Any] = {"tenant": tenant, "scope": "owner", "key": _create_tenant(data, tenant)}
+    else:
+        with connect(url, key, data) as client:
+            made = client.create_key(name, scope, expires_at=expires_at) | {"name": name, "scope": scope}
+    _print_new_key(made, as_json=as_json)
+
+
+@app.command("replace")
+def replace_key(
+    key_id: KeyId,
+    overlap_hours: Annotated[float, typer.Option(min=0, help="How long the old key still works; 0: not at all.")] = 24,
+    expires_at: ExpiresAt = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key of the same name and scope in place of an old one.
+
+    Replace your own key now and then, and at once when somebody else has seen
+    it. The key in DATA/admin.key is replaced there by hand.
+
+    Example:
+    [cyan]imprimatur key replace KEY_ID --overlap-hours 0[/cyan]
+    """
+    with connect(url, key, data) as client:
+        made = client.replace_key(key_id, overlap_seconds=round(overlap_hours * 3_600), expires_at=expires_at)
+    _print_new_key(made, as_json=as_json)
+
+
+def _print_new_key(made: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(made)
+    else:
+        note("This key is shown once:")
+        console().print(made["key"], markup=False)
+
+
+@app.command("list")
+def list_keys(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:
+    """Keys of your tenant, without their secrets."""
+    with connect(url, key, data) as client:
+        found = client.keys()
+    if as_json:
+        print_json({"items": found})
+        return
+    rows = [
+        (k["id"], k["name"], k["scope"], k["created_at"][:19], *((k[end] or "")[:19] for end in ENDS)) for k in found
+    ]
+    print_table(None, ("id", "name", "scope", "created", "expires", "revoked"), rows)
+
+
+@app.command("revoke")
+def revoke_key(
+    key_id: KeyId,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Make a key useless at once."""
+    with connect(url, key, data) as client:
+        client.revoke_key(key_id)
+    notes().print(f"revoked {key_id}")
+
+
+def audit_log(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many lines, the newest.")] = 50,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Who did what with your tenant's keys, newest first.
+
+    Every change, every download, and refusals. An empty key: the service
+    itself, or whoever runs it.
+    """
+    with connect(url, key, data) as client:
+        lines = list(client.audit_log(limit))
+    if as_json:
+        print_json({"items": lines})
+        return
+    columns = ("at", "key_id", "action", "object_kind", "object_id", "outcome")
+    rows = [(line["at"][:19], *(line[name] or "" for name in columns[1:])) for line in lines]
+    print_table(None, ("at", "key", "action", "object", "id", "outcome"), rows)
+
+
+def _create_tenant(data: Path, tenant: str) -> str:
+    """Only somebody with the data directory may do this; no API key can."""
+    if running_in(data) is None:
+        raise Failure(
+            f"no service is running in {data}: start it with `imprimatur up`", Exit.UNAVAILABLE, "unreachable"
+        )
+    return server.needed("making a tenant").create_tenant(data, tenant)

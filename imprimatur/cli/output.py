@@ -1,0 +1,134 @@
+"""What a person sees, what a program sees, and how a command ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from imprimatur.errors import ApiError
+
+WIDE = 200
+"""Columns when nobody watches: identifiers must not be cut."""
+
+
+class Exit(IntEnum):
+    """Documented in `imprimatur --help`."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    OVER_BUDGET = 3
+    NOT_FOUND = 4
+    BAD_INPUT = 5
+    UNAVAILABLE = 6
+
+
+class Failure(Exception):
+    """A command ends here, with a sentence and an exit code."""
+
+    def __init__(self, detail: str, exit_code: Exit = Exit.FAILURE, code: str = "failure", **values: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.exit_code = exit_code
+        self.code = code
+        self.values = values
+
+    @classmethod
+    def of(cls, error: ApiError) -> Failure:
+        """The service's answer as the end of a command."""
+        return cls(error.detail, _exit_code(error.status, error.code), error.code, **error.values)
+
+
+def console() -> Console:
+    """Results: standard output."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+
+
+def notes() -> Console:
+    """Everything that is not the result: standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDE)
+
+
+def note(sentence: str) -> None:
+    """A remark for a person; nothing when standard error is not a terminal."""
+    if sys.stderr.isatty():
+        notes().print(sentence, style="dim")
+
+
+def print_json(document: Any) -> None:
+    """The result for a program, on standard output."""
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+
+
+def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Rows under headings; numbers to the right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, *column in zip(headings, *rows, strict=True) if rows else ((h,) for h in headings):
+        numbers = all(isinstance(cell, int | float) or str(cell).endswith("%") for cell in column) and bool(column)
+        table.add_column(heading, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console().print(table)
+
+
+def print_pairs(pairs: Mapping[str, Any]) -> None:
+    """One name and value per line."""
+    width = max(len(name) for name in pairs)
+    for name, value in pairs.items():
+        console().print(f"[dim]{name:<{width}}[/dim]  {_escaped(value)}", soft_wrap=True)
+
+
+def print_failure(failure: Failure, *, as_json: bool) -> None:
+    """The end of a command that did not work, on standard error."""
+    if as_json:
+        document = {
+            **failure.values,
+            "code": failure.code,
+            "detail": failure.detail,
+            "exit_code": int(failure.exit_code),
+        }
+        typer.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+        return
+    screen = notes()
+    screen.print(f"[bold red]{failure.code}[/bold red]  {_escaped(failure.detail)}", soft_wrap=True)
+    for name, value in failure.values.items():
+        screen.print(f"  {name}: {_escaped(json.dumps(value, ensure_ascii=False, default=str))}", soft_wrap=True)
+
+
+def share(nano_shares: int) -> str:
+    """Nano-shares as a percentage of the whole budget."""
+    return f"{nano_shares / 1e7:.2f}%"
+
+
+def _escaped(value: Any) -> str:
+    from rich.markup import escape
+
+    return escape(str(value))
+
+
+def _exit_code(status: int, code: str) -> Exit:
+    if code == "budget_exhausted":
+        return Exit.OVER_BUDGET
+    if status in {401, 403, 404, 410}:
+        return Exit.NOT_FOUND
+    if code in {"not_ready", "not_cancellable"} or 500 <= status < 503:
+        return Exit.FAILURE
+    if status == 0 or status >= 503:
+        return Exit.UNAVAILABLE
+    return Exit.BAD_INPUT

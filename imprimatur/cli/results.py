@@ -1,0 +1,203 @@
+"""What a release leaves: rows, the generator, the certificate; and the check that nobody has touched them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
+from imprimatur.cli.options import Output, ReleaseArgument, Rows, Seed, Where
+from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
+from imprimatur.cli.progress import byte_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from imprimatur.cli.verification.checks import Checks
+    from imprimatur.replies import SampleFormat
+
+FORMATS = ("csv", "parquet", "jsonl", "arrow", "npz", "zip", "png")
+
+
+Checked = Annotated[
+    str | None,
+    typer.Argument(metavar="[DATASET|FILE]", help="A dataset's id or name; certificate.json; or generator.zip."),
+]
+Certificates = Annotated[
+    list[Path] | None,
+    typer.Option("--certificate", metavar="FILE", help="A certificate, or generator.zip; several are compared."),
+]
+PublicKeys = Annotated[
+    list[str] | None,
+    typer.Option("--public-key", metavar="KEY", help="The service's signing key, base64, or a file of it."),
+]
+
+
+def sample(
+    release_id: ReleaseArgument,
+    rows: Rows = 1_000,
+    output: Output = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Rows: csv, parquet, jsonl, arrow; images: npz, zip, png. Default: by -o's ending, else csv or npz.",
+        ),
+    ] = None,
+    where: Where = None,
+    seed: Seed = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Draw synthetic rows of a published release: any number, free of charge.
+
+    Examples:
+    [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan]
+    [cyan]imprimatur sample 7f1c… -n 10 --where CLASS:1 --seed 7[/cyan]
+    """
+    wanted: dict[str, Any] = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
+    with connect(url, key, data) as client:
+        if output is None or str(output) == "-":
+            with client.sample(release_id, rows, **wanted) as chunks:
+                write_to_stdout(chunks)
+            return
+        with byte_count("Drawing rows") as report:
+            size = client.save_sample(release_id, output, rows, on_bytes=report, **wanted)
+    note(f"{output}: {rows} rows, {size} bytes")
+
+
+def download(
+    release_id: ReleaseArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the ZIP goes.")] = Path("generator.zip"),
+    certificate: Annotated[Path | None, typer.Option("--certificate", help="Save the certificate here, too.")] = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """The trained generator as a ZIP that works without this project (numpy and onnxruntime draw from it).
+
+    Example:
+    [cyan]imprimatur download 7f1c… -o generator.zip && unzip generator.zip -d g[/cyan]
+    [cyan]cd g && python sample.py --rows 1000[/cyan]
+    """
+    with connect(url, key, data) as client:
+        size = client.save_generator(release_id, output)
+        if certificate is not None:
+            save_json(client.certificate(release_id), certificate)
+    facts = {"generator": str(output), "bytes": size}
+    if certificate is not None:
+        facts["certificate"] = str(certificate)
+    if as_json:
+        print_json(facts)
+    else:
+        print_pairs(facts)
+
+
+def verify(
+    target: Checked = None,
+    certificates: Certificates = None,
+    public_keys: PublicKeys = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Check a ledger, or certificates. Exit code 1 when anything is wrong.
+
+    A dataset: its hash chain is computed again here, and every entry is looked
+    for in the log whose head the service has signed. Files: signature, key,
+    ledger entry and place in the log; of two or more, that nothing in the log
+    was rewritten between them. That needs no service; with one at hand, also
+    that the certificate is this service's.
+
+    A certificate names its own key, which anybody can make: --public-key says
+    which one you know (from /v1/ledger/keys, long ago). Otherwise the service
+    is asked; with neither, the check fails.
+
+    Examples:
+    [cyan]imprimatur verify my-table[/cyan]
+    [cyan]imprimatur verify generator.zip --public-key KEY[/cyan]
+    [cyan]imprimatur verify --certificate a.json --certificate b.json --public-key KEY[/cyan]
+    """
+    from imprimatur.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
+
+    known = [known_key(each) for each in public_keys or []]
+    files = list(certificates or [])
+    if target is not None and Path(target).is_file():
+        files.insert(0, Path(target))
+        target = None
+    if (target is None) == (not files):
+        raise typer.BadParameter("give either a dataset or certificates", param_hint="DATASET|FILE")
+    if target is None:
+        checks = verify_certificates(files, find_target(url, key, data), known)
+    else:
+        with connect(url, key, data) as client:
+            dataset_id = dataset_id_of(client, target)
+            checks = verify_ledger(client, dataset_id) + verify_in_log(client, dataset_id, known)
+    _print_checks(checks, as_json=as_json)
+    if not checks.verified:
+        raise typer.Exit(Exit.FAILURE)
+
+
+def _print_checks(checks: Checks, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"verified": checks.verified, "checks": checks.passed, "faults": checks.faults})
+        return
+    for passed in checks.passed:
+        print_pairs({"ok": passed})
+    for fault in checks.faults:
+        print_pairs({"FAULT": fault})
+
+
+def format_of(named: str | None, output: Path | None) -> SampleFormat | None:
+    """The format that is named, or that the file's ending means; None leaves it to the service."""
+    chosen = named or ("" if output is None else output.suffix.lstrip("."))
+    chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow"}.get(chosen, chosen)
+    if chosen not in FORMATS:
+        if not chosen:
+            return None
+        if named is None:
+            raise typer.BadParameter(
+                f"an ending of {', '.join('.' + name for name in FORMATS)}, or --format, says how to write {output}",
+                param_hint="--output",
+            )
+        raise typer.BadParameter(f"{named!r} is none of {', '.join(FORMATS)}", param_hint="--format")
+    return cast("SampleFormat", chosen)
+
+
+def conditions(where: list[str] | None) -> dict[str, str] | None:
+    """COLUMN:VALUE; a column's name may hold a colon, so the last one parts them."""
+    if not where:
+        return None
+    if len(where) > 1:
+        raise typer.BadParameter("one condition at a time", param_hint="--where")
+    column, colon, value = where[0].rpartition(":")
+    if not colon:
+        raise typer.BadParameter(f"{where[0]!r} is not COLUMN:VALUE", param_hint="--where")
+    return {column: value}
+
+
+def write_to_stdout(chunks: Iterator[bytes]) -> None:
+    """Bytes as they come; a reader that has had enough (`| head`) ends it quietly."""
+    try:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # Python would complain once more at exit
+        raise typer.Exit(Exit.OK) from None
+
+
+def save_json(document: Any, path: Path) -> None:
+    """A JSON document into a file, for people to read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}", Exit.BAD_INPUT, "invalid_input") from None

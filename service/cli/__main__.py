@@ -1,5 +1,0 @@
-"""`python -m service.cli`, the same as `imprimatur`."""
-
-from service.cli import main
-
-main()
