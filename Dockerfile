@@ -4,7 +4,7 @@ RUN useradd --create-home --uid 10001 imprimatur \
     && install -d -o imprimatur -m 0700 /objects /secrets /signing
 WORKDIR /app
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY docker/part_is_ready.py docker/
 COPY imprimatur imprimatur
 COPY migrations migrations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -20,13 +21,15 @@ from tests.lending import bare_environment, empty_room, lend, lend_requirements
 from tests.signed_histories import KEY, history
 
 ROOT = Path(__file__).parents[1]
-BUILT_FROM = ("imprimatur", "service", "workers", "migrations", "pyproject.toml", "README.md")
+BUILT_FROM = ("imprimatur", "service", "workers", "migrations", "pyproject.toml", "README.md", "LICENSE")
 DATA = {
     *("service/pages/templates/home.html", "service/pages/assets/home.js", "service/pages/assets/style.css"),
     *("workers/numerics/sums.c", "workers/numerics/perceptron.c", "workers/numerics/discrete_gaussian.c"),
     *("workers/numerics/registers.h", "workers/audit_summary.json", "migrations/script.py.mako"),
     *("service/py.typed", "workers/py.typed"),
 }
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+"""SHA-256 of the text that apache.org gives out as LICENSE-2.0.txt."""
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -74,6 +77,16 @@ def test_what_is_in_the_wheels(wheels):
     assert set(wheels) == {"imprimatur", "imprimatur_server"}
     assert names_in(wheels["imprimatur"]) == sources("imprimatur") | {"imprimatur/py.typed"}
     assert names_in(wheels["imprimatur_server"]) == sources("service", "workers", "migrations") | DATA
+
+
+def test_both_are_under_the_apache_licence_and_hold_its_text(wheels):
+    text = (ROOT / "LICENSE").read_bytes()
+    assert hashlib.sha256(text).hexdigest() == APACHE_2
+    for wheel in wheels.values():
+        assert metadata_of(wheel)["License-Expression"] == "Apache-2.0"
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+            assert archive.read(name) == text
 
 
 def test_both_have_one_version_and_the_server_needs_the_client_of_its_own(wheels):
