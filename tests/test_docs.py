@@ -6,13 +6,16 @@ import runpy
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bench.tables import beside
+from imprimatur.version import VERSION
 from service.domain.table_schema import parse_table_schema
 from tests.certificates import made_certificate
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES += [*sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "bench" / "results").glob("*.md"))
 
 
@@ -63,3 +66,21 @@ def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in plain}
+
+
+def test_the_citation_is_of_this_version_and_licence():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], citation["license"]) == (VERSION, "Apache-2.0")
+    cited = [citation, *citation["references"]]
+    assert all(each["authors"] and each["title"] for each in cited)
+    assert all(re.fullmatch(r"10\.\d{4,9}/\S+", each["doi"]) for each in cited if "doi" in each)
+
+
+def test_every_make_target_that_a_page_names_exists_and_all_are_explained():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for page in PAGES[:4]:
+        assert set(re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))) <= targets
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"make ([a-z-]+)", makefile.partition("help:")[2].partition(".venv/installed:")[0]))
+    assert explained - {"help"} <= set(re.findall(r"`make ([a-z-]+)", contributing))

@@ -1,4 +1,4 @@
-"""What can go wrong, as values. Nothing here knows HTTP; `http_errors.py` maps each class to a status.
+"""What can go wrong, as values. Nothing here knows HTTP; `service.requests.problems` maps each class to a status.
 
 Every error has a stable `code` that clients may rely on and carries the values a person needs to act.
 No error quotes a cell of a private table.

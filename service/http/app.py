@@ -60,7 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
         threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
-        yield {"request_head_seconds": context.settings.request_head_seconds}  # for http_protocol.py
+        yield {"request_head_seconds": context.settings.request_head_seconds}  # for service.http.protocol
         app.state.quick_threads.close()
 
     app = DocumentedApp(

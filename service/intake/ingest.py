@@ -66,7 +66,7 @@ def ingest_table(
 ) -> IngestedTable:
     """Check the file against the schema and write its canonical form in the clear: encrypt it, then delete it.
 
-    A table becomes `workdir/canonical.parquet`, images `workdir/canonical.images` (`image_file.py`).
+    A table becomes `workdir/canonical.parquet`, images `workdir/canonical.images` (`service.intake.image.canonical_file`).
 
     `report` hears what share of the file has been read, a few times a second; when it raises, reading ends at once.
 

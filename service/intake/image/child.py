@@ -1,4 +1,4 @@
-"""What the limited child process does with an uploaded set of images; `ingest_child.py` runs it."""
+"""What the limited child process does with an uploaded set of images; `service.intake.child` runs it."""
 
 from __future__ import annotations
 
