@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 import typer
 from fastapi import FastAPI
-from service.cli.results import format_of
+from imprimatur.cli.results import format_of
 
 import imprimatur.client
 from service.base.errors import InvalidInput
