@@ -79,7 +79,7 @@ def run_in(tree: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_it_is_ordered_priced_charged_run_answered_and_certified(tree: Path, service: Any, tmp_path: Path) -> None:
+def test_it_is_ordered_priced_charged_run_answered_and_certified(service: Any, tmp_path: Path) -> None:
     table = small_table(tmp_path / "table.csv", rows=2_000)
     with Client(service["url"], service["key"]) as client:
         assert NAME in [method["name"] for method in client.methods()]

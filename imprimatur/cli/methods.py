@@ -32,7 +32,7 @@ def methods(
             print_json({"items": found})
             return
         print_table(
-            ("method", "takes", "what it does"), [(m["name"], ", ".join(m["takes"]), m["summary"]) for m in found]
+            None, ("method", "takes", "what it does"), [(m["name"], ", ".join(m["takes"]), m["summary"]) for m in found]
         )
         return
     chosen = next((method for method in found if method["name"] == name), None)
@@ -51,7 +51,7 @@ def methods(
             "its analysis": chosen["paper_holds"],
         }
     )
-    print_table(("knob", "default", "meaning"), list(_knobs(chosen["order"])))
+    print_table(None, ("knob", "default", "meaning"), list(_knobs(chosen["order"])))
 
 
 def answers(
