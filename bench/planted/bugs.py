@@ -28,6 +28,8 @@ TABLE_IDPGAN = "workers/methods/idpgan/tables.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 HOOKS = "workers/hooks.py"
+PUBLIC = "workers/methods/ganobfuscator/public.py"
+T_COMPARISONS = "tests/workers/methods/ganobfuscator/test_comparisons.py"
 ENCODING = "workers/encoding/table.py"
 EVENT_KINDS = "service/privacy/event_kinds.py"
 MECHANISMS = "service/privacy/mechanisms.py"
@@ -1548,5 +1550,31 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         ("tests/imprimatur/cli/test_certificates.py::test_nothing_is_made_up_for_the_curator",),
+    ),
+    Bug(
+        "a method that cannot run is found out after the charge",
+        ((RUN, "        run_class(self.release.order)  # a method that cannot run here must not be charged\n", ""),),
+        (f"{T_DISTRIBUTIONS}::test_a_release_of_a_method_without_a_run_is_not_charged",),
+    ),
+    Bug(
+        "clip norms that are meant to be public follow private records",
+        ((PUBLIC, "        with self._public_records():\n", "        if True:\n"),),
+        (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),
+    ),
+    Bug(
+        "public records are like the private ones",
+        (
+            (
+                PUBLIC,
+                "        self.images = made_up_images(self.order.public_records, private)\n",
+                "        self.images = private\n",
+            ),
+        ),
+        (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),
+    ),
+    Bug(
+        "a run goes on where its checkpoint was taken, and charges the last step again",
+        ((PLAN, "        while self.position < position:\n", "        while self.position < position - 1:\n"),),
+        ("tests/workers/methods/test_run_contract.py::test_a_resumed_run_charges_nothing_twice",),
     ),
 )
