@@ -273,6 +273,14 @@ class Client:
         """What was promised and what was spent, signed."""
         return self._transport.get(f"/v1/releases/{release_id}/certificate")
 
+    def answers(self, release_id: str) -> Json:
+        """The numbers of a release that holds answers instead of a generator."""
+        return self._transport.get(f"/v1/releases/{release_id}/answers")
+
+    def methods(self) -> list[Json]:
+        """Every method that this service offers: what it does, what it takes, and the schema of its knobs."""
+        return cast("list[Json]", self._transport.get("/v1/methods")["items"])
+
     def publish(
         self,
         file: str | Path,

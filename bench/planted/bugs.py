@@ -28,10 +28,15 @@ TABLE_IDPGAN = "workers/methods/idpgan/tables.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 HOOKS = "workers/hooks.py"
+PUBLIC = "workers/methods/ganobfuscator/public.py"
+T_COMPARISONS = "tests/workers/methods/ganobfuscator/test_comparisons.py"
 ENCODING = "workers/encoding/table.py"
 EVENT_KINDS = "service/privacy/event_kinds.py"
 MECHANISMS = "service/privacy/mechanisms.py"
 CALIBRATION = "service/privacy/calibration.py"
+PRICING = "service/methods/pricing.py"
+GAN_PRICE = "service/methods/idpgan/price.py"
+MARGINALS_PRICE = "service/methods/marginals/price.py"
 ACCOUNTING = "service/privacy/accounting.py"
 LOSSES = "service/privacy/losses.py"
 LOSS_CELLS = "service/privacy/loss_cells.py"
@@ -454,7 +459,7 @@ BUGS: tuple[Bug, ...] = (
         "label counts not charged",
         (
             (
-                CALIBRATION,
+                GAN_PRICE,
                 "    if order.condition_on is not None and not start:\n        events.append",
                 "    if False:\n        events.append",
             ),
@@ -465,8 +470,8 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "what networks begin with not charged",
         (
-            (CALIBRATION, "events: list[Event] = list(start)", "events: list[Event] = []"),
-            (CALIBRATION, "order.condition_on is not None and not start:", "False:"),
+            (GAN_PRICE, "events: list[Event] = list(start)", "events: list[Event] = []"),
+            (GAN_PRICE, "order.condition_on is not None and not start:", "False:"),
         ),
         (T_WARM_START, T_IMAGE_START),
     ),
@@ -662,11 +667,11 @@ BUGS: tuple[Bug, ...] = (
         "α* chosen afterwards, the cheapest order for this release",
         (
             (
-                CALIBRATION,
+                PRICING,
                 "    divergence = renyi_divergence(events, budget.renyi_order)\n",
                 (
                     "    from service.privacy.accounting import RENYI_ORDERS\n"
-                    "    from service.privacy.filters import renyi_capacity\n\n"
+                    "    from service.privacy.renyi import renyi_capacity\n\n"
                     "    capacities = {a: renyi_capacity(budget.epsilon, budget.delta / 2.0, a) for a in RENYI_ORDERS}\n"
                     "    divergence = min(\n"
                     "        renyi_divergence(events, a) / room * budget.renyi_capacity for a, room in capacities.items() if room > 0\n"
@@ -868,8 +873,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 RUN,
-                "domain, SecureRandom(), ",
-                "domain, SecureRandom.from_test_seed(0), ",
+                "StoredRows(self), SecureRandom(), ",
+                "StoredRows(self), SecureRandom.from_test_seed(0), ",
             ),
             (RUN, "        if not made.is_private:\n", "        if False:\n"),
         ),
@@ -981,7 +986,7 @@ BUGS: tuple[Bug, ...] = (
         "what discrete noise costs beyond the Gaussian is not paid",
         (
             (CALIBRATION, "math.nextafter(epsilon - NOISE_RESERVE, 0.0)", "math.nextafter(epsilon, 0.0)"),
-            (CALIBRATION, "pld_epsilon = of_gaussians + NOISE_RESERVE", "pld_epsilon = of_gaussians"),
+            (CALIBRATION, "return events, of_gaussians + NOISE_RESERVE", "return events, of_gaussians"),
         ),
         (T_DISCRETE,),
     ),
@@ -1051,7 +1056,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "the look at values is not on the price list",
-        ((CALIBRATION, "        shares[SHARED_VALUES] = values\n", "        pass\n"),),
+        ((MARGINALS_PRICE, "        shares[SHARED_VALUES] = values\n", "        pass\n"),),
         (T_CHOICES, T_MARGINALS),
     ),
     Bug(
@@ -1063,7 +1068,7 @@ BUGS: tuple[Bug, ...] = (
         "choosing pairs is not on the price list",
         (
             (
-                CALIBRATION,
+                MARGINALS_PRICE,
                 "    return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())\n",
                 "    return (GaussianEvent(MARGINALS, noise_multiplier),)\n",
             ),
@@ -1072,7 +1077,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "asking whether few pairs say nearly all is not on the price list",
-        ((CALIBRATION, "        shares[PAIR_SCORES] = order.few_precision_share\n", "        pass\n"),),
+        ((MARGINALS_PRICE, "        shares[PAIR_SCORES] = order.few_precision_share\n", "        pass\n"),),
         (T_CHOICES, T_MARGINALS),
     ),
     Bug(
@@ -1139,7 +1144,7 @@ BUGS: tuple[Bug, ...] = (
         "one-way tables before all pairs are not on the price list",
         (
             (
-                CALIBRATION,
+                MARGINALS_PRICE,
                 "    if not order.looks_at_single_columns_first:\n",
                 "    if order.pairs == 'all' or not order.looks_at_single_columns_first:\n",
             ),
@@ -1150,7 +1155,7 @@ BUGS: tuple[Bug, ...] = (
         "one-way tables of all rows beside those of slices are not on the price list",
         (
             (
-                CALIBRATION,
+                MARGINALS_PRICE,
                 "    if not order.looks_at_single_columns_first:\n",
                 "    if order.pairs == 'none' or not order.looks_at_single_columns_first:\n",
             ),
@@ -1545,5 +1550,31 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         ("tests/imprimatur/cli/test_certificates.py::test_nothing_is_made_up_for_the_curator",),
+    ),
+    Bug(
+        "a method that cannot run is found out after the charge",
+        ((RUN, "        run_class(self.release.order)  # a method that cannot run here must not be charged\n", ""),),
+        (f"{T_DISTRIBUTIONS}::test_a_release_of_a_method_without_a_run_is_not_charged",),
+    ),
+    Bug(
+        "clip norms that are meant to be public follow private records",
+        ((PUBLIC, "        with self._public_records():\n", "        if True:\n"),),
+        (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),
+    ),
+    Bug(
+        "public records are like the private ones",
+        (
+            (
+                PUBLIC,
+                "        self.images = made_up_images(self.order.public_records, private)\n",
+                "        self.images = private\n",
+            ),
+        ),
+        (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),
+    ),
+    Bug(
+        "a run goes on where its checkpoint was taken, and charges the last step again",
+        ((PLAN, "        while self.position < position:\n", "        while self.position < position - 1:\n"),),
+        ("tests/workers/methods/test_run_contract.py::test_a_resumed_run_charges_nothing_twice",),
     ),
 )

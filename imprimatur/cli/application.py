@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from imprimatur.cli import certificates, datasets, keys, publishing, releases, results, server
+from imprimatur.cli import certificates, datasets, keys, methods, publishing, releases, results, server
 from imprimatur.cli.output import Exit, Failure, print_failure
 from imprimatur.version import VERSION
 
@@ -71,11 +71,13 @@ app.command(rich_help_panel=DATA)(datasets.erase)
 app.command(rich_help_panel=DATA)(datasets.expire)
 app.command(rich_help_panel=DATA)(datasets.budget)
 app.command(rich_help_panel=DATA)(datasets.ledger)
+app.command(rich_help_panel=ORDER)(methods.methods)
 app.command(rich_help_panel=ORDER)(releases.quote)
 app.command(rich_help_panel=ORDER)(releases.release)
 app.command(rich_help_panel=ORDER)(releases.status)
 app.command(rich_help_panel=ORDER)(releases.cancel)
 app.command(rich_help_panel=RESULT)(results.sample)
+app.command(rich_help_panel=RESULT)(methods.answers)
 app.command(rich_help_panel=RESULT)(results.download)
 app.command(rich_help_panel=RESULT)(certificates.certificate)
 app.command(rich_help_panel=RESULT)(results.verify)

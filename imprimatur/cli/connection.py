@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from imprimatur.cli.output import Exit, Failure
+from imprimatur.cli.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +29,6 @@ Key = Annotated[
 ]
 Data = Annotated[Path, typer.Option("--data", envvar="IMPRIMATUR_DATA", help="Data directory of an embedded service.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-
-
-@dataclass(frozen=True)
-class Target:
-    """One service and the key to it."""
-
-    url: str
-    key: str | None
 
 
 def running_in(data: Path) -> Target | None:

@@ -21,7 +21,7 @@ from imprimatur.cli.output import Exit, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from imprimatur.cli.connection import Target
+    from imprimatur.cli.target import Target
 
 GROUP = "imprimatur.commands"
 INSTALL = "pip install 'imprimatur-server[embedded,worker]'"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from imprimatur.cli.connection import Target
     from imprimatur.cli.output import Failure
+    from imprimatur.cli.target import Target
 
 COMMANDS = {
     "up": ("Start", "service.cli.local:up"),
@@ -28,8 +28,8 @@ def started(data: Path) -> Iterator[Target]:
     """A service in a data directory that lives as long as this."""
     import os
 
-    from imprimatur.cli.connection import Target
     from imprimatur.cli.output import note, notes
+    from imprimatur.cli.target import Target
     from service.local import EmbeddedStack
 
     with notes().status("Starting") as status:

@@ -67,6 +67,8 @@ def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     holds: Modality = "image" if isinstance(schema, ImageSchema) else "table"
     if isinstance(order, Order):
+        if order.chosen_because is not None:
+            raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
         method = method_of(order)
         if holds not in method.takes:
             makes = _MAKES[next(iter(method.takes))]

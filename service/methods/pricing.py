@@ -85,8 +85,6 @@ def resolve_order(order: AnyOrder, facts: Facts, left: Shares, schema: DeclaredS
 
     left: what remains in both accounts, of which an order of the `rest` takes all.
     """
-    if isinstance(order, Order) and order.chosen_because is not None:
-        raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
     check_order(order, schema)
     chosen = with_method(order, facts)
     if chosen.share == "rest":

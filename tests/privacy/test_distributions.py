@@ -455,3 +455,35 @@ def test_poisson_draws_of_two_streams_differ() -> None:
     draws = [poisson_sample(units=500, sampling_probability=0.5, randomness=SecureRandom()) for _ in range(2)]
     assert draws[0].tolist() != draws[1].tolist()
     assert allocate((1.0,), (10,), noise_multiplier=2.0, allocation="flat") == (2.0,)
+
+
+def test_a_release_of_a_method_without_a_run_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be paid for and never made."""
+    charges: list[str] = []
+
+    class Ordered(BareAttempt):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dataset = SimpleNamespace(state="ready")
+            self.release = SimpleNamespace(order=order_for(0.5, 1), events=(), cancel_requested=False, step=0)
+
+        def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
+            pass
+
+        def is_paid(self) -> bool:
+            return True
+
+        def signing_key(self) -> Any:
+            return None
+
+        def charge(self) -> Any:
+            charges.append("charged")
+            raise AssertionError("charged before its run was found")
+
+    def not_here(_order: Any) -> Any:
+        raise ModuleNotFoundError("no run")
+
+    monkeypatch.setattr(workers_run, "run_class", not_here)
+    with pytest.raises(ModuleNotFoundError):
+        Ordered().run()
+    assert charges == []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from imprimatur.cli.connection import Target
+    from imprimatur.cli.target import Target
 
 
 def verify_certificates(paths: Sequence[Path], target: Target | None, known: Sequence[bytes]) -> Checks:

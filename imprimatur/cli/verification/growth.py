@@ -8,7 +8,7 @@ from imprimatur.cli.verification.documents import path_of, path_or_none
 from imprimatur.verify import merkle
 
 if TYPE_CHECKING:
-    from imprimatur.cli.connection import Target
+    from imprimatur.cli.target import Target
     from imprimatur.cli.verification.checks import Checks
     from imprimatur.cli.verification.documents import Certificate
 

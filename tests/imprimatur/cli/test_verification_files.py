@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from imprimatur.cli.connection import Target
 from imprimatur.cli.output import Failure
+from imprimatur.cli.target import Target
 from imprimatur.cli.verification import verify_certificates
 from imprimatur.verify.signatures import PublicKey
 from tests.signed_histories import DATASET, EARLY, KEY, KEYS, LATER, history, signed

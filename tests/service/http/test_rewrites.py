@@ -14,8 +14,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from imprimatur import ApiError
-from imprimatur.cli.connection import Target
 from imprimatur.cli.output import Failure
+from imprimatur.cli.target import Target
 from imprimatur.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
 from imprimatur.verify.chain import entry_hash, totals_of
 from imprimatur.verify.merkle import nodes_of

@@ -10,9 +10,9 @@ from typing import get_args
 import pytest
 import typer
 from fastapi import FastAPI
-from service.cli.results import format_of
 
 import imprimatur.client
+from imprimatur.cli.results import format_of
 from service.base.errors import InvalidInput
 from service.releases.endpoints import SAMPLE_CONTENT, router
 from service.releases.publish import PROPERTIES

@@ -30,14 +30,14 @@ SEED = 0
 class PublicNorms(Idpgan):
     """A run whose clip norm is, at every step, the mean gradient norm of a few public records."""
 
+    order: PublicNormOrder
+
     def critic_step(self) -> None:
         """The norm first, from the weights before the step and public records; then a private step like any other."""
         self.clip_groups = ClipGroups((tuple(range(len(self.tensors))),), (max(self._public_norm(), SMALLEST_NORM),))
         super().critic_step()
 
     def _public_norm(self) -> float:
-        if not isinstance(self.order, PublicNormOrder):
-            raise TypeError("this order has no public records")
         wanted = min(self.order.looked_at, self.order.public_records, self.bounds.units_per_block)
         chosen = np.random.default_rng((SEED, self.plan.position)).choice(
             self.order.public_records, wanted, replace=False
@@ -57,7 +57,7 @@ class PublicTable(PublicNorms, TableIdpgan):
     @contextmanager
     def _public_records(self) -> Iterator[None]:
         private = self.table
-        self.table = made_up_table(self.domain, _records(self.order), private)
+        self.table = made_up_table(self.domain, self.order.public_records, private)
         try:
             yield
         finally:
@@ -70,7 +70,7 @@ class PublicImages(PublicNorms, ImageIdpgan):
     @contextmanager
     def _public_records(self) -> Iterator[None]:
         private = self.images
-        self.images = made_up_images(_records(self.order), private)
+        self.images = made_up_images(self.order.public_records, private)
         try:
             yield
         finally:
@@ -94,10 +94,6 @@ def made_up_images(records: int, like: EncodedImages) -> EncodedImages:
     labels = rng.integers(0, max(1, like.classes), records)
     starts = _one_each(records, like.unit_starts is not None)
     return EncodedImages(grey, labels, like.shape, like.classes, starts, like.max_images_per_unit)
-
-
-def _records(order: object) -> int:
-    return order.public_records if isinstance(order, PublicNormOrder) else 0
 
 
 def _one_each(records: int, has_units: bool) -> np.ndarray | None:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from service.base.errors import InvalidOrder
 from service.base.lazy import lazy
 from service.methods.mixture.order import MixtureOrder
+from service.methods.mixture.price import mixture_events
 from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
@@ -123,7 +124,8 @@ class ImageMixture:
     # -- private
 
     def measure(self) -> None:
-        """All private releases of the order, from the next events of the plan."""
+        """Every release that is on the plan. A plan that is not this order's is refused before the first."""
+        self.plan.expect(mixture_events(self.order, noise_multiplier=1.0))
         pixels, labels = self._as_measured(), self.images.labels
         records, units = Coefficients(pixels, self.basis, self.scale), self.units
         none = np.zeros((self.classes, self.basis.shape[1]))
@@ -144,14 +146,13 @@ class ImageMixture:
         self.basis = self.basis @ directions  # (pixels, k): orthonormal like the first
         records, means = Coefficients(pixels, self.basis, self.scale), means @ directions
         cells = self._part(means, spread)
-        if self.cells > 1:
-            for _ in range(self.order.sorting_rounds):
-                places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-                radius = self._whole(cells.radius)
-                moved = first_moments(records, places, centres=cells.centres, radius=radius, units=units)
-                counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
-                shifts = self._shifts(counts, sums)
-                cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
+        while self.plan.upcoming() == CELL_MEANS:
+            places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
+            radius = self._whole(cells.radius)
+            moved = first_moments(records, places, centres=cells.centres, radius=radius, units=units)
+            counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
+            shifts = self._shifts(counts, sums)
+            cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
         places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
         radius = self._whole(cells.radius)
         moments = second_moments(records, places, centres=cells.centres, radius=radius, units=units)
@@ -169,7 +170,7 @@ class ImageMixture:
         if self.order.upright is False:
             return self.images.pixels
         stood = upright(self.images.pixels, self.images.shape)
-        if self.order.upright is None:
+        if self.plan.upcoming() == LEANINGS:
             leanings = leaning_counts(
                 slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
             )

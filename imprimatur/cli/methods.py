@@ -1,0 +1,73 @@
+"""Which methods a service offers, and what may be ordered of each: asked of the service, which alone knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
+from imprimatur.cli.options import ReleaseArgument
+from imprimatur.cli.output import Exit, Failure, print_json, print_pairs, print_table
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="[METHOD]", help="Show its knobs.")] = None,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """List the methods that may be ordered, or the knobs of one.
+
+    Examples:
+    [cyan]imprimatur methods[/cyan]
+    [cyan]imprimatur methods idpgan[/cyan]
+    """
+    with connect(url, key, data) as client:
+        found = client.methods()
+    if name is None:
+        if as_json:
+            print_json({"items": found})
+            return
+        print_table(
+            None, ("method", "takes", "what it does"), [(m["name"], ", ".join(m["takes"]), m["summary"]) for m in found]
+        )
+        return
+    chosen = next((method for method in found if method["name"] == name), None)
+    if chosen is None:
+        some = ", ".join(method["name"] for method in found)
+        raise Failure(f"there is no method {name!r}; there are: {some}", Exit.BAD_INPUT, "invalid_input")
+    if as_json:
+        print_json(chosen)
+        return
+    print_pairs(
+        {
+            "method": name,
+            "takes": ", ".join(chosen["takes"]),
+            "what it does": chosen["summary"],
+            "source": chosen["source"],
+            "its analysis": chosen["paper_holds"],
+        }
+    )
+    print_table(None, ("knob", "default", "meaning"), list(_knobs(chosen["order"])))
+
+
+def answers(
+    release_id: ReleaseArgument,
+    url: Url = None,
+    key: Key = None,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Show the numbers of a release that holds answers instead of a generator, as JSON."""
+    with connect(url, key, data) as client:
+        print_json(client.answers(release_id))
+
+
+def _knobs(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for name, knob in schema["properties"].items():
+        if name == "method":
+            continue
+        default = knob.get("default")
+        yield name, "–" if default is None else str(default), knob.get("description", "")
