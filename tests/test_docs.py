@@ -84,3 +84,11 @@ def test_every_make_target_that_a_page_names_exists_and_all_are_explained():
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"make ([a-z-]+)", makefile.partition("help:")[2].partition(".venv/installed:")[0]))
     assert explained - {"help"} <= set(re.findall(r"`make ([a-z-]+)", contributing))
+
+
+def test_what_the_page_on_security_quotes_is_said_there():
+    said = " ".join((ROOT / "docs" / "privacy.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "SECURITY.md").read_text(encoding="utf-8").split())
+    quotes = re.findall(r'"([^"]+)"', page)
+    assert len(quotes) >= 4
+    assert [quote for quote in quotes if quote not in said] == []
