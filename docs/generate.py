@@ -26,7 +26,7 @@ def render() -> str:
         parts.append(f"## `method: {method}`\n\n{_first_line(order)}\n")
         if method in CATALOGUE:
             card = CATALOGUE[method].card
-            parts.append(f"{card.summary} Source: {card.source}. {card.paper_holds}\n")
+            parts.append(f"{card.summary} Source: {card.source}. Privacy analysis: {card.paper_holds}\n")
         parts.append(_table(order, skip={"method"}))
         parts += _nested(order, [])
     return "\n".join(parts)
