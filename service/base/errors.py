@@ -152,6 +152,12 @@ class NotReady(ImprimaturError):
     code = "not_ready"
 
 
+class NotInRelease(ImprimaturError):
+    """The release holds something else: answers instead of a generator, or the reverse. Values: holds, at."""
+
+    code = "not_in_release"
+
+
 class NotCancellable(ImprimaturError):
     """The release has ended. Values: state."""
 

@@ -25,6 +25,7 @@ from service.auth.limits import RateLimits
 from service.auth.principal import Principal
 from service.base.errors import Unavailable
 from service.datasets.endpoints import router as datasets
+from service.http.methods import router as methods
 from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads
 from service.ledger.endpoints import router as ledger
@@ -79,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, settings=context.settings)
     http_errors.install(app, refused=_audited(Refusals(context)))
     _install_metrics(app)
-    for router in (datasets, releases, publish, ledger, keys, audit, pages):
+    for router in (datasets, methods, releases, publish, ledger, keys, audit, pages):
         app.include_router(router)
     _install_probes(app)
     return app

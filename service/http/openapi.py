@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Union
 
 from fastapi import FastAPI
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from service.auth.dependencies import API_KEY
 from service.base import errors
-from service.methods.knobs import Order
+from service.methods.catalogue import ORDERS
 from service.requests.problems import INTERNAL_ERROR, PROBLEM_SCHEMA, described_problem, problems
 
 
@@ -25,11 +25,17 @@ class DocumentedApp(FastAPI):
                     _complete(operation, path)
             schemas = document["components"]["schemas"]
             schemas["Problem"] = PROBLEM_SCHEMA
-            order = TypeAdapter(Order).json_schema(ref_template="#/components/schemas/{model}")
+            order = _any_order()
             schemas.update(order.pop("$defs", {}), Order=order)
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)
         return self.openapi_schema or {}
+
+
+def _any_order() -> dict[str, Any]:
+    """The schema of an order of any method, or of `auto`, and in `$defs` those that it refers to."""
+    union: Any = Annotated[Union[tuple(ORDERS.values())], Field(discriminator="method")]  # noqa: UP007 - made when it runs
+    return TypeAdapter(union).json_schema(ref_template="#/components/schemas/{model}")
 
 
 def _complete(operation: dict[str, Any], path: str) -> None:

@@ -36,11 +36,11 @@ class Card:
     summary: str
     """One sentence: what it does."""
     makes: str
-    """What the published ZIP holds, as a sentence goes on after "This ZIP holds"."""
+    """What the published ZIP holds: the rest of a sentence that begins with "This ZIP holds"."""
     source: str
     """Who described it, and where."""
     paper_holds: str
-    """Where the published privacy analysis holds, where it does not, and what is done instead."""
+    """Whether the published privacy analysis holds, and what is done instead where it does not."""
     releases: Mapping[str, Measured] = field(default_factory=dict)
     """Purpose of an event -> what is released. Every purpose of the method's events is in it."""
 

@@ -24,12 +24,14 @@ from service.base.errors import (
     InvalidOrder,
     NotCancellable,
     NotFound,
+    NotInRelease,
     NotReady,
     Unpriceable,
 )
 from service.platform.context import Context
 from service.privacy.events import noise_multipliers
 from service.releases import service
+from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.models import ENDED, Release
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.requests.problems import problems
@@ -167,7 +169,7 @@ def sample_request(
     response_class=StreamingResponse,
     responses={
         200: {"description": "Synthetic rows.", "content": SAMPLE_CONTENT},
-        **problems(NotReady),
+        **problems(NotReady, NotInRelease),
     },
 )
 def read_sample(
@@ -202,12 +204,15 @@ def read_preview(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
     "/releases/{release_id}/generator",
     response_class=Response,
     responses={
-        200: {"description": "The generator.", "content": {"application/zip": BINARY}},
+        200: {"description": "The generator, or the answers.", "content": {"application/zip": BINARY}},
         **problems(NotReady),
     },
 )
 def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
-    """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime."""
+    """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime.
+
+    Of a release of answers, the ZIP that holds them.
+    """
     release = service.find_published(context, principal, release_id)
     name = f"generator-{release_id}.zip"
     return StreamingResponse(
@@ -215,6 +220,13 @@ def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader)
         media_type="application/zip",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+@router.get("/releases/{release_id}/answers", responses=problems(NotReady, NotInRelease))
+def read_answers(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
+    """The answers of a release that holds some instead of a generator. Reading them costs no budget, however often."""
+    release = service.find_published(context, principal, release_id)
+    return answers_of_bundle(context.storage.get(_bundle_key(release)), release_id)
 
 
 @router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
@@ -239,7 +251,10 @@ def sample_response(
 
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
-    sampler = samplers.get(_bundle_key(release))
+    try:
+        sampler = samplers.get(_bundle_key(release))
+    except NotInRelease:
+        raise not_a_generator(release.id) from None
     chosen = sample.format or default_format(content_of(sampler))
     pieces = drawing.run(
         lambda: stream_rows(

@@ -23,6 +23,7 @@ from service.base.errors import (
     InvalidFile,
     InvalidInput,
     InvalidSchema,
+    NotInRelease,
 )
 from service.base.text import read_json
 from service.datasets import service as datasets
@@ -59,7 +60,8 @@ PROPERTIES: dict[str, Any] = {
         200: {"description": "The synthetic sample.", "content": SAMPLE_CONTENT},
         202: {"description": "Not done yet: the release to watch.", "model": ReleaseReply},
         **problems(
-            InvalidSchema, InvalidFile, *ORDER_REFUSALS, DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone
+            *(InvalidSchema, InvalidFile, *ORDER_REFUSALS),
+            *(DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone, NotInRelease),
         ),
     },
     openapi_extra=multipart_body(["file", "schema", "budget", "order"], PROPERTIES),
@@ -75,7 +77,8 @@ async def publish(
 
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
-    said beside the promise (a large ε or δ), in `X-Warnings`.
+    said beside the promise (a large ε or δ), in `X-Warnings`. A method that makes answers instead of a generator runs as well;
+    the refusal of its sample says where the answers are.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:

@@ -64,6 +64,7 @@ class Links(BaseModel):
     cancel: str
     sample: str
     generator: str
+    answers: str
     certificate: str
 
 
@@ -106,6 +107,7 @@ class ReleaseReply(BaseModel):
                 cancel=f"{here}/cancel",
                 sample=f"{here}/sample",
                 generator=f"{here}/generator",
+                answers=f"{here}/answers",
                 certificate=f"{here}/certificate",
             ),
         )

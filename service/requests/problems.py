@@ -40,6 +40,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.IdempotencyConflict: 409,
     errors.BudgetExhausted: 409,
     errors.NotReady: 409,
+    errors.NotInRelease: 409,
     errors.NotCancellable: 409,
     errors.NotPostponable: 409,
     errors.NotReplaceable: 409,

@@ -6,17 +6,25 @@ import io
 import json
 import zipfile
 
+from service.base.errors import NotInRelease
 from service.samples.formats import Content
 from service.samples.image_sampler import ImageSampler
 from service.samples.table.sampler import TableSampler
 
 Sampler = TableSampler | ImageSampler
 
+ANSWERS = "answers"
+"""The kind of a ZIP without a generator."""
+
 
 def sampler_from_bundle(bundle: bytes) -> Sampler:
-    """The sampler inside a generator ZIP."""
+    """The sampler inside a generator ZIP; raises `NotInRelease` where the ZIP holds answers."""
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
         config = json.loads(archive.read("config.json"))
+        if config.get("kind") == ANSWERS:
+            raise NotInRelease(
+                "this release holds answers, not a generator: nothing can be drawn from it", holds=ANSWERS
+            )
         kind = ImageSampler if config.get("kind") == "image" else TableSampler
         return kind.from_files(config, archive.read("generator.onnx"))
 

@@ -254,6 +254,7 @@ def provoke_refusals(see, dataset, release, text, fields):
     see("-", "POST", f"/v1/releases/{release}/cancel")
     see("-", "GET", "/v1/releases/1")
     see("-", "GET", f"/v1/releases/{dataset}")
+    see("-", "GET", f"/v1/releases/{release}/answers")
     see("-", "GET", f"/v1/releases/{release}/sample?where=weight:99")
     see("-", "GET", f"/v1/releases/{release}/sample?rows=-1")
     see("-", "POST", "/v1/datasets", data={**fields, "schema": "{"}, files={"file": ("t.csv", text)})
@@ -328,9 +329,8 @@ def visit(url, key, text):
     see("signing_keys", "GET", "/v1/ledger/keys")
     see("consistency", "GET", f"/v1/ledger/consistency?first=1&second={head['tree_size']}")
     see("inclusion", "GET", f"/v1/ledger/proof?dataset_id={dataset}")
-    see("healthz", "GET", "/healthz")
-    see("readyz", "GET", "/readyz")
-    see("-", "GET", "/")
+    for kind, path in (("methods", "/v1/methods"), ("healthz", "/healthz"), ("readyz", "/readyz"), ("-", "/")):
+        see(kind, "GET", path)
     see("-", "DELETE", f"/v1/datasets/{dataset}")
     see("-", "POST", f"/v1/datasets/{dataset}/releases", json={**ORDER, "epsilon": 0.5})
     return see, ended, budget, ledger

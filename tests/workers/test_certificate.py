@@ -129,7 +129,7 @@ def test_the_unit_and_its_bound_are_there_for_programs():
         {"unit": "value of a column", "column": "person", "max_rows": 3},
     ]
     tables = made_certificate(MARGINALS, privacy_unit=VISITS)["mechanisms"]
-    assert {each["sensitivity"]["of_one_unit"] for each in tables} == {"3 in each table", "3 in each score"}
+    assert {each["sensitivity"]["of_one_unit"] for each in tables} == {"3 in each marginal", "3 in each score"}
 
 
 def test_format_2_is_signed_and_is_json():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from service.domain.image_schema import ImageSchema
 from service.domain.table_schema import parse_table_schema
+from service.methods.catalogue import CATALOGUE
+from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy.filters import open_budget
 from service.privacy.statements import statement_warnings
 from tests.certificates import made_certificate
 from workers.encoding.table import TableDomain
 from workers.generators.image.card import image_card
-from workers.generators.table.card import model_card
+from workers.generators.table.card import table_card
 
 SCHEMA = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]}
 
@@ -50,8 +54,19 @@ def test_a_certificate_from_before_has_a_card_as_well(old):
         assert "Warning" not in card
 
 
-def cards(made):
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_method_is_described_on_its_card(name):
+    makes = CATALOGUE[name].card
+    for card in cards(certificate(3.0, 1e-6, 200, 1.0), name):
+        assert f"This ZIP holds {makes.makes}. " in card
+        assert f"by the method `{name}`" in card
+        section = card.split("## The method")[1].split("\n## ")[0]
+        assert all(words in section for words in (makes.summary, makes.source, makes.paper_holds))
+        assert card.count("\n## ") == len(set(re.findall(r"^## .*", card, re.MULTILINE)))
+
+
+def cards(made, method=None):
     domain = TableDomain.from_schema(parse_table_schema(SCHEMA), numeric_bins=8)
-    yield model_card(domain=domain, condition=None, certificate=made, order={"method": "marginals"})
+    yield table_card(domain=domain, condition=None, certificate=made, order={"method": method or "marginals"})
     images = ImageSchema.model_validate({"type": "image", "height": 4, "width": 4, "channels": 1})
-    yield image_card(schema=images, certificate=made, order={"method": "mixture"})
+    yield image_card(schema=images, certificate=made, order={"method": method or "mixture"})

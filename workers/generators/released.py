@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from service.domain.image_schema import ImageSchema
+    from service.domain.image_schema import DeclaredSchema, ImageSchema
     from service.domain.table_schema import TableSchema
     from workers.encoding.table import TableDomain
 
 
 class UnusableGeneratorError(ImprimaturError):
-    """The trained generator cannot be published: weights that are not finite, or an export that disagrees."""
+    """What was made cannot be published: numbers that are not finite, or an export that disagrees."""
 
     code: ClassVar[str] = "unusable_generator"
 
@@ -96,3 +96,17 @@ class ImageRelease(Released):
             certificate=certificate,
             order=order,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswersRelease(Released):
+    """Numbers instead of a generator, such as noisy answers to queries. Nothing can be drawn from it."""
+
+    answers: Mapping[str, Any]
+    """JSON values, all of them noisy or public; floats are finite."""
+
+    def bundle(self, *, schema: DeclaredSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+        """See `workers.generators.answers`."""
+        from workers.generators.answers import build_answers_bundle  # noqa: PLC0415 - beside the others
+
+        return build_answers_bundle(self.answers, schema, certificate=certificate, order=order)

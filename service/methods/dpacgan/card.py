@@ -8,9 +8,9 @@ from service.methods.interface import Card
 
 CARD = Card(
     summary="A GAN whose critic also names the class of an image, with clip norms from public records; a comparison, not a recommendation.",
-    makes="a small neural network that was trained on",
+    makes="a small neural network that was trained with noisy gradients",
     source="Guo et al. 2018 (DPACGAN): an auxiliary classifier (Odena et al. 2017) and the mean gradient norm of a public mini-batch",
-    paper_holds=f"One loss for each image, the critic's and the classifier's together, clipped as a whole: the step is as private as any "
-    f"other. {PUBLIC} Wasserstein instead of the original's logistic loss, as for every method here.",
+    paper_holds="Critic and classifier share one loss, whose gradient is clipped as a whole, so the classifier costs "
+    f"nothing more. {PUBLIC} The loss is Wasserstein instead of the paper's logistic loss, as for every method here.",
     releases=STEP_RELEASES,
 )

@@ -7,9 +7,10 @@ from service.methods.interface import Card
 
 CARD = Card(
     summary="A Wasserstein GAN whose critic has bounded weights and noisy gradients; a comparison, not a recommendation.",
-    makes="a small neural network that was trained on",
+    makes="a small neural network that was trained with noisy gradients",
     source="Xie, Lin, Wang, Wang, Zhou 2018 (DPGAN)",
-    paper_holds="The paper takes the bound on the weights for a bound on the gradients, and accounts draws of a fixed size as Poisson draws: "
-    "neither holds. Here gradients are clipped per unit, and every step is a fresh Poisson draw (docs/privacy.md, One private step).",
+    paper_holds="The published one does not hold: the paper takes the bound on the critic's weights for a bound on its gradients, and accounts for "
+    "batches of a fixed size as if they were Poisson samples. Here gradients are clipped per unit, and every step draws a fresh "
+    "Poisson sample (docs/privacy.md, One private step).",
     releases=STEP_RELEASES,
 )

@@ -9,19 +9,20 @@ from service.methods.mixture.card import RELEASES as MIXTURE
 from service.privacy.events import SAMPLED_STEPS
 
 STEP_RELEASES = {
-    LABEL_COUNTS: Measured("records of each value of the condition", "{rows} in all counts"),
+    LABEL_COUNTS: Measured("number of records of each value of the condition", "{rows} in all counts"),
     SAMPLED_STEPS: Measured(
-        "gradients of a step, clipped per unit and added up, and where a histogram is priced that of their norms",
-        "in each group of tensors its clip norm; √M in histograms of M tensors",
+        "gradients of a step, clipped per unit and summed; where a histogram is priced, also the histogram of their norms",
+        "the clip norm of each group of tensors; √M in histograms of M tensors",
     ),
 }
 """Of every generator that is trained by private steps."""
 
 CARD = Card(
-    summary="A conditional WGAN-GP trained by private steps, with decaying noise, adaptive thresholds and clustered clipping.",
-    makes="a small neural network that was trained on",
-    source="IDPGAN; with warm starts and bounds of our own (docs/privacy.md, docs/results/idpgan-on-tables.md)",
-    paper_holds="The paper's thresholds read rows unpaid, and its noise is scaled to the drawn batch: neither is private. Here both are "
-    "part of one joint Gaussian release of every step, on fresh Poisson draws (docs/privacy.md, One private step).",
+    summary="A conditional WGAN-GP trained by private steps, with decaying noise, adaptive clip norms and clustered clipping.",
+    makes="a small neural network that was trained with noisy gradients",
+    source="IDPGAN, with warm starts and privacy bounds of our own (docs/privacy.md, docs/results/idpgan-on-tables.md)",
+    paper_holds="The published one does not hold: the paper's clip norms depend on rows without a charge, and its noise depends on the size of the "
+    "drawn batch. Here every step is one joint Gaussian release of gradients and norms, on a fresh Poisson sample, and charged "
+    "(docs/privacy.md, One private step).",
     releases={**MARGINALS, **MIXTURE, **STEP_RELEASES},
 )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import tempfile
-import warnings
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
-import safetensors.torch
 import torch
 
+from workers.generators.archive import pack, to_json
 from workers.generators.image.card import image_card
-from workers.generators.released import UnusableGeneratorError
-from workers.generators.table.bundle import OPSET, TOLERANCE, pack, to_json
+from workers.generators.onnx_export import compare, export, for_export
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,13 +34,10 @@ def build_image_bundle(
 ) -> bytes:
     """The ZIP of a generator whose forward(noise (n, r), condition) returns images between 0 and 1.
 
-    component_labels and component_frequencies: one per component, its class and its noised share.
+    component_labels and component_frequencies: one per component, its class and its noisy frequency.
     one_a_run: condition is (1,), all images of a call are of one component; otherwise (n,), a component for each.
     """
-    generator = copy.deepcopy(generator).cpu().float().eval()
-    weights = {name: tensor.detach().contiguous() for name, tensor in generator.state_dict().items()}
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
-        raise UnusableGeneratorError("The generator's weights are not finite.")
+    generator, weights = for_export(generator)
     config = {
         "format": 1,
         "kind": "image",
@@ -65,7 +56,7 @@ def build_image_bundle(
     return pack(
         {
             "generator.onnx": _export(generator, noise_dimension, len(component_labels), one_a_run=one_a_run),
-            "generator.safetensors": safetensors.torch.save(weights),
+            "generator.safetensors": weights,
             "config.json": to_json(config),
             "certificate.json": to_json(certificate),
             "MODEL_CARD.md": image_card(schema=schema, certificate=certificate, order=order).encode(),
@@ -77,32 +68,15 @@ def build_image_bundle(
 def _export(generator: torch.nn.Module, noise_dimension: int, components: int, *, one_a_run: bool) -> bytes:
     """As ONNX for any number of images, compared with torch before it is returned."""
 
-    def inputs(images: int, component: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def inputs(images: int, component: int) -> dict[str, torch.Tensor]:
         random = torch.Generator().manual_seed(0)
-        condition = torch.full((1 if one_a_run else images,), component)
-        return torch.randn(images, noise_dimension, generator=random), condition
+        return {
+            "noise": torch.randn(images, noise_dimension, generator=random),
+            "condition": torch.full((1 if one_a_run else images,), component),
+        }
 
-    axes = {"noise": {0: "batch"}, "images": {0: "batch"}} | ({} if one_a_run else {"condition": {0: "batch"}})
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.no_grad():
-        path = Path(folder) / "generator.onnx"
-        warnings.simplefilter("ignore")  # see bundle.py on the exporter
-        torch.onnx.export(
-            generator,
-            inputs(2, 0),
-            path,
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=["noise", "condition"],
-            output_names=["images"],
-            dynamic_axes=axes,
-        )
-        onnx_bytes = path.read_bytes()
-    session = onnxruntime.InferenceSession(onnx_bytes, providers=["CPUExecutionProvider"])
-    for component in np.linspace(0, components - 1, min(components, _CHECKED_COMPONENTS)).astype(int).tolist():
-        noise, condition = inputs(_CHECKED_IMAGES, component)
-        (exported,) = session.run(["images"], {"noise": noise.numpy(), "condition": condition.numpy()})
-        with torch.no_grad():
-            expected = generator(noise, condition).numpy()
-        if exported.shape != expected.shape or not np.abs(exported - expected).max() <= TOLERANCE:
-            raise UnusableGeneratorError("The exported generator does not compute what the original does.")
+    one_for_all = frozenset({"condition"}) if one_a_run else frozenset()
+    onnx_bytes = export(generator, inputs(2, 0), "images", one_for_all=one_for_all)
+    checked = np.linspace(0, components - 1, min(components, _CHECKED_COMPONENTS)).astype(int).tolist()
+    compare(generator, onnx_bytes, *(inputs(_CHECKED_IMAGES, component) for component in checked))
     return onnx_bytes

@@ -1,24 +1,16 @@
-"""The published generator: one ZIP that a stranger can use with numpy and onnxruntime. Post-processing; no pickle."""
+"""The published generator of rows: one ZIP that people can use with numpy and onnxruntime. Post-processing; no pickle."""
 
 from __future__ import annotations
 
-import copy
-import io
-import json
-import tempfile
-import warnings
-import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
-import safetensors.torch
 import torch
 
 from service.samples.shipped import table_script
-from workers.generators.released import UnusableGeneratorError
-from workers.generators.table.card import model_card
+from workers.generators.archive import pack, to_json
+from workers.generators.onnx_export import compare, export, for_export
+from workers.generators.table.card import table_card
 from workers.networks.mixture import MixtureGenerator
 
 if TYPE_CHECKING:
@@ -27,10 +19,7 @@ if TYPE_CHECKING:
     from service.domain.table_schema import TableSchema
     from workers.encoding.table import TableDomain
 
-OPSET = 17  # the first with LayerNormalization
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the same contents give the same bytes
 _CHECKED_ROWS = 257
-TOLERANCE = 1e-4
 
 
 def build_bundle(
@@ -46,12 +35,9 @@ def build_bundle(
 ) -> bytes:
     """The ZIP of a generator whose forward(noise, condition | None) returns the logits of all columns.
 
-    condition_frequencies: one per category of the condition column, noised; negative ones count as zero.
+    condition_frequencies: one per category of the condition column, noisy; negative ones count as zero.
     """
-    generator = copy.deepcopy(generator).cpu().float().eval()
-    weights = {name: tensor.detach().contiguous() for name, tensor in generator.state_dict().items()}
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
-        raise UnusableGeneratorError("The generator's weights are not finite: training diverged.")
+    generator, weights = for_export(generator)
     condition = _condition(domain, condition_index, condition_frequencies)
     categories = domain.columns[condition_index].size if condition_index is not None else None
     config = {
@@ -65,13 +51,13 @@ def build_bundle(
         "schema": schema.as_json(),
         "missing_value": schema.missing_values[0] if schema.missing_values else "",
     }
-    card = model_card(
+    card = table_card(
         domain=domain, condition=condition["column"] if condition else None, certificate=certificate, order=order
     )
     return pack(
         {
             "generator.onnx": export_onnx(generator, noise_dimension=noise_dimension, categories=categories),
-            "generator.safetensors": safetensors.torch.save(weights),
+            "generator.safetensors": weights,
             "config.json": to_json(config),
             "certificate.json": to_json(certificate),
             "MODEL_CARD.md": card.encode(),
@@ -82,42 +68,15 @@ def build_bundle(
 
 def export_onnx(generator: torch.nn.Module, *, noise_dimension: int, categories: int | None) -> bytes:
     """The network as ONNX for any batch size, compared with torch on random inputs before it is returned."""
-    inputs = _random_inputs(2, noise_dimension, categories)
-    names = ["noise", "condition"][: len(inputs)]
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), torch.no_grad():
-        path = Path(folder) / "generator.onnx"
-        # The TorchScript exporter: the newer one would need one more dependency for the same few operators.
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            generator,
-            inputs,
-            path,
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=names,
-            output_names=["logits"],
-            dynamic_axes={name: {0: "batch"} for name in (*names, "logits")},
-        )
-        onnx_bytes = path.read_bytes()
-    _compare(generator, onnx_bytes, _random_inputs(_CHECKED_ROWS, noise_dimension, categories))
+    onnx_bytes = export(generator, _random_inputs(2, noise_dimension, categories), "logits")
+    compare(generator, onnx_bytes, _random_inputs(_CHECKED_ROWS, noise_dimension, categories))
     return onnx_bytes
 
 
-def _compare(generator: torch.nn.Module, onnx_bytes: bytes, inputs: tuple[torch.Tensor, ...]) -> None:
-    session = onnxruntime.InferenceSession(onnx_bytes, providers=["CPUExecutionProvider"])
-    feed = {name: tensor.numpy() for name, tensor in zip(("noise", "condition"), inputs, strict=False)}
-    (exported,) = session.run(["logits"], feed)
-    with torch.no_grad():
-        expected = generator(*inputs).numpy()
-    scale = 1.0 + float(np.abs(expected).max())
-    if exported.shape != expected.shape or not np.abs(exported - expected).max() <= TOLERANCE * scale:
-        raise UnusableGeneratorError("The exported generator does not compute what the trained one does.")
-
-
-def _random_inputs(rows: int, noise_dimension: int, categories: int | None) -> tuple[torch.Tensor, ...]:
+def _random_inputs(rows: int, noise_dimension: int, categories: int | None) -> dict[str, torch.Tensor]:
     random = torch.Generator().manual_seed(0)
-    noise = torch.randn(rows, noise_dimension, generator=random)
-    return (noise,) if categories is None else (noise, torch.randint(categories, (rows,), generator=random))
+    noise = {"noise": torch.randn(rows, noise_dimension, generator=random)}
+    return noise if categories is None else {**noise, "condition": torch.randint(categories, (rows,), generator=random)}
 
 
 def _condition(domain: TableDomain, index: int | None, frequencies: Sequence[float] | None) -> dict[str, Any] | None:
@@ -130,19 +89,3 @@ def _condition(domain: TableDomain, index: int | None, frequencies: Sequence[flo
     total = counts.sum()
     shares = counts / total if total > 0 else np.full(column.size, 1 / column.size)
     return {"column": column.name, "frequencies": shares.tolist()}
-
-
-def to_json(document: Any) -> bytes:
-    return (json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
-
-
-def pack(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in files.items():
-            member = zipfile.ZipInfo(name, date_time=_LONG_AGO)
-            member.compress_type = zipfile.ZIP_DEFLATED
-            member.create_system = 3
-            member.external_attr = 0o100644 << 16
-            archive.writestr(member, content)
-    return buffer.getvalue()

@@ -1,0 +1,62 @@
+"""`/v1/methods`: what may be ordered, from the catalogue alone. No row and no dataset is read."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from service.auth.dependencies import Reader
+from service.methods.catalogue import CATALOGUE
+from service.methods.interface import Modality
+
+router = APIRouter(prefix="/v1", tags=["methods"])
+
+
+class MethodReply(BaseModel):
+    """One method."""
+
+    name: str
+    takes: Annotated[list[Modality], Field(description="What a dataset must hold.")]
+    summary: str
+    makes: Annotated[str, Field(description="What the published ZIP holds.")]
+    source: Annotated[str, Field(description="Who described it, and where.")]
+    paper_holds: Annotated[
+        str, Field(description="Whether its published privacy analysis holds, and what is done instead.")
+    ]
+    order: Annotated[
+        dict[str, Any], Field(description="JSON schema of its orders: every knob, its default and its meaning.")
+    ]
+
+
+class MethodList(BaseModel):
+    """Every method, in the order in which `method: auto` asks them."""
+
+    items: list[MethodReply]
+
+
+@router.get("/methods")
+def list_methods(_: Reader) -> MethodList:
+    """What may be ordered: each method with what it takes and makes, and the JSON schema of its knobs."""
+    return _described()
+
+
+@cache
+def _described() -> MethodList:
+    """The catalogue never changes while a process runs."""
+    return MethodList(
+        items=[
+            MethodReply(
+                name=name,
+                takes=sorted(method.takes),
+                summary=method.card.summary,
+                makes=method.card.makes,
+                source=method.card.source,
+                paper_holds=method.card.paper_holds,
+                order=method.order.model_json_schema(),
+            )
+            for name, method in CATALOGUE.items()
+        ]
+    )
