@@ -41,7 +41,8 @@ from workers.certificate import certify
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
-from workers.generators.released import Released, UnusableGeneratorError
+from workers.generators.errors import UnusableGeneratorError
+from workers.generators.released import Released
 from workers.hooks import Hooks, TrainingStopped
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom

@@ -18,7 +18,7 @@ from service.domain.table_schema import parse_table_schema
 from service.samples.samplers import sampler_from_bundle
 from service.samples.streams import stream_rows
 from tests.lending import bare_environment, empty_room, lend
-from workers.generators.released import UnusableGeneratorError
+from workers.generators.errors import UnusableGeneratorError
 from workers.generators.table.bundle import build_bundle, export_onnx
 from workers.networks.table import TableGenerator
 

@@ -10,7 +10,6 @@ from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from service.domain.image_schema import ImageSchema
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import CATALOGUE
-from service.platform.signing import UNSIGNED, verify_signature
 from service.privacy.filters import open_budget
 from service.privacy.statements import statement_warnings
 from tests.certificates import made_certificate

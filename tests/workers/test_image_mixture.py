@@ -19,8 +19,8 @@ from service.samples.samplers import sampler_from_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
+from workers.generators.errors import UnusableGeneratorError
 from workers.generators.image.bundle import build_image_bundle
-from workers.generators.released import UnusableGeneratorError
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.measuring import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS, tone_curve

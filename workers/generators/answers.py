@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.generators.archive import pack, to_json
 from workers.generators.card import CERTIFICATE_FILE, Content, model_card
-from workers.generators.released import UnusableGeneratorError
+from workers.generators.errors import UnusableGeneratorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

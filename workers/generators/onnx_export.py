@@ -13,7 +13,7 @@ import onnxruntime
 import safetensors.torch
 import torch
 
-from workers.generators.released import UnusableGeneratorError
+from workers.generators.errors import UnusableGeneratorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from service.base.errors import ImprimaturError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +14,6 @@ if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema
     from service.domain.table_schema import TableSchema
     from workers.encoding.table import TableDomain
-
-
-class UnusableGeneratorError(ImprimaturError):
-    """What was made cannot be published: numbers that are not finite, or an export that disagrees."""
-
-    code: ClassVar[str] = "unusable_generator"
 
 
 @dataclass(frozen=True, kw_only=True)
