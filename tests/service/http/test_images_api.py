@@ -156,7 +156,7 @@ def test_units_of_images_are_counted_and_stored_and_decide_the_shape(context, up
     with context.driver() as connection:
         tenant = connection.execute("SELECT tenant_id FROM datasets").fetchone()[0]
         ground = repository.find_ground(connection, tenant, uuid.UUID(body["id"]))
-    assert ground.shape(32) == ImageShape(6, 5, 1, 3, max_images_per_unit=2)
+    assert ground.facts.shape(32) == ImageShape(6, 5, 1, 3, max_images_per_unit=2)
 
 
 def test_training_on_very_many_images_of_a_unit_is_refused_at_the_order(api, upload):
