@@ -60,6 +60,8 @@ def ordered(method: str, **knobs: Any) -> dict[str, Any]:
     short = {"steps": 3} if "steps" in fields else {}
     if "sampling_probability" in fields:
         short |= {"sampling_probability": 0.1}
+    if "warm_start" in fields:
+        short |= {"warm_start": {"kind": "none"}}  # those have tests of their own, which take longer
     return {"method": method, "epsilon": 2.0, **short, **knobs}
 
 
