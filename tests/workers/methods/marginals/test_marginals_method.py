@@ -126,7 +126,7 @@ def rows_of(trained: TableRelease, rows: int = 20_000) -> dict[str, list[Any]]:
         order={"method": "marginals"},
     )
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-        assert "fitted to noised counts" in archive.read("MODEL_CARD.md").decode()
+        assert "fitted to noisy marginals" in archive.read("MODEL_CARD.md").decode()
         sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
     chunks = list(sampler.chunks(rows, seed=3))
     assert next(sampler.chunks(rows, seed=3)) == chunks[0]
