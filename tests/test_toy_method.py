@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from imprimatur import ApiError, Client
@@ -105,7 +106,7 @@ def test_it_is_ordered_priced_charged_run_answered_and_certified(service: Any, t
         with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
             assert json.loads(archive.read("answers.json"))["mean"] == answers["mean"]
             card = archive.read("MODEL_CARD.md").decode()
-        assert "the mean of a column, computed from noisy counts of" in card
+        assert "the mean of a column, computed from noisy counts of its bins" in card
         assert "Dwork and Roth 2014" in card
 
         assert client.budget(dataset["id"])["epsilon_spent"] == pytest.approx(3.0, rel=0.02)
@@ -115,8 +116,17 @@ def test_it_is_ordered_priced_charged_run_answered_and_certified(service: Any, t
         with pytest.raises(ApiError) as wrong:
             client.quote(dataset["id"], {**order, "column": "colour"})
         assert wrong.value.status == 422
-        with pytest.raises(ApiError):
+        with pytest.raises(ApiError) as no_rows:
             client.save_sample(release["id"], tmp_path / "rows.csv", 5)
+        assert no_rows.value.code == "not_in_release"
+    reply = httpx.post(
+        f"{service['url']}/v1/publish",
+        headers={"Authorization": f"Bearer {service['key']}"},
+        files={"file": small_table(tmp_path / "other.csv").open("rb")},
+        data={"schema": json.dumps(SMALL_SCHEMA), "budget": '{"epsilon": 5}', "order": json.dumps(order)},
+    )
+    assert reply.status_code == 422, reply.text
+    assert "returns answers" in reply.text
 
 
 def test_the_command_line_lists_it_with_its_knobs(tree: Path, service: Any) -> None:

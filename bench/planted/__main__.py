@@ -17,7 +17,7 @@ from queue import SimpleQueue
 
 from bench.pages import keep
 from bench.planted.bugs import BUGS
-from bench.planted.harness import ROOT, Bug, Outcome, copy_tree, imports_from, run_tests, try_bug
+from bench.planted.harness import HEALTHY_SECONDS, ROOT, Bug, Outcome, copy_tree, imports_from, run_tests, try_bug
 
 
 def main() -> int:
@@ -29,7 +29,9 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="imprimatur-planted-") as folder:
         trees = _copies(Path(folder), arguments.workers)
-        healthy = run_tests(trees[0], sorted({test for bug in bugs for test in bug.tests}))
+        healthy = run_tests(
+            trees[0], sorted({test for bug in bugs for test in bug.tests}), timeout_seconds=HEALTHY_SECONDS
+        )
         if healthy.caught_by is not None or " passed" not in healthy.output:
             print(healthy.output, file=sys.stderr)
             return 1

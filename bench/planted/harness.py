@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("imprimatur", "service", "workers", "tests", "bench", "migrations", "pyproject.toml")
 TIMEOUT_SECONDS = 240.0
+HEALTHY_SECONDS = 1_800.0
+"""Of all the tests together, before anything is planted."""
 
 Edit = tuple[str, str, str]
 """(file, text that occurs there exactly once, what it becomes)"""
@@ -70,7 +72,7 @@ def try_bug(tree: Path, bug: Bug) -> Outcome:
             (tree / file).write_text(text, encoding="utf-8")
 
 
-def run_tests(tree: Path, tests: Iterable[str]) -> Outcome:
+def run_tests(tree: Path, tests: Iterable[str], *, timeout_seconds: float = TIMEOUT_SECONDS) -> Outcome:
     """Exit status 1 is a failed test; anything else (a syntax error, no such test) is not a catch."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "IMPRIMATUR_"))}
     # The copy, for servers that tests start as well: they migrate the database.
@@ -83,7 +85,7 @@ def run_tests(tree: Path, tests: Iterable[str]) -> Outcome:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=timeout_seconds,
         check=False,
     )
     failed = re.search(r"^FAILED (\S+?)(?: - |$|\[)", done.stdout, re.MULTILINE)

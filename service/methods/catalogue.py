@@ -80,6 +80,15 @@ def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
         _check_condition(order, schema)
 
 
+def check_makes_rows(order: AnyOrder) -> None:
+    """Refuse, before anything is charged, a method that leaves nothing to draw rows from."""
+    if isinstance(order, Order) and method_of(order).returns == "answers":
+        raise InvalidOrder(
+            "method: this one returns answers, not rows; upload the dataset, order a release of it and read its answers",
+            where="method",
+        )
+
+
 def _check_against_images(order: AnyOrder) -> None:
     if order.condition_on is not None:
         raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")

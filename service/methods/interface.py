@@ -59,6 +59,8 @@ class Method(Generic[O]):
     events: Callable[[O, float, float], EventsAt]
     """(resolved order, ε, δ) -> noise multiplier -> events: the one place where their sequence is written."""
     card: Card
+    returns: Literal["generator", "answers"] = "generator"
+    """What is published: something that rows or images are drawn from, or numbers."""
     offer: Callable[[Any, Facts], str | None] = lambda _order, _facts: None
     """Why `auto` may take this method for such an order and such data; None: it may not. The first in the catalogue is taken."""
 

@@ -29,7 +29,7 @@ from service.base.text import read_json
 from service.datasets import service as datasets
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
-from service.methods.catalogue import check_order, parse_order
+from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
 from service.releases import service
 from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, SampleRequest, sample_response
@@ -112,7 +112,9 @@ def _upload_and_order(
         distinct_from=upload.fields.get("distinct_from"),
     )
     document = read_json(upload.required("order"), "order")
-    check_order(parse_order(document), declaration.schema)
+    order = parse_order(document)
+    check_makes_rows(order)
+    check_order(order, declaration.schema)
     dataset, notices = datasets.create(context, principal, upload.path, declaration)
     try:
         return dataset, notices, service.order_release(context, principal, dataset.id, document, idempotency_key)
