@@ -233,10 +233,8 @@ def test_what_does_not_fit_is_refused(compiled: Kernels) -> None:
         rows: Rows, weighting: ClippingRule | Tensor | None = None, sums: Tensor | None = None, units: int = 3
     ) -> None:
         compiled.perceptron_gradients(
-            critic.weights,
-            critic.biases,
+            critic,
             replace(rows, units=units),
-            slope=0.2,
             paired=True,
             gradient_penalty=1.0,
             limits=LIMITS,
