@@ -215,7 +215,8 @@ def test_the_digest_covers_every_source_of_the_mechanisms(tmp_path, monkeypatch)
     assert any(len(path.relative_to(tmp_path).parts) > 2 for path in sources)
     for path in sources:
         path.write_bytes(path.read_bytes() + b"\n")
-        assert (after := code_digest()) != before
+        after = code_digest()
+        assert after != before
         before = after
 
 

@@ -201,7 +201,8 @@ def test_many_orders_and_declarations_at_once(settings, bare):
             with transaction(settings) as session:
                 standing = datasets.standing(session, dataset)
                 if redeclare(session, dataset, standing.declaration, units + number) == "done":
-                    audit.add(session, tenant, f"units {units + number}", object_kind="dataset", object_id=dataset)
+                    line = audit.Line(tenant, f"units {units + number}", object_kind="dataset", object_id=dataset)
+                    audit.add(session, line)
                     done += 1
         return done
 
