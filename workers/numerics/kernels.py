@@ -8,8 +8,8 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -21,8 +21,6 @@ from torch import Tensor
 from workers.numerics.compiling import DEEPEST, HANDED_OVER, ROWS_AT_ONCE, compile_library
 from workers.numerics.discrete_gaussian import GUARD, GUIDE_BITS, WORD_BITS, Table
 from workers.numerics.workspace import Workspace
-
-_switched_off = False
 
 
 class Layers(Protocol):
@@ -201,20 +199,9 @@ class Kernels:
 
 def kernels(device: torch.device, dtype: torch.dtype = torch.float32) -> Kernels | None:
     """The compiled functions, where they know this kind of tensor and this machine can compile them."""
-    if device.type != "cpu" or dtype != torch.float32 or _switched_off:
+    if device.type != "cpu" or dtype != torch.float32:
         return None
     return _compiled()
-
-
-@contextmanager
-def without_kernels() -> Iterator[None]:
-    """As on a machine without a compiler."""
-    global _switched_off  # noqa: PLW0603
-    before, _switched_off = _switched_off, True
-    try:
-        yield
-    finally:
-        _switched_off = before
 
 
 @cache

@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.without_kernels import without_kernels
 from workers.mechanism import FLOAT32_CANCELLATION, CriticBatch, CriticLoss, Perceptron
 from workers.mechanism.clipping import SHRINK, SMALLEST_FACTOR, clip_weights
 from workers.mechanism.compiled_products import LIMITS, CompiledGradients, compiled_gradients
@@ -33,7 +34,6 @@ from workers.numerics.kernels import (
     _compiled,
     compile_kernels,
     kernels,
-    without_kernels,
 )
 from workers.numerics.workspace import Workspace
 
