@@ -36,6 +36,7 @@ import psutil
 import pytest
 
 from service.local import Postgres
+from tests.private_servers import drop_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ class Database:
 @pytest.fixture(params=["compiled", "torch"])
 def loops_or_torch(request: pytest.FixtureRequest) -> Iterator[None]:
     """With the compiled loops, where there is a compiler, and without."""
-    from workers.numerics.kernels import without_kernels
+    from tests.without_kernels import without_kernels
 
     with without_kernels() if request.param == "torch" else contextlib.nullcontext():
         yield
@@ -142,7 +143,7 @@ def database(postgres: Postgres, new_database: Callable[[], Database]) -> Iterat
     """A fresh, migrated database of this test alone."""
     made = new_database()
     yield made
-    postgres.drop_database(made.name)
+    drop_database(postgres, made.name)
 
 
 @pytest.fixture(scope="session")

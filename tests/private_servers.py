@@ -11,12 +11,21 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from psycopg import sql
+
 from service.local import Postgres
 from service.local.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def drop_database(postgres: Postgres, name: str) -> None:
+    """Drop it, whatever is connected."""
+    with postgres.connect() as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
 
 SURVIVES_A_RESTART = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
 """Commits are handed to the kernel before they are answered, so they survive whatever happens to Postgres alone."""

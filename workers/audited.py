@@ -25,9 +25,9 @@ def code_digest() -> str:
     """SHA-256 over the sources that draw, clip, add up, add noise and price: names and contents, in order of the names."""
     workers, privacy = Path(__file__).parent, Path(service.privacy.__path__[0])
     named = {
-        f"{folder.name}/{path.name}": path
+        f"{folder.name}/{path.relative_to(folder).as_posix()}": path
         for folder in (workers / "mechanism", workers / "numerics", privacy)
-        for path in folder.iterdir()
+        for path in folder.rglob("*")
         if path.suffix in SOURCES
     }
     digest = hashlib.sha256()

@@ -112,7 +112,6 @@ def certify(
 
     Consistency proofs stand beside what is signed (`imprimatur.verify.signatures.UNSIGNED`): lists of releases leave them out.
     """
-    price, budget = release.price, dataset.budget
     document = {
         "format": FORMAT,
         "release_id": str(release.id),
@@ -124,19 +123,7 @@ def certify(
         "rows_per_unit": rows_per_unit(dataset, made),
         "adjacency": ADJACENCY,
         "neighbouring_relation": NEIGHBOURING_RELATION,
-        "epsilon": price["epsilon"],
-        "delta": price["delta"],
-        "pld": {"epsilon": price["pld_epsilon"], "delta": price["delta"]},
-        "renyi": {
-            "order": budget.renyi_order,
-            "divergence": price["renyi_divergence"],
-            "epsilon": renyi_epsilon(price["renyi_divergence"], price["delta"], budget.renyi_order),
-            "delta": price["delta"],
-        },
-        "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "warnings": statement_warnings(
-            epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]
-        ),
+        **_promise(dataset, release),
         "ledger_entry": {
             "seq": posted.seq,
             "kind": posted.kind,
@@ -149,7 +136,7 @@ def certify(
             release.events,
             CATALOGUE[release.order_["method"]].card,
             most_rows=contribution_bound(dataset)["max_rows"],
-            renyi_order=budget.renyi_order,
+            renyi_order=dataset.budget.renyi_order,
         ),
         "accounting": ACCOUNTING,
         "accountant": f"Imprimatur {VERSION} (loss distributions), dp_accounting {version('dp_accounting')} (Rényi divergences)",
@@ -165,6 +152,26 @@ def certify(
     }
     unsigned = {"consistency": consistency, "public_key": key.public_key}
     return {**document, **unsigned, "signature": key.sign(document)}
+
+
+def _promise(dataset: Dataset, release: Release) -> dict[str, Any]:
+    """ε and δ by both accounts, the budget that they are a part of, and warnings where these are large."""
+    price, budget = release.price, dataset.budget
+    return {
+        "epsilon": price["epsilon"],
+        "delta": price["delta"],
+        "pld": {"epsilon": price["pld_epsilon"], "delta": price["delta"]},
+        "renyi": {
+            "order": budget.renyi_order,
+            "divergence": price["renyi_divergence"],
+            "epsilon": renyi_epsilon(price["renyi_divergence"], price["delta"], budget.renyi_order),
+            "delta": price["delta"],
+        },
+        "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "warnings": statement_warnings(
+            epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]
+        ),
+    }
 
 
 def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:

@@ -10,10 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workers.engines.choosing import BLOCK_ROWS, GradientEngine, choose_engine, image_critic_tensors
-from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients
+from workers.mechanism import CriticBatch, CriticLoss, Perceptron, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.compiled_products import LIMITS
-from workers.mechanism.convolutions import UNITS_AT_ONCE, image_passes
+from workers.mechanism.convolutions.passes import image_passes
+from workers.mechanism.convolutions.unit_gradients import UNITS_AT_ONCE
 from workers.mechanism.noise import release
 from workers.mechanism.secure_random import SecureRandom
 from workers.networks.image import ImageCritic
@@ -165,10 +166,8 @@ def step_with_loops(critic: TableCritic) -> Step:
         sums = torch.zeros(sum(sizes), dtype=torch.float64)
         share = torch.full((batch.units, len(tensors)), 1.0 / batch.units, dtype=torch.float64)
         compiled.perceptron_gradients(
-            weights,
-            biases,
+            Perceptron(weights, biases, LEAKY_SLOPE),
             Rows(batch.fake, batch.real, batch.mix.view(-1), batch.present, batch.units, 1),
-            slope=LEAKY_SLOPE,
             paired=LOSS.paired,
             gradient_penalty=LOSS.gradient_penalty,
             limits=LIMITS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
@@ -11,33 +12,23 @@ from sqlalchemy.orm import Session
 from service.audit.models import DONE, AuditEvent
 
 
-def add(
-    session: Session,
-    tenant_id: uuid.UUID,
-    action: str,
-    *,
-    key_id: uuid.UUID | None = None,
-    request_id: uuid.UUID | None = None,
-    object_kind: str | None = None,
-    object_id: uuid.UUID | None = None,
-    outcome: str = DONE,
-    unrecorded: int = 0,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a line says, before the log gives it a number and a time."""
+
+    tenant_id: uuid.UUID
+    action: str
+    key_id: uuid.UUID | None = None
+    request_id: uuid.UUID = field(default_factory=uuid.uuid4)
+    object_kind: str | None = None
+    object_id: uuid.UUID | None = None
+    outcome: str = DONE
+    unrecorded: int = 0
+
+
+def add(session: Session, line: Line) -> None:
     """Append one line in the caller's transaction."""
-    session.execute(
-        insert(AuditEvent)
-        .values(
-            tenant_id=tenant_id,
-            key_id=key_id,
-            action=action,
-            object_kind=object_kind,
-            object_id=object_id,
-            outcome=outcome,
-            unrecorded=unrecorded,
-            request_id=request_id or uuid.uuid4(),
-        )
-        .inline()
-    )
+    session.execute(insert(AuditEvent).values(asdict(line)).inline())
 
 
 def page(session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int) -> Sequence[AuditEvent]:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from service.audit import repository
 from service.audit.models import AuditEvent
+from service.audit.repository import Line
 from service.auth.principal import Principal
 from service.platform.context import Context
 from service.requests.rates import Rates
@@ -24,8 +25,7 @@ def record(
 
     `action`: where one request does several things, which of them this is.
     """
-    repository.add(
-        session,
+    line = Line(
         principal.tenant_id,
         action or principal.action,
         key_id=principal.key_id,
@@ -33,6 +33,7 @@ def record(
         object_kind=object_kind,
         object_id=object_id,
     )
+    repository.add(session, line)
 
 
 def read_page(
@@ -58,8 +59,7 @@ class Refusals:
             self._unrecorded[principal.key_id] = self._unrecorded.get(principal.key_id, 0) + 1
             return
         with self._context.transaction() as session:
-            repository.add(
-                session,
+            line = Line(
                 principal.tenant_id,
                 principal.action,
                 key_id=principal.key_id,
@@ -69,3 +69,4 @@ class Refusals:
                 outcome=code,
                 unrecorded=self._unrecorded.pop(principal.key_id, 0),
             )
+            repository.add(session, line)

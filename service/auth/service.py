@@ -72,7 +72,7 @@ def create_tenant(session: Session, key_secrets: Secrets, name: str) -> str:
     if repository.find_tenant(session, name) is not None:
         raise InvalidInput(f"a tenant named {name!r} exists", where="name")
     tenant_id = repository.add_tenant(session, name)
-    audit.add(session, tenant_id, "create_tenant", object_kind="tenant", object_id=tenant_id)
+    audit.add(session, audit.Line(tenant_id, "create_tenant", object_kind="tenant", object_id=tenant_id))
     return create_key(session, key_secrets, tenant_id, name="first owner", scope="owner").key
 
 

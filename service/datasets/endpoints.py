@@ -26,6 +26,7 @@ from service.base.errors import (
 )
 from service.base.text import read_json
 from service.datasets import redeclaration, service
+from service.datasets.declaration import parse_declaration
 from service.datasets.schemas import (
     BudgetReply,
     DatasetChange,
@@ -77,7 +78,7 @@ async def create_dataset(
     async with AsyncExitStack() as stack:
         receiving = receive_upload(request, allowed=set(TABLE_PROPERTIES), scratch_dir=context.settings.scratch_dir)
         upload = await stack.enter_async_context(receiving)
-        declaration = service.parse_declaration(
+        declaration = parse_declaration(
             schema=upload.required("schema"),
             budget=upload.required("budget"),
             name=upload.fields.get("name"),

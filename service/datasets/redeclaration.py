@@ -20,7 +20,6 @@ from sqlalchemy import Row
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from service.audit import repository as audit_lines
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import (
@@ -35,6 +34,7 @@ from service.base.errors import (
     UploadNeeded,
 )
 from service.datasets import repository, service
+from service.datasets.declaration import checked_name
 from service.datasets.models import Dataset
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
@@ -74,10 +74,21 @@ def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
     if "name" in documents and not isinstance(name, str):
         raise InvalidInput("name: give a text", where="name")
     return Replacement(
-        name=None if name is None else service.checked_name(name),
+        name=None if name is None else checked_name(name),
         schema=parse_schema(documents["schema"]) if "schema" in documents else None,
         privacy_unit=(None if unit is None else parse_privacy_unit(unit),) if "privacy_unit" in documents else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What the dataset's row is to say, and which declaration it takes the place of."""
+
+    declaration: int
+    name: str
+    schema: DeclaredSchema
+    unit: DeclaredUnit | None
+    budget: Budget
 
 
 def redeclare(
@@ -92,17 +103,7 @@ def redeclare(
 
     `upload` is the file where it was sent again, and is filled from the kept upload where it does not exist.
     """
-    with (
-        context.snapshot() as session
-    ):  # one moment, so that what stays is what the number of the declaration stands for
-        before = repository.find(session, principal.tenant_id, dataset_id)
-        standing = repository.standing(session, dataset_id)
-    if before.state == "erased":
-        raise _gone()
-    if standing.charged:
-        raise _already_charged()
-    if standing.open_releases:
-        raise _open_orders(standing.open_releases)
+    before, declaration = _find_open(context, principal, dataset_id)
     is_new = upload.exists()
     if not is_new:
         _fetch_upload(context, principal, dataset_id, upload)
@@ -118,37 +119,47 @@ def redeclare(
             fingerprint_key=context.secrets.fingerprint_key,
             report=report,
         )
-        with context.transaction() as session:
-            known = repository.fingerprints_of(session, dataset_id)
-        # As its cells are written: by the declared missing values alone, any cells could be blanked out and exchanged.
-        if is_new and table.fingerprints[-1] not in known:
-            raise OtherRows(
-                "these are other rows than the dataset's; send the file of its upload, or upload them as a dataset of their own"
-            )
-        added = set(table.fingerprints) - known
+        added = _added_fingerprints(context, dataset_id, table, is_new=is_new)
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, dataset_id, table, added)
         budget = _budget_of(before, table.units)
         report(1.0)
-        after = _replace(
-            context,
-            principal,
-            before,
-            table,
-            upload if is_new else None,
-            added,
-            declaration=standing.declaration,
-            name=replacement.name or before.name,
-            schema=schema,
-            unit=unit,
-            budget=budget,
-        )
+        declared = _Declared(declaration, replacement.name or before.name, schema, unit, budget)
+        after = _replace(context, principal, before, declared, table, added, upload if is_new else None)
     notices = list(table.notices)
     if table.units != before.units:
         notices.append(
             f"Until now the dataset had {before.units} units, which every key of the tenant could see: take that number as public."
         )
     return after, notices
+
+
+def _find_open(context: Context, principal: Principal, dataset_id: uuid.UUID) -> tuple[Dataset, int]:
+    """The dataset, which can still be declared anew, and the number of its declaration."""
+    with (
+        context.snapshot() as session
+    ):  # one moment, so that what stays is what the number of the declaration stands for
+        before = repository.find(session, principal.tenant_id, dataset_id)
+        standing = repository.standing(session, dataset_id)
+    if before.state == "erased":
+        raise _gone()
+    if standing.charged:
+        raise _already_charged()
+    if standing.open_releases:
+        raise _open_orders(standing.open_releases)
+    return before, standing.declaration
+
+
+def _added_fingerprints(context: Context, dataset_id: uuid.UUID, table: IngestedTable, *, is_new: bool) -> set[bytes]:
+    """Those by which these rows were not known so far; a file that was sent again must hold the rows of the upload."""
+    with context.transaction() as session:
+        known = repository.fingerprints_of(session, dataset_id)
+    # As its cells are written: by the declared missing values alone, any cells could be blanked out and exchanged.
+    if is_new and table.fingerprints[-1] not in known:
+        raise OtherRows(
+            "these are other rows than the dataset's; send the file of its upload, or upload them as a dataset of their own"
+        )
+    return set(table.fingerprints) - known
 
 
 def _budget_of(before: Dataset, units: int) -> Budget:
@@ -164,15 +175,7 @@ def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID,
     with context.transaction() as session:
         taken = repository.take_upload(session, dataset_id, principal.key_id, MOST_READS)
         if taken is not None:
-            audit_lines.add(
-                session,
-                principal.tenant_id,
-                "read_upload",
-                key_id=principal.key_id,
-                request_id=principal.request_id,
-                object_kind="dataset",
-                object_id=dataset_id,
-            )
+            audit.record(session, principal, "dataset", dataset_id, action="read_upload")
     if taken is None:
         raise UploadNeeded(
             "send the file of the upload again, as `file` of multipart/form-data: it is not kept, or was sent with "
@@ -195,15 +198,10 @@ def _replace(
     context: Context,
     principal: Principal,
     before: Dataset,
+    declared: _Declared,
     table: IngestedTable,
-    upload: Path | None,
     added: set[bytes],
-    *,
-    declaration: int,
-    name: str,
-    schema: DeclaredSchema,
-    unit: DeclaredUnit | None,
-    budget: Budget,
+    upload: Path | None,
 ) -> Dataset:
     """Store the rows as they are declared now, then change everything in one transaction or nothing."""
     if before.wrapped_data_key is None:
@@ -221,14 +219,14 @@ def _replace(
             done = repository.redeclare(
                 session,
                 before.id,
-                declaration=declaration,
-                name=name,
-                schema=json.dumps(schema.as_json()),
-                privacy_unit=None if unit is None else json.dumps(unit.as_json()),
+                declaration=declared.declaration,
+                name=declared.name,
+                schema=json.dumps(declared.schema.as_json()),
+                privacy_unit=None if declared.unit is None else json.dumps(declared.unit.as_json()),
                 units=table.units,
-                delta=budget.delta,
-                renyi_order=budget.renyi_order,
-                renyi_capacity=budget.renyi_capacity,
+                delta=declared.budget.delta,
+                renyi_order=declared.budget.renyi_order,
+                renyi_capacity=declared.budget.renyi_capacity,
                 storage_key=storage_key,
             )
             _require_done(done)

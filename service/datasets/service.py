@@ -6,11 +6,9 @@ import datetime as dt
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -18,23 +16,22 @@ from sqlalchemy.orm import Session
 from imprimatur.verify.chain import Amounts, verify_ledger
 from service.audit import repository as audit_lines
 from service.audit import service as audit
+from service.audit.repository import Line
 from service.auth.principal import Principal
-from service.base.errors import DuplicateRows, Gone, InvalidInput, NotPostponable, Unavailable
-from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
+from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
 from service.datasets import repository
+from service.datasets.declaration import Declaration, checked_expiry
 from service.datasets.models import Dataset
 from service.datasets.schemas import (
     Accounts,
     BudgetReply,
-    BudgetRequest,
     LedgerBalanceReply,
     LedgerEntryReply,
     LedgerReply,
     RenyiAccount,
     SimpleAccount,
 )
-from service.domain.image_schema import DeclaredSchema, parse_schema
-from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.domain.image_schema import parse_schema
 from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
 from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
@@ -46,72 +43,13 @@ from service.platform.settings import Settings
 from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
 from service.privacy.statements import check_epsilon, choose_delta
 
-FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 UPLOAD = "upload"
 """What an upload's key and its encryption are bound to, so that it never passes for rows."""
-MOST_DISTINCT_FROM = 100
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
 
 _SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
-_Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_DISTINCT_FROM)]
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """Everything the owner says about a table before it is read."""
-
-    name: str
-    schema: DeclaredSchema
-    budget: BudgetRequest
-    privacy_unit: DeclaredUnit | None
-    rows_expire_at: dt.datetime | None
-    distinct_from: tuple[uuid.UUID, ...] = ()
-    """Datasets of the tenant that may look the same and hold other people's rows, on the owner's word."""
-
-
-def parse_declaration(
-    *,
-    schema: str,
-    budget: str,
-    name: str | None,
-    privacy_unit: str | None,
-    rows_expire_at: str | None,
-    distinct_from: str | None = None,
-) -> Declaration:
-    """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
-    name = checked_name("dataset" if name is None else name)
-    try:
-        budget_request = BudgetRequest.model_validate(read_json(budget, "budget"))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(["budget", *map(str, first["loc"])])
-        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
-    declared = parse_schema(read_json(schema, "schema"))
-    unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
-    return Declaration(
-        name, declared, budget_request, unit, _parse_expiry(rows_expire_at), _parse_ids(distinct_from, "distinct_from")
-    )
-
-
-def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
-    if text is None:
-        return ()
-    try:
-        return tuple(dict.fromkeys(TypeAdapter(_Ids).validate_python(read_json(text, where))))
-    except ValidationError:
-        raise InvalidInput(
-            f"{where}: give a JSON list of at most {MOST_DISTINCT_FROM} dataset ids", where=where
-        ) from None
-
-
-def checked_name(name: str) -> str:
-    """Without blanks around it; raises `InvalidInput`."""
-    name = name.strip()
-    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
-        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
-    return name
 
 
 def limits_of(settings: Settings) -> IngestLimits:
@@ -121,25 +59,6 @@ def limits_of(settings: Settings) -> IngestLimits:
         memory_bytes=settings.ingest_memory_bytes,
         seconds=settings.ingest_seconds,
     )
-
-
-def _parse_expiry(text: str | None) -> dt.datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = TypeAdapter(AwareDatetime).validate_python(text.strip())
-    except ValidationError:
-        raise InvalidInput(
-            "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
-        ) from None
-    return _checked_expiry(moment)
-
-
-def _checked_expiry(moment: dt.datetime) -> dt.datetime:
-    now = dt.datetime.now(dt.UTC)
-    if not now < moment <= now + FURTHEST_EXPIRY:
-        raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
-    return moment
 
 
 def create(
@@ -341,7 +260,7 @@ def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, mo
 
     A release that has read the rows by then ends as it would have; one that has not is voided or fails as `erased`.
     """
-    _checked_expiry(moment)
+    checked_expiry(moment)
     with context.transaction() as session:
         if repository.find(session, principal.tenant_id, dataset_id).state == "erased":
             raise Gone("the rows of this dataset are erased already")
@@ -361,7 +280,9 @@ def erase_expired(context: Context) -> int:
             storage_keys = repository.mark_erased(session, dataset.id)
             if not storage_keys:  # somebody else was quicker
                 continue
-            audit_lines.add(session, dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
+            audit_lines.add(
+                session, Line(dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
+            )
         for key in storage_keys:
             context.storage.delete(key)
     return len(expired)

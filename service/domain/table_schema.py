@@ -100,10 +100,10 @@ class FieldSchema(BaseModel):
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
-        c = self.constraints
-        if c.enum is not None:
-            self._check_enum(c.enum)
-            if c.minimum is not None or c.maximum is not None or self.bins or self.edges:
+        enum = self.constraints.enum
+        if enum is not None:
+            self._check_enum(enum)
+            if self._says_a_range:
                 raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
         elif self.type == "string":
             raise ValueError("a string column needs constraints.enum: the categories must be declared")
@@ -111,15 +111,20 @@ class FieldSchema(BaseModel):
             low, high = self.bounds
             if not low < high:
                 raise ValueError("constraints.minimum must be below constraints.maximum")
-        if self.type == "boolean" and (c.minimum is not None or c.maximum is not None or self.bins or self.edges):
+        if self.type == "boolean" and self._says_a_range:
             raise ValueError("a boolean column has no range")
         if self.edges is not None:
             self._check_edges(self.edges)
-        if self.decimals is not None and (self.type != "number" or c.enum is not None):
+        if self.decimals is not None and (self.type != "number" or enum is not None):
             raise ValueError("decimals are for number columns with a range")
         if self.resolution is not None and self.type != "datetime":
             raise ValueError("resolution is for datetime columns")
         return self
+
+    @property
+    def _says_a_range(self) -> bool:
+        c = self.constraints
+        return c.minimum is not None or c.maximum is not None or bool(self.bins) or bool(self.edges)
 
     def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
         if not 1 <= len(enum) <= MAX_CATEGORIES:
@@ -129,12 +134,7 @@ class FieldSchema(BaseModel):
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
             raise ValueError(f"every enum value of {_a(self.type)} column must be {_a(self.type)}")
-        if any(isinstance(v, float) and not math.isfinite(v) for v in enum):
-            raise ValueError("enum values must be finite")
-        if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in enum):
-            raise ValueError("whole numbers in an enum must fit in 64 bits")
-        if any(isinstance(v, str) and not _is_unicode(v) for v in enum):
-            raise ValueError("enum values must be Unicode text, without lone surrogates")
+        _check_storable(enum)
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
         if self.type == "string" and any("\x00" in str(v) for v in enum):
@@ -308,6 +308,15 @@ def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
 
 def _a(kind: str) -> str:
     return f"an {kind}" if kind == "integer" else f"a {kind}"
+
+
+def _check_storable(values: tuple[Scalar, ...]) -> None:
+    if any(isinstance(v, float) and not math.isfinite(v) for v in values):
+        raise ValueError("enum values must be finite")
+    if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
+        raise ValueError("whole numbers in an enum must fit in 64 bits")
+    if any(isinstance(v, str) and not _is_unicode(v) for v in values):
+        raise ValueError("enum values must be Unicode text, without lone surrogates")
 
 
 def _is_unicode(text: str) -> bool:

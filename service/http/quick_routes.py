@@ -175,22 +175,29 @@ def _plan(route: APIRoute) -> _Plan | None:
         return None
     shape, names = _shape_of_pattern(route.path)
     plan = _Plan(route, shape, route.status_code if isinstance(route.status_code, int) else 200, ids=names)
-    for name, hint in hints.items():
-        marks = getattr(hint, "__metadata__", ())
-        security = next((mark for mark in marks if isinstance(mark, params.Security)), None)
-        if security is not None:
-            plan.principal, plan.scope = name, security.scopes[0]  # type: ignore[index, assignment, unused-ignore]
-        elif any(isinstance(mark, params.Depends) and mark.dependency is get_context for mark in marks):
-            plan.context = name
-        elif any(isinstance(mark, params.Header) for mark in marks):
-            plan.headers[name] = name.replace("_", "-")
-        elif any(isinstance(mark, params.Depends) and mark.dependency is read_json_body for mark in marks):
-            plan.body = name
-        elif hint is Response:
-            plan.response = name
-        elif not (hint is uuid.UUID and name in names):
-            return None
+    if not all(_is_planned(plan, name, hint) for name, hint in hints.items()):
+        return None
     return plan if plan.principal and plan.context and all(hints.get(name) is uuid.UUID for name in names) else None
+
+
+def _is_planned(plan: _Plan, name: str, hint: Any) -> bool:
+    """Write down what this parameter is; False where only FastAPI knows."""
+    marks = getattr(hint, "__metadata__", ())
+    needed = [mark.dependency for mark in marks if isinstance(mark, params.Depends)]
+    security = next((mark for mark in marks if isinstance(mark, params.Security)), None)
+    if security is not None:
+        plan.principal, plan.scope = name, security.scopes[0]  # type: ignore[index, assignment, unused-ignore]
+    elif get_context in needed:
+        plan.context = name
+    elif any(isinstance(mark, params.Header) for mark in marks):
+        plan.headers[name] = name.replace("_", "-")
+    elif read_json_body in needed:
+        plan.body = name
+    elif hint is Response:
+        plan.response = name
+    else:
+        return hint is uuid.UUID and name in plan.ids
+    return True
 
 
 def _shape_of_pattern(path: str) -> tuple[str, list[str]]:

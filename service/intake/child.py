@@ -36,7 +36,9 @@ from service.intake.table.reading import check_names, open_table
 from service.intake.unit_ids import UnitIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from service.intake.table.reading import Table
 
 _STATM = Path("/proc/self/statm")
 _REPORT_SECONDS = 0.25
@@ -81,57 +83,93 @@ class _Read(NamedTuple):
     """Whose rows they are, if it is the privacy unit's column."""
 
 
+class _Columns:
+    """What is found out about the columns while the file is read: values, fingerprints, unit ids, problems."""
+
+    def __init__(self, job: Job, table: Table) -> None:
+        self._schema, self._unit = job.schema, job.privacy_unit
+        unit = job.privacy_unit
+        self._readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
+        self._fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
+        self._columns = ColumnFingerprints(
+            job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column]
+        )
+        self._ids = None if unit is None else _unit_ids(job, unit)
+
+    @property
+    def rows(self) -> int:
+        return self._fingerprints[0].rows
+
+    def read(self, make: Callable[[], Column]) -> _Read:
+        """One column of one chunk; several at once."""
+        column = make()
+        reader = self._readers.get(column.name)
+        declared = None if reader is None else reader.read_cells(column)
+        meanings = [meaning_of(column.cells, one.missing_values) for one in self._fingerprints]
+        self._columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
+        return _Read(
+            column,
+            [one.blocks(column, meaning) for one, meaning in zip(self._fingerprints, meanings, strict=True)],
+            None if reader is None or declared is None else reader.spread(column, declared),
+            self._units_in(column),
+        )
+
+    def add(self, done: Mapping[str, _Read]) -> tuple[pl.DataFrame, Blocks | None]:
+        """A whole chunk: the values of its fields, and whose its rows are."""
+        for place, fingerprint in enumerate(self._fingerprints):
+            fingerprint.add({name: found.blocks[place] for name, found in done.items()})
+        self._columns.add()
+        frame = pl.DataFrame([done[name].values for name in self._schema.names])
+        return frame, None if self._unit is None else done[self._unit.column].units
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _problems_of_units(self._unit, self._ids)
+        for reader in self._readers.values():
+            yield from reader.problems()
+
+    def notices(self, units: Units) -> Iterator[str]:
+        for reader in self._readers.values():
+            yield from reader.notices()
+        yield from _notices_of_units(self._unit, self._ids, units)
+
+    def fingerprints(self) -> dict[str, Any]:
+        """Of the rows, each once, and of the columns."""
+        digests = [fingerprint.digest().hex() for fingerprint in self._fingerprints]
+        columns = [[one.place, one.fingerprint.hex(), one.bits] for one in self._columns.fingerprints()]
+        return {"fingerprints": list(dict.fromkeys(digests)), "columns": columns}
+
+    def _units_in(self, column: Column) -> Blocks | None:
+        if self._ids is None or self._unit is None or column.name != self._unit.column:
+            return None
+        return self._ids.blocks(column)
+
+
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     table = open_table(job.path, job.limits)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
-    readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
-    exclusions = ExclusionReader(job.schema)
-    fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
-    columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column])
-    ids = None if unit is None else _unit_ids(job, unit)
-
-    def read(make: Callable[[], Column]) -> _Read:
-        column = make()
-        reader = readers.get(column.name)
-        declared = None if reader is None else reader.read_cells(column)
-        meanings = [meaning_of(column.cells, one.missing_values) for one in fingerprints]
-        columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
-        return _Read(
-            column,
-            [one.blocks(column, meaning) for one, meaning in zip(fingerprints, meanings, strict=True)],
-            None if reader is None or declared is None else reader.spread(column, declared),
-            ids.blocks(column) if ids is not None and unit is not None and column.name == unit.column else None,
-        )
-
+    columns, exclusions = _Columns(job, table), ExclusionReader(job.schema)
     with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
         writer = _writer(job, Path(scratch), table.expected_bytes)
         for chunk in _ahead(table.chunks(), threads):
-            done = {found.column.name: found for found in threads.map(read, chunk.columns.values())}
-            for place, fingerprint in enumerate(fingerprints):
-                fingerprint.add({name: found.blocks[place] for name, found in done.items()})
-            columns.add()
-            if fingerprints[0].rows > job.limits.rows:
+            done = {found.column.name: found for found in threads.map(columns.read, chunk.columns.values())}
+            frame, units_of_rows = columns.add(done)
+            if columns.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
-            frame = pl.DataFrame([done[name].values for name in job.schema.names])
             exclusions.read(frame)
-            writer.add(frame, None if unit is None else done[unit.column].units)
+            writer.add(frame, units_of_rows)
             report(chunk.share)
-        problems = [problem for reader in readers.values() for problem in reader.problems()]
-        problems += exclusions.problems()
-        refuse([*_problems_of_units(unit, ids), *problems])
+        refuse([*columns.problems(), *exclusions.problems()])
         units = writer.finish()
     if units.count < 2:
         what = "rows" if unit is None else "privacy units"
         raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
-    notices = [notice for reader in readers.values() for notice in reader.notices()]
     return {
-        "rows": fingerprints[0].rows,
+        "rows": columns.rows,
         "units": units.count,
-        "fingerprints": list(dict.fromkeys(fingerprint.digest().hex() for fingerprint in fingerprints)),
-        "columns": [[one.place, one.fingerprint.hex(), one.bits] for one in columns.fingerprints()],
-        "notices": [*notices, *_notices_of_units(unit, ids, units)],
+        **columns.fingerprints(),
+        "notices": list(columns.notices(units)),
     }
 
 

@@ -12,9 +12,8 @@ from sqlalchemy.orm import Session
 from service.base.errors import NotFound
 from service.ledger.models import Balance, LedgerEntry
 
-Move = Literal["reserve", "post", "void", "settle"]
+Move = Literal["post", "void", "settle"]
 _ARGUMENTS: dict[Move, str] = {
-    "reserve": ":dataset, :release, :simple, :renyi",
     "post": ":dataset, :release",
     "void": ":dataset, :release",
     "settle": ":dataset, :release, :renyi",

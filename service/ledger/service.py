@@ -1,5 +1,7 @@
 """Reserve, post, void, settle: the four things that can happen to a release's cost, each at most once.
 
+A reservation is made within the statement that places an order (`service.releases.repository.PLACE`).
+
 All functions run inside the caller's transaction, so that a release and its money change together or not at all.
 Model: two-phase transfers (pending → posted | voided), never updated, never deleted. Each is one call of a function of
 the database (migration 0002) that checks, moves and appends; the application's role can change the ledger in no other
@@ -15,7 +17,7 @@ from typing import Any, Protocol
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from imprimatur.verify.chain import Amounts, verify_ledger
+from imprimatur.verify.chain import Amounts
 from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Redeclared
 from service.ledger import repository
 from service.ledger.models import LedgerEntry
@@ -37,14 +39,8 @@ class Remaining:
         )
 
     def fits(self, cost: Shares) -> bool:
-        """The filter's condition, for a quote; only `reserve` decides."""
+        """The filter's condition, for a quote; only the reservation decides."""
         return cost.simple <= self.simple or cost.renyi <= self.renyi
-
-
-def reserve(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID, cost: Shares) -> LedgerEntry:
-    """Set the cost aside, or raise `BudgetExhausted` with what was left and what was asked."""
-    row = repository.move(session, "reserve", dataset_id, release_id, simple=cost.simple, renyi=cost.renyi)
-    return _entry(row, conflict="this release has a reservation of another cost or dataset", cost=cost)
 
 
 def post(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> LedgerEntry:
@@ -63,15 +59,6 @@ def settle(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID, *, re
     """After an early stop by a person: the Rényi account keeps only the steps really run; the simple one keeps all."""
     row = repository.move(session, "settle", dataset_id, release_id, renyi=renyi)
     return _entry(row, conflict="only a posted charge that published nothing is settled, and never above itself")
-
-
-def verify(session: Session, dataset_id: uuid.UUID) -> list[str]:
-    """Every disagreement between the chain, the balances and each other; empty when all is well.
-
-    Needs one snapshot of both tables: a transaction of `Context.snapshot()`, which holds up no writer.
-    """
-    balance = repository.read_balance(session, dataset_id)
-    return verify_ledger(repository.entries_of_dataset(session, dataset_id), balance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +91,27 @@ class Outcome(Protocol):
 
 def require_done(outcome: Outcome, cost: Shares) -> None:
     """The outcome of a new reservation made within a larger statement: `BudgetExhausted` unless it was made."""
-    _raise_refusal(outcome, "this release has a reservation already", cost)
+    _raise_refusal(outcome, "this release has a reservation already")
+    if outcome.outcome == "redeclared":
+        raise Redeclared(
+            "the dataset's declaration was replaced while this order was priced; nothing was ordered: look at the dataset and order again"
+        )
+    if outcome.outcome == "exhausted":
+        raise BudgetExhausted(
+            "neither account of this dataset's budget has room for the order",
+            remaining={"simple": outcome.simple_left, "renyi": outcome.renyi_left},
+            requested={"simple": cost.simple, "renyi": cost.renyi},
+        )
 
 
-def _entry(row: Row[Any], *, conflict: str, cost: Shares | None = None) -> LedgerEntry:
+def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
     """The entry of a move that has happened, now or before; the error of one that cannot."""
-    _raise_refusal(row, conflict, cost)
+    _raise_refusal(row, conflict)
     return LedgerEntry(**{column: getattr(row, column) for column in LedgerEntry.__table__.columns.keys()})  # noqa: SIM118 - not a dict
 
 
-def _raise_refusal(row: Outcome | Row[Any], conflict: str, cost: Shares | None) -> None:
+def _raise_refusal(row: Outcome | Row[Any], conflict: str) -> None:
     if row.outcome == "no_account":
         raise NotFound("no such dataset")
     if row.outcome == "conflict":
         raise LedgerConflict(conflict)
-    if row.outcome == "redeclared":
-        raise Redeclared(
-            "the dataset's declaration was replaced while this order was priced; nothing was ordered: look at the dataset and order again"
-        )
-    if row.outcome == "exhausted" and cost is not None:
-        raise BudgetExhausted(
-            "neither account of this dataset's budget has room for the order",
-            remaining={"simple": row.simple_left, "renyi": row.renyi_left},
-            requested={"simple": cost.simple, "renyi": cost.renyi},
-        )

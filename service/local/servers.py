@@ -88,11 +88,6 @@ class Postgres:
                 command = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
                 connection.execute(command.format(sql.Identifier(name), sql.Identifier(template)))
 
-    def drop_database(self, name: str) -> None:
-        """Drop the database, whoever is connected."""
-        with self.connect() as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
-
     def program(self) -> Program:
         """The server, its data directory made if new and repaired if its last server was killed."""
         account = account_for_postgres()

@@ -14,7 +14,6 @@ from service.methods.catalogue import parse_resolved_order
 from service.methods.knobs import Order
 from service.platform.database import Base
 from service.privacy.events import Events, events_from_json
-from service.privacy.filters import Shares
 
 ACTIVE = ("reserved", "charged")
 ENDED = ("published", "failed", "voided")
@@ -58,7 +57,3 @@ class Release(Base):
     @property
     def events(self) -> Events:
         return events_from_json(self.price["events"])
-
-    @property
-    def cost(self) -> Shares:
-        return Shares(self.simple_cost, self.renyi_cost)

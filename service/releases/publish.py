@@ -27,6 +27,7 @@ from service.base.errors import (
 )
 from service.base.text import read_json
 from service.datasets import service as datasets
+from service.datasets.declaration import parse_declaration
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
@@ -103,7 +104,7 @@ def _upload_and_order(
     context: Context, principal: Principal, upload: Upload, idempotency_key: str | None
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
-    declaration = datasets.parse_declaration(
+    declaration = parse_declaration(
         schema=upload.required("schema"),
         budget=upload.required("budget"),
         name=upload.fields.get("name"),

@@ -16,7 +16,8 @@ from tests.exact_changes import squared_change
 from workers.engines.choosing import choose_engine, image_critic_tensors
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
 from workers.mechanism.clipping import clip_and_sum
-from workers.mechanism.convolutions import STACKED_CANCELLATION, StackedGradient, convolution_gradients
+from workers.mechanism.convolutions import convolution_gradients
+from workers.mechanism.convolutions.unit_gradients import STACKED_CANCELLATION, StackedGradient
 from workers.mechanism.thresholds import geometric_grid, norm_histogram
 from workers.networks.image import ImageCritic
 from workers.numerics.workspace import Workspace

@@ -49,6 +49,7 @@ from service.privacy.events import steps_in, to_dp_event
 from service.privacy.filters import LARGEST_COST, NANO, Shares, exact, open_budget, renyi_cost, simple_cost
 from tests.bare_rows import add_bare_dataset
 from tests.orders import price_order
+from tests.reservations import faults_of, reserve
 
 BUDGET = open_budget(2.0, 1e-5)
 UNITS = 20_000
@@ -124,7 +125,7 @@ class Adversary(RuleBasedStateMachine):
         rounding = (2 * len(self.model.held) + 3) * NANO_SHARE
         try:
             with transaction(self.settings) as session:
-                ledger.reserve(session, self.dataset, release, cost)
+                reserve(session, self.dataset, release, cost)
         except BudgetExhausted:
             assert not self.model.admits(simple, renyi, slack=rounding), "refused although there was room"
             return multiple()
@@ -213,7 +214,7 @@ class Adversary(RuleBasedStateMachine):
         target(float(min(max(simple, renyi), 100)), label="spent in the fuller account")
         target(float(min(simple, renyi)), label="spent in the emptier account")
         with transaction(self.settings) as session:
-            assert ledger.verify(session, self.dataset) == []
+            assert faults_of(session, self.dataset) == []
         if self.priced_only and self.events:
             self.ended.append((simple <= 1, renyi <= 1, tuple(e for events in self.events.values() for e in events)))
 

@@ -370,10 +370,12 @@ def test_what_is_sent_is_listed_and_neighbours_look_the_same(stack, new_tenant):
 
 @pytest.mark.long
 def test_more_neighbours_look_the_same(stack, new_tenant):
-    """The null unit, a unit of one category that nobody else has, and a unit at both edges of its domain."""
-    assert_the_same_from_outside(
-        stays(stack, new_tenant, "green,3.25,true", "green,,", "green,10.0,", "red,-1e300,true")
-    )
+    """The null unit, a unit at the upper edge of its domain, and one far below the lower.
+
+    Any two of these rows share one column at most, also where weights above 3 are clamped (`correct_the_declaration`):
+    tables of which two columns of three are the same have one budget.
+    """
+    assert_the_same_from_outside(stays(stack, new_tenant, "green,3.25,true", "green,,", "red,10.0,", "red,-1e300,true"))
 
 
 def test_every_code_is_listed():

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,7 @@ from service.privacy.events import (
 )
 from service.privacy.filters import NANO
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
+from workers import audited
 from workers.audited import AUDIT, audit_statement, code_digest
 from workers.certificate import FORMAT, mechanisms
 
@@ -200,6 +203,21 @@ def test_the_summary_in_the_package_is_one_and_holds():
     assert AUDIT["attacks"] >= 10
     assert 0.8 <= AUDIT["largest_ratio"] <= 1.0
     assert made_certificate()["audit"] == AUDIT
+
+
+def test_the_digest_covers_every_source_of_the_mechanisms(tmp_path, monkeypatch):
+    here = Path(audited.__file__).parent
+    for folder in ("mechanism", "numerics"):
+        shutil.copytree(here / folder, tmp_path / folder)
+    monkeypatch.setattr(audited, "__file__", str(tmp_path / "audited.py"))
+    before = code_digest()
+    sources = [path for path in tmp_path.rglob("*") if path.suffix in audited.SOURCES]
+    assert any(len(path.relative_to(tmp_path).parts) > 2 for path in sources)
+    for path in sources:
+        path.write_bytes(path.read_bytes() + b"\n")
+        after = code_digest()
+        assert after != before
+        before = after
 
 
 def test_an_audit_writes_the_summary_of_the_code_it_attacked(tmp_path):

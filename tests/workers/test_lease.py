@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import insert, text
 
 from service.ledger import repository as ledger_repository
-from service.ledger import service as ledger
 from service.platform.database import transaction
 from service.privacy.filters import Shares
 from service.releases.models import Release
 from service.releases.repository import any_published
 from service.upkeep.relay import requeue_stale
 from tests.bare_rows import add_bare_dataset
+from tests.reservations import reserve
 from workers import lease as leases
 from workers.lease import LeaseLost
 
@@ -40,7 +40,7 @@ def release_id(settings):
                 steps=10,
             )
         )
-        ledger.reserve(session, dataset, release, COST)
+        reserve(session, dataset, release, COST)
     return release
 
 

@@ -67,10 +67,8 @@ class CompiledGradients:
 
     def _go_over(self, weighting: ClippingRule | Tensor | None = None, sums: Tensor | None = None) -> None:
         norms, contributes = self.kernels.perceptron_gradients(
-            self.critic.weights,
-            self.critic.biases,
+            self.critic,
             self.rows,
-            slope=self.critic.slope,
             paired=self.loss.paired,
             gradient_penalty=self.loss.gradient_penalty,
             limits=LIMITS,

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -22,7 +22,16 @@ from workers.numerics.compiling import DEEPEST, HANDED_OVER, ROWS_AT_ONCE, compi
 from workers.numerics.discrete_gaussian import GUARD, GUIDE_BITS, WORD_BITS, Table
 from workers.numerics.workspace import Workspace
 
-_switched_off = False
+
+class Layers(Protocol):
+    """A perceptron: weights W_1 … W_L, W_L with a single row; biases b_1 … b_{L-1}; LeakyReLU's slope."""
+
+    @property
+    def weights(self) -> Sequence[Tensor]: ...
+    @property
+    def biases(self) -> Sequence[Tensor]: ...
+    @property
+    def slope(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +87,9 @@ class Kernels:
 
     def perceptron_gradients(
         self,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
+        critic: Layers,
         rows: Rows,
         *,
-        slope: float,
         paired: bool,
         gradient_penalty: float,
         limits: Limits,
@@ -92,40 +99,28 @@ class Kernels:
     ) -> tuple[Tensor, Tensor]:
         """Norms (U, M) float64 and who contributes (U,) bool; adds the weighted gradients to `sums`, where there are any.
 
-        The critic has weights W_1 … W_L, W_L with a single row, and biases b_1 … b_{L-1}; M = 2L - 1 tensors in the order
-        W_1, b_1, …, W_L, one after the other in `sums` (float64). `weighting` is by norms, or a tensor (U, M) float64.
+        M = 2L - 1 tensors in the order W_1, b_1, …, W_L, one after the other in `sums` (float64). `weighting` is by
+        norms, or a tensor (U, M) float64.
         """
-        sizes = [weight.shape[1] for weight in weights]
-        count, tensors = rows.units * rows.rows_per_unit, 2 * len(weights) - 1
-        fits = 1 <= len(biases) == len(sizes) - 1 <= DEEPEST and 1 <= rows.rows_per_unit <= ROWS_AT_ONCE
-        fits &= rows.fake.shape == rows.real.shape == (count, sizes[0])
-        fits &= rows.mix.numel() == rows.present.numel() == count and rows.present.dtype == torch.bool
-        fits &= [len(weight) for weight in weights] == [len(bias) for bias in biases] + [1] == [*sizes[1:], 1]
-        if not fits or {part.dtype for part in (*weights, *biases, rows.fake, rows.real, rows.mix)} != {torch.float32}:
-            raise ValueError("a perceptron and rows that fit it, in float32")
-        norms = rows.mix.new_empty(rows.units, tensors, dtype=torch.float64)
+        _require_fit(critic, rows)
+        weights, biases = critic.weights, critic.biases
+        norms = rows.mix.new_empty(rows.units, 2 * len(weights) - 1, dtype=torch.float64)
         contributes = rows.present.new_empty(rows.units)
-        rule, kept = _Weighting(), None
-        if isinstance(weighting, Tensor):
-            if weighting.shape != norms.shape or weighting.dtype != norms.dtype:
-                raise ValueError("one weight for every tensor of every unit")
-            rule.given = _at(weighting)
-        elif weighting is not None:
-            if len(weighting.group_of) != tensors or max(weighting.group_of) >= len(weighting.largest_norms):
-                raise ValueError("one group for every tensor")
-            kept = (ctypes.c_long * tensors)(*weighting.group_of), _doubles(weighting.largest_norms)
-            rule = _Weighting(None, *kept, len(weighting.largest_norms), weighting.smallest_factor)
+        rule = _weighting(weighting, norms)
         if sums is not None and (
             weighting is None or sums.dtype != torch.float64 or sums.numel() != _numbers(weights, biases)
         ):
             raise ValueError("weights, and sums in float64 with a place for every number of the critic")
-        critic = _Critic(len(biases), (ctypes.c_long * len(sizes))(*sizes), _places(weights), _places(biases), slope)
+        sizes = [weight.shape[1] for weight in weights]
+        layers = _Critic(
+            len(biases), (ctypes.c_long * len(sizes))(*sizes), _places(weights), _places(biases), critic.slope
+        )
         places = (_at(part) for part in (rows.fake, rows.real, rows.mix, rows.present))
         draw = _Draw(*places, rows.units, rows.rows_per_unit)
         threads = torch.get_num_threads()
-        space = workspace.take("perceptron", (self._space_for(critic, threads),), like=rows.fake)
+        space = workspace.take("perceptron", (self._space_for(layers, threads),), like=rows.fake)
         self._gradients(
-            *(critic, draw, paired, gradient_penalty, rule, _Limits(*astuple(limits))),
+            *(layers, draw, paired, gradient_penalty, rule, _Limits(*astuple(limits))),
             *(_at(norms), _at(contributes), None if sums is None else _at(sums), _at(space), threads),
         )
         return norms, contributes
@@ -204,20 +199,9 @@ class Kernels:
 
 def kernels(device: torch.device, dtype: torch.dtype = torch.float32) -> Kernels | None:
     """The compiled functions, where they know this kind of tensor and this machine can compile them."""
-    if device.type != "cpu" or dtype != torch.float32 or _switched_off:
+    if device.type != "cpu" or dtype != torch.float32:
         return None
     return _compiled()
-
-
-@contextmanager
-def without_kernels() -> Iterator[None]:
-    """As on a machine without a compiler."""
-    global _switched_off  # noqa: PLW0603
-    before, _switched_off = _switched_off, True
-    try:
-        yield
-    finally:
-        _switched_off = before
 
 
 @cache
@@ -283,6 +267,32 @@ class _Table(ctypes.Structure):
 
 class _Limits(ctypes.Structure):
     _fields_ = tuple((field.name, ctypes.c_double) for field in fields(Limits))
+
+
+def _require_fit(critic: Layers, rows: Rows) -> None:
+    weights, biases = critic.weights, critic.biases
+    sizes, count = [weight.shape[1] for weight in weights], rows.units * rows.rows_per_unit
+    fits = 1 <= len(biases) == len(sizes) - 1 <= DEEPEST and 1 <= rows.rows_per_unit <= ROWS_AT_ONCE
+    fits &= rows.fake.shape == rows.real.shape == (count, sizes[0])
+    fits &= rows.mix.numel() == rows.present.numel() == count and rows.present.dtype == torch.bool
+    fits &= [len(weight) for weight in weights] == [len(bias) for bias in biases] + [1] == [*sizes[1:], 1]
+    if not fits or {part.dtype for part in (*weights, *biases, rows.fake, rows.real, rows.mix)} != {torch.float32}:
+        raise ValueError("a perceptron and rows that fit it, in float32")
+
+
+def _weighting(weighting: ClippingRule | Tensor | None, norms: Tensor) -> _Weighting:
+    """As the library takes it; a tensor must outlive the call, arrays are kept by the structure."""
+    if weighting is None:
+        return _Weighting()
+    if isinstance(weighting, Tensor):
+        if weighting.shape != norms.shape or weighting.dtype != norms.dtype:
+            raise ValueError("one weight for every tensor of every unit")
+        return _Weighting(given=_at(weighting))
+    tensors, groups = norms.shape[1], len(weighting.largest_norms)
+    if len(weighting.group_of) != tensors or max(weighting.group_of) >= groups:
+        raise ValueError("one group for every tensor")
+    group_of = (ctypes.c_long * tensors)(*weighting.group_of)
+    return _Weighting(None, group_of, _doubles(weighting.largest_norms), groups, weighting.smallest_factor)
 
 
 def _doubles(numbers: Sequence[float]) -> ctypes.Array[ctypes.c_double]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from service.base.errors import InvalidFile
 from service.domain.image_schema import MAX_CLASSES, ImageSchema
-from service.intake.image.idx_reading import idx_header, idx_numbers, is_idx
-from service.intake.image.reading import members_of, open_images
+from service.intake.image.idx_reading import idx_header, idx_numbers
+from service.intake.image.reading import READERS, members_of, open_images
 from service.intake.limits import IngestLimits
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ _ABOUT = (
     " images: publishing under them as they are would leak them, and no privacy budget pays for that. That an upload is accepted says that"
     " every image meets its schema. Replace what was read by what is publicly known, and then remove this notice."
 )
-_ZIP = b"PK\x03\x04"
 
 
 def looks_like_images(path: Path) -> bool:
     """Whether a file is read as images: a ZIP, NPZ or IDX. No table begins so."""
     with path.open("rb") as file:
         start = file.read(4)
-    return start == _ZIP or (len(start) == 4 and is_idx(start))
+    return len(start) == 4 and start.startswith(tuple(READERS))
 
 
 def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:

@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 
     Opener = Callable[[], IO[bytes]]
 
-_GZIP = b"\x1f\x8b"
+MARKS = (b"\x1f\x8b", b"\x00\x00")
+"""How a file of it begins: gzipped, or not."""
+_GZIP = MARKS[0]
 _BYTES = b"\x00\x00\x08"
 _DAMAGED = "The IDX file is damaged or cut off."
 
 
 def is_idx(start: bytes) -> bool:
     """Whether a file that begins so is IDX, gzipped or not."""
-    return start.startswith((_GZIP, b"\x00\x00"))
+    return start.startswith(MARKS)
 
 
 class IdxImages:

@@ -33,6 +33,11 @@ _UNITS = "units.npy"
 _CHARACTER_BYTES = 4
 
 
+def is_npz(endings: set[str]) -> bool:
+    """Whether a ZIP of files with these endings is NPZ."""
+    return endings == {"npy"}
+
+
 class NpzImages:
     """An NPZ file whose two headers agree with the schema."""
 

@@ -37,6 +37,11 @@ _FREE_BYTES = 256 * 1024
 """What a picture's file may hold beside its pixels: text, profiles, a preview."""
 
 
+def is_of_pictures(endings: set[str]) -> bool:
+    """Whether a ZIP of files with these endings holds pictures."""
+    return bool(endings & {"png", "jpg", "jpeg"})
+
+
 class Pictures:
     """A ZIP of pictures; the labels file has been read and names every picture once."""
 
@@ -97,25 +102,9 @@ class Pictures:
 
     def _read_labels(self, member: zipfile.ZipInfo) -> tuple[NDArray[np.uint16], Ids | None]:
         """What the CSV file says of every picture: its label, and whose it is."""
-        most = _LABEL_BYTES * (len(self._pictures) + 1)
-        data = self._read(member, most, "The CSV file of labels is larger than one short line for each image.")
-        try:
-            lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
-        except (UnicodeDecodeError, csv.Error):
-            raise InvalidFile("The CSV file of labels cannot be read; save it as CSV in UTF-8.") from None
-        lines = [line for line in lines if line]
+        lines = self._lines(member)
         columns = [name.strip().lower() for name in lines[0]] if lines else []
-        known = [column for column in ("label", IMAGE_UNITS) if column in columns]
-        if columns != ["file", *known] or not known:
-            raise InvalidFile(
-                f"The first line of the CSV file of labels must be file,label or file,label,{IMAGE_UNITS} or, without classes, file,{IMAGE_UNITS}"
-            )
-        if ("label" in known) != bool(self._schema.class_names):
-            raise InvalidFile(
-                "The schema declares classes, but the CSV file has no column label."
-                if self._schema.class_names
-                else "The archive holds a CSV file of labels, but the schema declares no classes."
-            )
+        self._check_columns(columns)
         if any(len(line) != len(columns) for line in lines):
             raise InvalidFile(
                 f"Every line of the CSV file of labels must have {len(columns)} cells: {','.join(columns)}"
@@ -127,9 +116,33 @@ class Pictures:
         folder = member.filename.rpartition("/")[0]
         of_pictures = self._of_pictures({line[0]: line[1:] for line in lines[1:]}, f"{folder}/" if folder else "")
         labels = no_labels(len(self._pictures))
-        if "label" in known:
+        if "label" in columns:
             labels = self._places([cells[0] for cells in of_pictures])
-        return labels, _ids([cells[-1] for cells in of_pictures]) if IMAGE_UNITS in known else None
+        return labels, _ids([cells[-1] for cells in of_pictures]) if IMAGE_UNITS in columns else None
+
+    def _lines(self, member: zipfile.ZipInfo) -> list[list[str]]:
+        """The cells of every line of the CSV file that is not blank."""
+        most = _LABEL_BYTES * (len(self._pictures) + 1)
+        data = self._read(member, most, "The CSV file of labels is larger than one short line for each image.")
+        try:
+            lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
+        except (UnicodeDecodeError, csv.Error):
+            raise InvalidFile("The CSV file of labels cannot be read; save it as CSV in UTF-8.") from None
+        return [line for line in lines if line]
+
+    def _check_columns(self, columns: Sequence[str]) -> None:
+        """`label` is there exactly where the schema declares classes."""
+        known = [column for column in ("label", IMAGE_UNITS) if column in columns]
+        if columns != ["file", *known] or not known:
+            raise InvalidFile(
+                f"The first line of the CSV file of labels must be file,label or file,label,{IMAGE_UNITS} or, without classes, file,{IMAGE_UNITS}"
+            )
+        if ("label" in known) != bool(self._schema.class_names):
+            raise InvalidFile(
+                "The schema declares classes, but the CSV file has no column label."
+                if self._schema.class_names
+                else "The archive holds a CSV file of labels, but the schema declares no classes."
+            )
 
     def _of_pictures(self, cells_of: Mapping[str, Sequence[str]], folder: str) -> list[Sequence[str]]:
         """The other cells of every picture's line; a line names a file as it is in the archive, or from where the CSV file lies."""

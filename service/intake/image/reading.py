@@ -10,13 +10,14 @@ import zipfile
 from typing import TYPE_CHECKING, Protocol
 
 from service.base.errors import InvalidFile, TooLarge
-from service.intake.image.idx_reading import IdxImages, is_idx
-from service.intake.image.npz_reading import NpzImages
-from service.intake.image.picture_reading import Pictures
+from service.intake.image import idx_reading
+from service.intake.image.idx_reading import IdxImages
+from service.intake.image.npz_reading import NpzImages, is_npz
+from service.intake.image.picture_reading import Pictures, is_of_pictures
 from service.intake.image.units import check_units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -57,21 +58,38 @@ def _opened(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
         start = file.read(4)
     if not start:
         raise InvalidFile("The file is empty.")
-    if is_idx(start):
-        return IdxImages.alone(path, schema, limits)
-    if start != b"PK\x03\x04":
-        raise InvalidFile("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too).")
+    for mark, reader in READERS.items():
+        if start.startswith(mark):
+            return reader(path, schema, limits)
+    raise InvalidFile("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too).")
+
+
+def _open_archive(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
         raise InvalidFile("The archive is damaged or cut off.") from None
     members = members_of(archive, limits)
     endings = {member.filename.rpartition(".")[2].lower() for member in members}
-    if endings == {"npy"}:
-        return NpzImages(archive, members, schema, limits)
-    if not endings & {"png", "jpg", "jpeg"}:
-        return IdxImages.together(archive, members, schema, limits)
-    return Pictures(archive, members, schema, limits)
+    reader = next(reader for is_it, reader in ARCHIVE_READERS.items() if is_it(endings))
+    return reader(archive, members, schema, limits)
+
+
+READERS: dict[bytes, Callable[[Path, ImageSchema, IngestLimits], Images]] = {
+    **dict.fromkeys(idx_reading.MARKS, IdxImages.alone),
+    b"PK\x03\x04": _open_archive,
+}
+"""How a file begins -> what reads it."""
+
+ARCHIVE_READERS: dict[
+    Callable[[set[str]], bool],
+    Callable[[zipfile.ZipFile, Sequence[zipfile.ZipInfo], ImageSchema, IngestLimits], Images],
+] = {
+    is_npz: NpzImages,
+    is_of_pictures: Pictures,
+    lambda _: True: IdxImages.together,  # it says what an archive may hold where this is something else
+}
+"""Which endings the names in a ZIP have -> what reads it; the first that fits does."""
 
 
 def members_of(archive: zipfile.ZipFile, limits: IngestLimits) -> list[zipfile.ZipInfo]:

@@ -14,7 +14,7 @@ from service.intake.table.csv_reading import CsvTable
 from service.intake.table.parquet_reading import ParquetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from service.intake.limits import IngestLimits
@@ -45,8 +45,12 @@ class Table(Protocol):
     def chunks(self) -> Iterator[Chunk]: ...
 
 
+READERS: dict[bytes, Callable[[Path, IngestLimits], Table]] = {b"PAR1": ParquetTable, b"": CsvTable}
+"""How a file begins -> what reads it; the first that fits does. CSV has no mark, and so comes last."""
+
+
 def open_table(path: Path, limits: IngestLimits) -> Table:
-    """Tell CSV and Parquet apart by content, never by name, and check the header."""
+    """Tell the formats apart by content, never by name, and check the header."""
     with path.open("rb") as file:
         start = file.read(16)
     if not start:
@@ -56,7 +60,8 @@ def open_table(path: Path, limits: IngestLimits) -> Table:
             raise InvalidFile(f"The file is {name}; upload plain CSV or Parquet.")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InvalidFile("The file is UTF-16 text; save it as CSV in UTF-8.")
-    return ParquetTable(path, limits) if start.startswith(b"PAR1") else CsvTable(path, limits)
+    reader = next(reader for mark, reader in READERS.items() if start.startswith(mark))
+    return reader(path, limits)
 
 
 def check_names(names: Sequence[str], expected: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import service.datasets.service as datasets
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows
 from service.datasets import repository
+from service.datasets.declaration import parse_declaration
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
 from tests.service.http.conftest import SCHEMA, TABLE
@@ -173,9 +174,7 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
         folder.mkdir()
         (folder / "upload").write_text(table)
         declarations.append(
-            datasets.parse_declaration(
-                schema=schema, budget='{"epsilon": 1}', name=None, privacy_unit=None, rows_expire_at=None
-            )
+            parse_declaration(schema=schema, budget='{"epsilon": 1}', name=None, privacy_unit=None, rows_expire_at=None)
         )
         tables.append(
             ingest_table(

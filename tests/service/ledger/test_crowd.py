@@ -13,13 +13,13 @@ from sqlalchemy import text
 from service.auth.principal import Principal
 from service.base.errors import BudgetExhausted, Unavailable
 from service.ledger import repository
-from service.ledger import service as ledger
 from service.platform.context import open_context
 from service.platform.database import transaction
 from service.privacy.filters import NANO, open_budget
 from service.releases import service as releases
 from tests.bare_rows import add_bare_dataset
 from tests.private_servers import private_postgres
+from tests.reservations import faults_of
 
 CLIENTS, ORDERS, ROOM = 64, 1_600, 100
 BUDGET = open_budget(1.0, 1e-6)
@@ -95,7 +95,7 @@ def check(settings, dataset, answers):
     assert len(admitted) == len(ids) == ROOM
     assert all(None not in answers[key] for key in admitted), "refused and admitted under one key"
     with transaction(settings) as session:
-        assert ledger.verify(session, dataset) == []
+        assert faults_of(session, dataset) == []
         entries = repository.entries_of_dataset(session, dataset)
         balance = repository.read_balance(session, dataset)
         rows = dict(

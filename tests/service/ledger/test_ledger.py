@@ -16,28 +16,29 @@ from service.ledger import service as ledger
 from service.platform.database import get_engine, snapshot, transaction
 from service.privacy.filters import NANO, Shares
 from tests.bare_rows import add_bare_dataset
+from tests.reservations import faults_of, reserve
 
 
 def test_an_order_needs_room_in_one_account_only(settings, dataset_id):
     with transaction(settings) as session:
-        ledger.reserve(session, dataset_id, uuid.uuid4(), Shares(NANO, 1))
-        ledger.reserve(session, dataset_id, uuid.uuid4(), Shares(NANO, NANO - 1))
+        reserve(session, dataset_id, uuid.uuid4(), Shares(NANO, 1))
+        reserve(session, dataset_id, uuid.uuid4(), Shares(NANO, NANO - 1))
         with pytest.raises(BudgetExhausted):
-            ledger.reserve(session, dataset_id, uuid.uuid4(), Shares(1, 1))
+            reserve(session, dataset_id, uuid.uuid4(), Shares(1, 1))
 
 
 def test_a_void_gives_all_back_and_a_settlement_gives_renyi_back(settings, dataset_id):
     first, second = uuid.uuid4(), uuid.uuid4()
     with transaction(settings) as session:
-        ledger.reserve(session, dataset_id, first, Shares(NANO, NANO))
+        reserve(session, dataset_id, first, Shares(NANO, NANO))
         ledger.void(session, dataset_id, first)
-        ledger.reserve(session, dataset_id, second, Shares(NANO, NANO))
+        reserve(session, dataset_id, second, Shares(NANO, NANO))
         ledger.post(session, dataset_id, second)
         ledger.settle(session, dataset_id, second, renyi=NANO // 4)
         balance = repository.read_balance(session, dataset_id)
         assert (balance.simple_posted, balance.renyi_posted) == (NANO, NANO // 4)
         assert (balance.simple_pending, balance.renyi_pending) == (0, 0)
-        assert ledger.verify(session, dataset_id) == []
+        assert faults_of(session, dataset_id) == []
 
 
 def test_each_move_happens_once_and_contradictions_are_refused(settings, dataset_id):
@@ -45,7 +46,7 @@ def test_each_move_happens_once_and_contradictions_are_refused(settings, dataset
     with transaction(settings) as session:
         with pytest.raises(LedgerConflict):
             ledger.post(session, dataset_id, release)
-        ledger.reserve(session, dataset_id, release, Shares(10, 20))
+        reserve(session, dataset_id, release, Shares(10, 20))
         first = ledger.post(session, dataset_id, release)
         assert ledger.post(session, dataset_id, release).seq == first.seq
         with pytest.raises(LedgerConflict):
@@ -60,17 +61,17 @@ def test_each_move_happens_once_and_contradictions_are_refused(settings, dataset
 def test_the_same_release_cannot_reserve_twice(settings, dataset_id):
     release = uuid.uuid4()
     with transaction(settings) as session:
-        ledger.reserve(session, dataset_id, release, Shares(10, 20))
+        reserve(session, dataset_id, release, Shares(10, 20))
     with transaction(settings) as session:
-        assert ledger.reserve(session, dataset_id, release, Shares(10, 20)).seq == 1
+        assert reserve(session, dataset_id, release, Shares(10, 20)).seq == 1
         with pytest.raises(LedgerConflict):
-            ledger.reserve(session, dataset_id, release, Shares(11, 20))
+            reserve(session, dataset_id, release, Shares(11, 20))
         assert repository.read_balance(session, dataset_id).simple_pending == 10
 
 
 def test_no_account_no_money(settings):
     with transaction(settings) as session, pytest.raises(NotFound):
-        ledger.reserve(session, uuid.uuid4(), uuid.uuid4(), Shares(1, 1))
+        reserve(session, uuid.uuid4(), uuid.uuid4(), Shares(1, 1))
 
 
 @pytest.mark.parametrize("cost", [(-1, 0), (0, -1), (10**19, 0), (0, 10**19)])
@@ -84,35 +85,35 @@ def test_a_move_of_another_dataset_finds_nothing(settings, dataset_id):
     release = uuid.uuid4()
     with transaction(settings) as session:
         other = add_bare_dataset(session)[1]
-        ledger.reserve(session, other, release, Shares(10, 20))
-        ledger.reserve(session, dataset_id, uuid.uuid4(), Shares(10, 20))
+        reserve(session, other, release, Shares(10, 20))
+        reserve(session, dataset_id, uuid.uuid4(), Shares(10, 20))
         for move in (
             lambda: ledger.post(session, dataset_id, release),
             lambda: ledger.void(session, dataset_id, release),
             lambda: ledger.settle(session, dataset_id, release, renyi=0),
-            lambda: ledger.reserve(session, dataset_id, release, Shares(10, 20)),
+            lambda: reserve(session, dataset_id, release, Shares(10, 20)),
         ):
             with pytest.raises(LedgerConflict):
                 move()
         ledger.post(session, other, release)
         with pytest.raises(LedgerConflict):
             ledger.settle(session, dataset_id, release, renyi=0)
-        assert ledger.verify(session, dataset_id) == ledger.verify(session, other) == []
+        assert faults_of(session, dataset_id) == faults_of(session, other) == []
 
 
 def test_verifying_waits_for_nobody_and_nobody_waits_for_it(settings, dataset_id):
     """A writer holds the balance's row lock; a reader sees the moment before, whole, then the writer goes on."""
     with transaction(settings) as session:
-        ledger.reserve(session, dataset_id, uuid.uuid4(), Shares(10, 20))
+        reserve(session, dataset_id, uuid.uuid4(), Shares(10, 20))
     with snapshot(settings) as reading:
-        assert ledger.verify(reading, dataset_id) == []
+        assert faults_of(reading, dataset_id) == []
         with transaction(settings) as writing:
-            ledger.reserve(writing, dataset_id, uuid.uuid4(), Shares(10, 20))
-            assert ledger.verify(reading, dataset_id) == []
-        assert ledger.verify(reading, dataset_id) == []
+            reserve(writing, dataset_id, uuid.uuid4(), Shares(10, 20))
+            assert faults_of(reading, dataset_id) == []
+        assert faults_of(reading, dataset_id) == []
         assert repository.read_balance(reading, dataset_id).entry_count == 1
         with pytest.raises(sqlalchemy.exc.InternalError, match="read-only"):
-            ledger.reserve(reading, dataset_id, uuid.uuid4(), Shares(10, 20))
+            reserve(reading, dataset_id, uuid.uuid4(), Shares(10, 20))
 
 
 @given(
@@ -168,12 +169,12 @@ def test_what_other_releases_cost(settings, dataset_id):
         assert ledger.other_releases(session, dataset_id, this) == ledger.OtherReleases(0, 0, 0, 0, 0)
         costs = {this: (1, 2), posted: (10, 20), pending: (100, 200), voided: (1_000, 2_000), settled: (10_000, 20_000)}
         for release, cost in costs.items():
-            ledger.reserve(session, dataset_id, release, Shares(*cost))
+            reserve(session, dataset_id, release, Shares(*cost))
         for release in (this, posted, settled):
             ledger.post(session, dataset_id, release)
         ledger.void(session, dataset_id, voided)
         ledger.settle(session, dataset_id, settled, renyi=7)
-        ledger.reserve(session, another_dataset, uuid.uuid4(), Shares(5, 5))
+        reserve(session, another_dataset, uuid.uuid4(), Shares(5, 5))
         found = ledger.other_releases(session, dataset_id, this)
         assert found == ledger.OtherReleases(charged=2, pending=1, simple=10_110, renyi=227, entries=10)
         balance = repository.read_balance(session, dataset_id)

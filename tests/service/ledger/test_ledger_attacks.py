@@ -11,6 +11,7 @@ from service.platform.crypto import Secrets
 from service.platform.database import transaction
 from service.privacy.filters import LARGEST_COST, NANO, Shares
 from tests.bare_rows import add_bare_dataset, add_bare_release
+from tests.reservations import faults_of, reserve
 
 COST = Shares(NANO - 10, NANO - 20)
 MOVES = "ledger_reserve(uuid, uuid, bigint, bigint)"
@@ -24,7 +25,7 @@ def victim(settings):
         release = add_bare_release(session, tenant, dataset, COST)
         other = add_bare_dataset(session)[1]
     with transaction(settings) as session:
-        ledger.reserve(session, dataset, release, COST)
+        reserve(session, dataset, release, COST)
         ledger.post(session, dataset, release)
         session.connection().exec_driver_sql("UPDATE releases SET state = 'charged', lease_token = 1")
     return {"dataset": dataset, "release": release, "other": other, "fresh": uuid.uuid4()}
@@ -212,7 +213,7 @@ def test_entries_made_under_strange_settings_verify(settings, victim):
         **victim,
     )
     with transaction(settings) as session:
-        assert ledger.verify(session, victim["dataset"]) == []
+        assert faults_of(session, victim["dataset"]) == []
         assert ledger.repository.read_balance(session, victim["dataset"]).simple_pending == 10
 
 

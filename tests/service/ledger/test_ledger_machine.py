@@ -35,6 +35,7 @@ from service.privacy.filters import LARGEST_COST, NANO, Shares
 from service.releases import service as releases
 from service.releases.models import Release
 from tests.bare_rows import add_bare_dataset, add_bare_release
+from tests.reservations import faults_of, reserve
 from workers import lease as leases
 from workers.lease import Lease, LeaseLost
 
@@ -125,7 +126,7 @@ class History(RuleBasedStateMachine):
         def move(session):
             if session.get(Release, release) is None:
                 add_bare_release(session, self.tenant, self.dataset, cost, id=release)
-            ledger.reserve(session, self.dataset, release, cost)
+            reserve(session, self.dataset, release, cost)
             enqueue(session, TRAIN_TASK, release)
 
         happened = self.happens(move, fate, BudgetExhausted)
@@ -139,9 +140,9 @@ class History(RuleBasedStateMachine):
     def the_same_order_arrives_again(self, release):
         job = self.model[release]
         with transaction(self.settings) as session:
-            assert ledger.reserve(session, self.dataset, release, job.cost).simple == job.cost.simple
+            assert reserve(session, self.dataset, release, job.cost).simple == job.cost.simple
             with pytest.raises(LedgerConflict):
-                ledger.reserve(session, self.dataset, release, Shares(job.cost.simple, NANO // 2 + 7))
+                reserve(session, self.dataset, release, Shares(job.cost.simple, NANO // 2 + 7))
 
     @rule(release=jobs)
     def deliver(self, release):
@@ -272,7 +273,7 @@ class History(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         with transaction(self.settings) as session:
-            assert ledger.verify(session, self.dataset) == []
+            assert faults_of(session, self.dataset) == []
             entries = repository.entries_of_dataset(session, self.dataset)
             states = dict(
                 session.execute(text("SELECT id, state FROM releases WHERE dataset_id = :d"), {"d": self.dataset}).all()

@@ -5,13 +5,15 @@ import uuid
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
 from imprimatur.verify.chain import entry_hash
 from service.ledger import service as ledger
 from service.platform.database import migrate
 from service.privacy.filters import Shares
+from tests.private_servers import drop_database
+from tests.reservations import faults_of
 
 OWNER = """
 INSERT INTO tenants (id, name) VALUES (%(id)s, 't');
@@ -35,7 +37,7 @@ def old_database(postgres):
         connection.execute(DATASET, {"id": dataset})
         connection.execute("INSERT INTO balances (dataset_id) VALUES (%s)", (dataset,))
     yield postgres.url(name), postgres.url(name, "imprimatur_app"), dataset
-    postgres.drop_database(name)
+    drop_database(postgres, name)
 
 
 def reserve_as_before(app_url, dataset, cost):
@@ -66,6 +68,14 @@ def reserve_as_before(app_url, dataset, cost):
         connection.execute("UPDATE balances SET entry_count = %s, head_hash = %s", (count + 1, made))
 
 
+def reserve_by_function(session, dataset, cost):
+    """What every version since revision 0002 may call; returns the release's id."""
+    values = {"dataset": dataset, "release": uuid.uuid4(), "simple": cost.simple, "renyi": cost.renyi}
+    moved = text("SELECT outcome FROM ledger_reserve(:dataset, :release, :simple, :renyi)")
+    assert session.scalar(moved, values) == "done"
+    return values["release"]
+
+
 def test_the_version_before_works_on_until_its_rights_are_taken(old_database):
     owner_url, app_url, dataset = old_database
     engine = create_engine(app_url)
@@ -74,13 +84,13 @@ def test_the_version_before_works_on_until_its_rights_are_taken(old_database):
     migrate(owner_url, "0002")
     reserve_as_before(app_url, dataset, cost)  # old and new side by side, one chain
     with Session(engine) as session, session.begin():
-        ledger.post(session, dataset, ledger.reserve(session, dataset, uuid.uuid4(), cost).release_id)
+        ledger.post(session, dataset, reserve_by_function(session, dataset, cost))
     reserve_as_before(app_url, dataset, cost)
     migrate(owner_url, "0003")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         reserve_as_before(app_url, dataset, cost)
     with Session(engine) as session, session.begin():
-        ledger.reserve(session, dataset, uuid.uuid4(), cost)
-        assert ledger.verify(session, dataset) == []
+        reserve_by_function(session, dataset, cost)
+        assert faults_of(session, dataset) == []
         assert ledger.repository.read_balance(session, dataset).entry_count == 6
     engine.dispose()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from service.ledger import service as ledger
 from service.platform.database import transaction
 from service.privacy.filters import Shares
+from tests.reservations import faults_of, reserve
 
 ENTRIES = 7
 
@@ -20,7 +21,7 @@ def history(settings, dataset_id):
     ids = [uuid.uuid4() for _ in range(3)]
     with transaction(settings) as session:
         for number, release in enumerate(ids, 1):
-            ledger.reserve(session, dataset_id, release, Shares(10 * number, 20 * number))
+            reserve(session, dataset_id, release, Shares(10 * number, 20 * number))
         ledger.post(session, dataset_id, ids[0])
         ledger.void(session, dataset_id, ids[1])
         ledger.post(session, dataset_id, ids[2])
@@ -38,7 +39,7 @@ def faults_after(settings, dataset_id, *statements):
         connection.exec_driver_sql("SET session_replication_role = replica")
         for statement in statements:
             connection.exec_driver_sql(statement)
-        found = ledger.verify(Session(connection), dataset_id)
+        found = faults_of(Session(connection), dataset_id)
         connection.rollback()
         connection.exec_driver_sql("SET session_replication_role = origin")
         connection.commit()

@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError
 from imprimatur.verify import merkle
 from service.base.errors import NotFound, Tampered
 from service.ledger import log, signing_keys
-from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.platform.context import open_context
 from service.platform.database import migrate, transaction
@@ -22,6 +21,8 @@ from service.upkeep import relay
 from service.upkeep.installation import replace_signing_key
 from tests.bare_rows import add_bare_dataset
 from tests.imprimatur.verify.test_merkle import tree_hash
+from tests.private_servers import drop_database
+from tests.reservations import reserve
 from tests.service.ledger.test_ledger_migrations import DATASET, OWNER
 
 COST = Shares(1, 2)
@@ -37,10 +38,10 @@ def new_dataset(context):
         return add_bare_dataset(session)[1]
 
 
-def reserve(context, dataset, times=1):
+def reserve_times(context, dataset, times=1):
     for _ in range(times):
         with context.transaction() as session:
-            ledger.reserve(session, dataset, uuid.uuid4(), COST)
+            reserve(session, dataset, uuid.uuid4(), COST)
 
 
 def leaves_of(context):
@@ -69,7 +70,7 @@ def test_every_head_and_every_proof_is_that_of_the_entries(context, signing_key)
     heads = [log.sign_head(context)]
     for grown in (1, 2, 1, 5, 3, 9, 1):
         for number in range(grown):
-            reserve(context, datasets[number % 3])
+            reserve_times(context, datasets[number % 3])
         heads.append(log.sign_head(context))
     leaves = leaves_of(context)
     assert [head.tree_size for head in heads] == [0, 1, 3, 4, 9, 12, 21, 22]
@@ -98,8 +99,8 @@ def test_every_head_and_every_proof_is_that_of_the_entries(context, signing_key)
 def test_an_entry_that_is_not_committed_gets_its_place_later(context):
     first, second = new_dataset(context), new_dataset(context)
     with context.transaction() as session:
-        ledger.reserve(session, first, uuid.uuid4(), COST)
-        reserve(context, second)
+        reserve(session, first, uuid.uuid4(), COST)
+        reserve_times(context, second)
         assert log.sign_head(context).tree_size == 1
     head = log.sign_head(context)
     assert [dataset for dataset, *_ in leaves_of(context)] == [second, first]
@@ -154,7 +155,7 @@ def test_entries_from_before_the_log_are_in_it(postgres):
             connection.commit()
             assert connection.execute("SELECT merkle_integrate()").fetchone() == (6,)
     finally:
-        postgres.drop_database(name)
+        drop_database(postgres, name)
 
 
 APPLICATION_MAY_NOT = [
@@ -176,7 +177,7 @@ APPLICATION_MAY_NOT = [
 
 @pytest.mark.parametrize("statement", APPLICATION_MAY_NOT)
 def test_the_application_grows_the_log_and_nothing_else(context, settings, statement):
-    reserve(context, new_dataset(context))
+    reserve_times(context, new_dataset(context))
     log.sign_head(context)
     with pytest.raises(DBAPIError) as refused, transaction(settings) as session:
         session.connection().exec_driver_sql(statement)
@@ -197,7 +198,7 @@ OWNER_CHANGES = {
 @pytest.mark.parametrize("change", OWNER_CHANGES)
 def test_nothing_is_certified_from_a_ledger_that_was_changed(context, settings, signing_key, change):
     dataset = new_dataset(context)
-    reserve(context, dataset, 3)
+    reserve_times(context, dataset, 3)
     log.sign_head(context)
     as_owner(settings, OWNER_CHANGES[change])
     with context.transaction() as session:

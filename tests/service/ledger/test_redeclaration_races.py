@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from service.audit import repository as audit
 from service.audit.models import DONE, AuditEvent
-from service.base.errors import LedgerConflict
+from service.base.errors import LedgerConflict, Redeclared
 from service.datasets import repository as datasets
 from service.ledger import service as ledger
 from service.platform.database import driver, transaction
@@ -20,6 +21,7 @@ from service.privacy.filters import Shares
 from service.releases import repository
 from service.releases.models import Release
 from tests.bare_rows import add_bare_dataset, add_bare_release
+from tests.reservations import faults_of, reserve
 
 COST = Shares(10, 10)
 
@@ -110,7 +112,7 @@ def test_a_new_declaration_that_waits_for_an_order_or_a_charge_is_refused(settin
     with transaction(settings) as session:
         release = add_bare_release(session, tenant, dataset, COST)
         if move == "post":
-            ledger.reserve(session, dataset, release, COST)
+            reserve(session, dataset, release, COST)
 
     def replace():
         with transaction(settings) as session:
@@ -119,7 +121,7 @@ def test_a_new_declaration_that_waits_for_an_order_or_a_charge_is_refused(settin
     with ThreadPoolExecutor(1) as threads:
         with transaction(settings) as session:
             if move == "reserve":
-                ledger.reserve(session, dataset, release, COST)
+                reserve(session, dataset, release, COST)
             else:
                 ledger.post(session, dataset, release)
             waiting = threads.submit(replace)
@@ -133,7 +135,7 @@ def test_a_charge_that_waits_for_a_new_declaration_has_nothing_to_charge(setting
     tenant, dataset = bare
     with transaction(settings) as session:
         release = add_bare_release(session, tenant, dataset, COST)
-        ledger.reserve(session, dataset, release, COST)
+        reserve(session, dataset, release, COST)
         assert redeclare(session, dataset, 1, units=50) == "ordered"
         ledger.void(session, dataset, release)
 
@@ -201,7 +203,8 @@ def test_many_orders_and_declarations_at_once(settings, bare):
             with transaction(settings) as session:
                 standing = datasets.standing(session, dataset)
                 if redeclare(session, dataset, standing.declaration, units + number) == "done":
-                    audit.add(session, tenant, f"units {units + number}", object_kind="dataset", object_id=dataset)
+                    line = audit.Line(tenant, f"units {units + number}", object_kind="dataset", object_id=dataset)
+                    audit.add(session, line)
                     done += 1
         return done
 
@@ -221,17 +224,27 @@ def test_many_orders_and_declarations_at_once(settings, bare):
             else:
                 held = int(line.action.removeprefix("units "))
         assert seen == len(placed)
-        assert ledger.verify(session, dataset) == []
+        assert faults_of(session, dataset) == []
+
+
+def reserve_as_before(session, dataset, release):
+    """As the version that knew of one declaration only."""
+    moved = text("SELECT outcome FROM ledger_reserve(:dataset, :release, :simple, :renyi)")
+    values = {"dataset": dataset, "release": release, "simple": COST.simple, "renyi": COST.renyi}
+    return session.scalar(moved, values)
 
 
 def test_the_version_before_orders_under_the_first_declaration_only(settings, bare):
-    _, dataset = bare
+    (_, dataset), first = bare, uuid.uuid4()
     with transaction(settings) as session:
-        entry = ledger.reserve(session, dataset, uuid.uuid4(), COST)
-        ledger.void(session, dataset, entry.release_id)
+        assert reserve_as_before(session, dataset, first) == "done"
+        ledger.void(session, dataset, first)
         assert redeclare(session, dataset, 1, units=50) == "done"
-    with pytest.raises(LedgerConflict), transaction(settings) as session:
-        ledger.reserve(session, dataset, uuid.uuid4(), COST)
+        assert reserve_as_before(session, dataset, uuid.uuid4()) == "conflict"
+    with pytest.raises(Redeclared), transaction(settings) as session:
+        reserve(session, dataset, uuid.uuid4(), COST, declaration=1)
+    with transaction(settings) as session:
+        reserve(session, dataset, uuid.uuid4(), COST, declaration=2)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import workers.mechanism
 
 HEADINGS = ("Adjacency:", "Sensitivity:", "Shapes:", "Source:", "Edge cases:")
 READS_NO_PRIVATE_VALUE = {
+    "product_rounding": "public sizes",
     "drawn_std": "a public noise_std",
     "most_moved": "public sizes and sensitivities",
     "allocate": "public clip norms and sizes",
@@ -26,8 +27,8 @@ READS_NO_PRIVATE_VALUE = {
 
 
 def public_functions() -> Iterator[Callable[..., object]]:
-    for module in pkgutil.iter_modules(workers.mechanism.__path__):
-        loaded = importlib.import_module(f"workers.mechanism.{module.name}")
+    for module in pkgutil.walk_packages(workers.mechanism.__path__, "workers.mechanism."):
+        loaded = importlib.import_module(module.name)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             if function.__module__ == loaded.__name__ and not name.startswith("_"):
                 yield function

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from workers.engines.choosing import choose_engine, image_critic_tensors
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients
 from workers.mechanism.clipping import clip_and_sum
-from workers.mechanism.convolutions import StackedGradient, convolution_gradients
+from workers.mechanism.convolutions import convolution_gradients
+from workers.mechanism.convolutions.unit_gradients import StackedGradient
 from workers.mechanism.gradients import vmap_gradients
 from workers.networks.image import ImageCritic
 from workers.numerics.workspace import Workspace

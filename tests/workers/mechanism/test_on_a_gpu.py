@@ -9,12 +9,12 @@ from torch import Tensor
 
 import tests.workers.mechanism.test_convolutions as of_images
 import tests.workers.mechanism.test_gradients as of_tables
+from tests.without_kernels import without_kernels
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, PerUnitGradients, secure_random
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.secure_random import SecureRandom
 from workers.networks.image import ImageCritic
 from workers.networks.table import TableCritic
-from workers.numerics.kernels import without_kernels
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 

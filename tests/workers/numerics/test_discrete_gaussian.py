@@ -12,11 +12,12 @@ import pytest
 import torch
 from scipy import stats
 
+from tests.without_kernels import without_kernels
 from workers.mechanism import secure_random
 from workers.mechanism.secure_random import SecureRandom
 from workers.numerics import discrete_gaussian as tables
 from workers.numerics.discrete_gaussian import table_for
-from workers.numerics.kernels import kernels, without_kernels
+from workers.numerics.kernels import kernels
 
 VARIANCES = [1.2, 2.8, 30.0, 999.0, 128.0**2, 1e6, 2.0**40, 2.0**114]
 BOTH_WAYS = [nullcontext, without_kernels]

@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.without_kernels import without_kernels
 from workers.mechanism import FLOAT32_CANCELLATION, CriticBatch, CriticLoss, Perceptron
 from workers.mechanism.clipping import SHRINK, SMALLEST_FACTOR, clip_weights
 from workers.mechanism.compiled_products import LIMITS, CompiledGradients, compiled_gradients
@@ -33,7 +34,6 @@ from workers.numerics.kernels import (
     _compiled,
     compile_kernels,
     kernels,
-    without_kernels,
 )
 from workers.numerics.workspace import Workspace
 
@@ -233,10 +233,8 @@ def test_what_does_not_fit_is_refused(compiled: Kernels) -> None:
         rows: Rows, weighting: ClippingRule | Tensor | None = None, sums: Tensor | None = None, units: int = 3
     ) -> None:
         compiled.perceptron_gradients(
-            critic.weights,
-            critic.biases,
+            critic,
             replace(rows, units=units),
-            slope=0.2,
             paired=True,
             gradient_penalty=1.0,
             limits=LIMITS,

@@ -1,0 +1,96 @@
+"""What an owner says about a dataset before it is read: the fields of an upload, each refused by its name."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
+
+from service.base.errors import InvalidInput
+from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
+from service.datasets.schemas import BudgetRequest
+from service.domain.image_schema import DeclaredSchema, parse_schema
+from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+
+FURTHEST_EXPIRY = dt.timedelta(days=36_525)
+MOST_DISTINCT_FROM = 100
+
+_Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_DISTINCT_FROM)]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Everything the owner says about a table before it is read."""
+
+    name: str
+    schema: DeclaredSchema
+    budget: BudgetRequest
+    privacy_unit: DeclaredUnit | None
+    rows_expire_at: dt.datetime | None
+    distinct_from: tuple[uuid.UUID, ...] = ()
+    """Datasets of the tenant that may look the same and hold other people's rows, on the owner's word."""
+
+
+def parse_declaration(
+    *,
+    schema: str,
+    budget: str,
+    name: str | None,
+    privacy_unit: str | None,
+    rows_expire_at: str | None,
+    distinct_from: str | None = None,
+) -> Declaration:
+    """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
+    name = checked_name("dataset" if name is None else name)
+    try:
+        budget_request = BudgetRequest.model_validate(read_json(budget, "budget"))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(["budget", *map(str, first["loc"])])
+        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
+    declared = parse_schema(read_json(schema, "schema"))
+    unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
+    return Declaration(
+        name, declared, budget_request, unit, _parse_expiry(rows_expire_at), _parse_ids(distinct_from, "distinct_from")
+    )
+
+
+def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(dict.fromkeys(TypeAdapter(_Ids).validate_python(read_json(text, where))))
+    except ValidationError:
+        raise InvalidInput(
+            f"{where}: give a JSON list of at most {MOST_DISTINCT_FROM} dataset ids", where=where
+        ) from None
+
+
+def checked_name(name: str) -> str:
+    """Without blanks around it; raises `InvalidInput`."""
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
+    return name
+
+
+def _parse_expiry(text: str | None) -> dt.datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = TypeAdapter(AwareDatetime).validate_python(text.strip())
+    except ValidationError:
+        raise InvalidInput(
+            "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
+        ) from None
+    return checked_expiry(moment)
+
+
+def checked_expiry(moment: dt.datetime) -> dt.datetime:
+    now = dt.datetime.now(dt.UTC)
+    if not now < moment <= now + FURTHEST_EXPIRY:
+        raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
+    return moment

@@ -1,0 +1,27 @@
+"""A reservation as an order makes it, without the order; and what a check of the ledger finds."""
+
+from service.ledger.chain import verify_ledger
+from sqlalchemy import text
+
+from service.ledger import repository
+from service.ledger.models import LedgerEntry
+from service.ledger.service import require_done
+
+# The call of the ledger in `service.releases.repository.PLACE`.
+RESERVE = text(
+    "SELECT outcome, (entry).*, simple_left, renyi_left "
+    "FROM ledger_reserve(:dataset, :release, :simple, :renyi, :declaration)"
+)
+
+
+def reserve(session, dataset, release, cost, *, declaration=1):
+    """The ledger's entry; raises what an order would be refused with."""
+    costs = {"simple": cost.simple, "renyi": cost.renyi}
+    row = session.execute(RESERVE, {"dataset": dataset, "release": release, "declaration": declaration, **costs}).one()
+    require_done(row, cost)
+    return LedgerEntry(**{column.name: getattr(row, column.name) for column in LedgerEntry.__table__.columns})
+
+
+def faults_of(session, dataset):
+    """Every disagreement between the chain, the balances and each other; needs one snapshot of both tables."""
+    return verify_ledger(repository.entries_of_dataset(session, dataset), repository.read_balance(session, dataset))
