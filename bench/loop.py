@@ -33,8 +33,9 @@ import torch
 from bench.pages import keep
 from service.intake.table.canonical_file import RowUnits
 from service.methods.idpgan.order import NEAR_TABLES, IdpganOrder
+from service.methods.marginals.price import MARGINALS
 from service.platform.crypto import encrypt, open_decrypted, read_pieces
-from service.privacy.events import MARGINALS, GaussianEvent, SampledStepEvent
+from service.privacy.events import GaussianEvent, SampledStepEvent
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom

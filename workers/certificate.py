@@ -42,7 +42,8 @@ NEIGHBOURING_RELATION = {
     "number_of_units": "the same in both datasets, and public",
     "replacing_a_unit_by_another": "(2ε, (1 + e^ε)·δ)",
 }
-NOISE = "discrete Gaussian, drawn exactly, from ChaCha20 seeded by the operating system"
+GAUSSIAN_NOISE = "discrete Gaussian, drawn exactly, from ChaCha20 seeded by the operating system"
+OTHER_NOISE = "as each mechanism says, from ChaCha20 seeded by the operating system"
 WHOLE_NUMBERS = "discrete Gaussian on the integers, of variance noise_std² + 1.2 + ln(a)/(2π²), a the most numbers that a unit moves"
 SAMPLED_SUMS = (
     "Poisson-sampled Gaussian: a fresh draw, each unit with the sampling probability, and a discrete Gaussian on a public grid of "
@@ -140,7 +141,7 @@ def certify(
         ),
         "accounting": ACCOUNTING,
         "accountant": f"Imprimatur {VERSION} (loss distributions), dp_accounting {version('dp_accounting')} (Rényi divergences)",
-        "noise": NOISE,
+        "noise": noise_of(release.events),
         "gradients": made.engine,
         "trust_model": TRUST_MODEL,
         "not_protected": list(NOT_PROTECTED),
@@ -172,6 +173,11 @@ def _promise(dataset: Dataset, release: Release) -> dict[str, Any]:
             epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]
         ),
     }
+
+
+def noise_of(events: Events) -> str:
+    """Of the whole list: which distribution, and where its randomness comes from."""
+    return GAUSSIAN_NOISE if {event.kind for event in events} <= {"gaussian", "sampled_step"} else OTHER_NOISE
 
 
 def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:

@@ -70,6 +70,8 @@ class Hooks:
             method.restore(Checkpoint.from_bytes(saved))
             logger.info("goes on after step %d", method.plan.steps_done)
             return
+        # Not before it is known how far an earlier attempt came: what ran is settled by where this one stands.
+        self.stop_if_asked(method.plan.steps_done)
         method.measure()
         if method.plan.position and self.checkpoints is not None:
             # Before anything of it is shown: what was seen may not run again. Where this raises `Unavailable`, nothing was seen.

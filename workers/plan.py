@@ -1,4 +1,4 @@
-"""The thin joint: hands out an order's events one by one, so that steps run = steps charged."""
+"""Hands out an order's events one by one, so that what runs is what was charged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Plan:
             self.resume(position)
 
     def upcoming(self) -> str | None:
-        """The purpose of the next event; None before a private step and at the end. Spends nothing."""
+        """The purpose of the next event if it is a Gaussian release, which a measurement runs by; else None. Spends nothing."""
         event = self._events[self._index] if self.position < self._length else None
         return event.purpose if event is not None and event.kind == GaussianEvent.kind else None
 
@@ -114,7 +114,7 @@ class Plan:
         self.position += count
         self._taken += count
         self.steps_done += event.cut(count).private_steps
-        if self._taken == event.count:
+        if self._taken >= event.count:
             self._index, self._taken = self._index + 1, 0
 
     def _refusal(self, wanted: str) -> StepNotOnPlan:

@@ -112,7 +112,7 @@ class Attempt:
         except TrainingStopped:
             if self.handed_over:
                 raise
-            self.settle(plan.steps_done)
+            self.settle(max(plan.steps_done, self.checkpoints.steps_done(self.release.events)))
             return
         self.report(self.release.steps, "bundling", at_once=True)
         try:

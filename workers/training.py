@@ -23,9 +23,6 @@ def make_release(
     order: Order, plan: Plan, source: Source, randomness: SecureRandom, hooks: Hooks = UNATTENDED
 ) -> Released:
     """Make what the order asks for by the events of `plan`, from a checkpoint if there is one."""
-    hooks.stop_if_asked(
-        plan.steps_done
-    )  # everything measured is charged from the beginning: stopping later would save nothing of it
     device = choose_device(order.device)
     torch.set_num_threads(training_threads())
     run = run_class(order)(order, plan, source, randomness, device)

@@ -31,22 +31,12 @@ from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.knobs import Order
 from service.methods.marginals.order import MarginalsOrder
+from service.methods.marginals.price import ONE_WAY_TABLES, PAIR_SCORES
 from service.methods.mixture.order import MixtureOrder
+from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.methods.pricing import price_order
 from service.privacy.accounting import epsilon_of
-from service.privacy.events import (
-    CELL_MEANS,
-    CELL_MOMENTS,
-    CLASS_MEANS,
-    LEANINGS,
-    ONE_WAY_TABLES,
-    PAIR_SCORES,
-    SHARED_MOMENTS,
-    TONES,
-    Events,
-    GaussianEvent,
-    SampledStepEvent,
-)
+from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain

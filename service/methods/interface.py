@@ -26,7 +26,7 @@ class Measured:
 
     what: str
     of_one_unit: str
-    """How far one unit moves it in L2; `{rows}` stands for the most rows of a unit that are used."""
+    """How far one unit moves it, in the norm of the event's kind; `{rows}` stands for the most rows of a unit that are used."""
 
 
 @dataclass(frozen=True)

@@ -305,6 +305,8 @@ class ParallelEvent(_OfAllUnits):
         if not self.parts or not all(self.parts):
             raise Unpriceable("a release in parts has at least one part, and no part is empty")
         _check_count(self.count)
+        if type(self.follows_outputs) is not bool:
+            raise Unpriceable("follows_outputs is true or false")
 
     @property
     def mechanism(self) -> Mechanism:
@@ -389,5 +391,6 @@ def _check_noise(noise_multiplier: float) -> None:
 
 
 def _check_count(count: int) -> None:
-    if count < 1:
-        raise Unpriceable("an event happens at least once")
+    # A stored list may hold 1.5 or true: a plan would go on handing out an event that it never counts to the end.
+    if type(count) is not int or count < 1:
+        raise Unpriceable("an event happens a whole number of times, at least once")

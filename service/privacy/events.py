@@ -42,19 +42,8 @@ __all__ = [
     "to_dp_event",
 ]
 
-MARGINALS = "marginals"
-ONE_WAY_TABLES = "one_way_tables"
-PAIR_SCORES = "pair_scores"
-SHARED_VALUES = "shared_values"
-"""Purposes of the Gaussian releases of `method: marginals`."""
-CLASS_MEANS = "class_means"
-SHARED_MOMENTS = "shared_moments"
-CELL_MEANS = "cell_means"
-CELL_MOMENTS = "cell_moments"
-TONES = "tones"
-LEANINGS = "leanings"
-"""Purposes of the Gaussian releases of `method: mixture`."""
-
+DEEPEST = 3
+"""A list in a list in a list: a split inside a selection. Stored lists can be written by who holds the database."""
 
 _KINDS = {
     kind.kind: kind
@@ -75,15 +64,24 @@ def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
     return [event.as_json() for event in events]
 
 
-def events_from_json(rows: Sequence[dict[str, Any]]) -> Events:
-    """Read a stored list. An unknown kind is refused, naming it."""
+def events_from_json(rows: Sequence[dict[str, Any]], depth: int = 0) -> Events:
+    """Read a stored list. An unknown kind is refused, naming it; and so is all that is no list of events."""
+    if depth > DEEPEST:
+        raise Unpriceable(f"lists of events may be nested {DEEPEST} deep at most")
+
+    def read_part(part: Sequence[dict[str, Any]]) -> Events:
+        return events_from_json(part, depth + 1)
+
     events: list[Event] = []
-    for row in rows:
-        arguments = dict(row)
-        kind = arguments.pop("kind")
-        if kind not in _KINDS:
-            raise Unpriceable(f"unknown event kind {kind!r}")
-        events.append(_KINDS[kind].from_json(arguments, events_from_json))
+    try:
+        for row in rows:
+            arguments = dict(row)
+            kind = arguments.pop("kind")
+            if kind not in _KINDS:
+                raise Unpriceable(f"unknown event kind {kind!r}")
+            events.append(_KINDS[kind].from_json(arguments, read_part))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise Unpriceable("this is no list of events") from error
     return tuple(events)
 
 

@@ -78,8 +78,8 @@ async def publish(
 
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
-    said beside the promise (a large ε or δ), in `X-Warnings`. A method that makes answers instead of a generator runs as well;
-    the refusal of its sample says where the answers are.
+    said beside the promise (a large ε or δ), in `X-Warnings`. A method that
+    returns answers instead of rows is refused before anything is uploaded.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:

@@ -19,17 +19,8 @@ from bench.audit.worlds import listening
 from service.domain.shapes import ImageShape
 from service.methods.catalogue import parse_order
 from service.methods.mixture.order import MixtureOrder
-from service.privacy.events import (
-    CELL_MEANS,
-    CELL_MOMENTS,
-    CLASS_MEANS,
-    LEANINGS,
-    SHARED_MOMENTS,
-    TONES,
-    Events,
-    GaussianEvent,
-    SampledStepEvent,
-)
+from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from tests.exact_changes import squared_change
 from tests.orders import resolve_order
 from workers.encoding.images import EncodedImages, cosine_basis

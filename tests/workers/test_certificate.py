@@ -12,7 +12,6 @@ from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from imprimatur.wording import run_in_words
 from service.ledger.service import OtherReleases
 from service.methods.catalogue import CATALOGUE
-from service.privacy import events as price_list
 from service.privacy.accounting import renyi_divergence
 from service.privacy.events import SAMPLED_STEPS as STEPS
 from service.privacy.events import (
@@ -29,7 +28,7 @@ from service.privacy.filters import NANO
 from tests.certificates import BUDGET, IDPGAN, VISITS, made_certificate
 from workers import audited
 from workers.audited import AUDIT, audit_statement, code_digest
-from workers.certificate import FORMAT, mechanisms
+from workers.certificate import FORMAT, mechanisms, noise_of
 
 MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "pairs": "chosen"}
 MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
@@ -113,11 +112,16 @@ def test_every_kind_of_event_has_words_and_its_own_parameters():
     json.dumps(told, allow_nan=False)
 
 
+def test_noise_is_called_gaussian_only_where_all_of_it_is():
+    gaussian, step = GaussianEvent("any", 1.0), SampledStepEvent(0.1, 1.0, None, 3)
+    assert noise_of((gaussian, step)).startswith("discrete Gaussian")
+    for other in (LaplaceEvent("any", 1.0), ExponentialEvent("any", 0.5), PureEvent("any", 0.5)):
+        assert "Gaussian" not in noise_of((gaussian, other))
+
+
 def test_every_purpose_has_words():
-    purposes = {name: value for name, value in vars(price_list).items() if name.isupper() and isinstance(value, str)}
-    assert {"MARGINALS", "LEANINGS"} <= set(purposes)
     named = {purpose for method in CATALOGUE.values() for purpose in method.card.releases}
-    assert set(purposes.values()) | {"label_counts"} == named
+    assert {"marginals", "leanings", "label_counts", "sampled_steps"} <= named
 
 
 def test_the_unit_and_its_bound_are_there_for_programs():

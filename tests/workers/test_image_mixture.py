@@ -14,7 +14,8 @@ import torch
 from service.base.errors import InvalidOrder
 from service.domain.image_schema import ImageSchema
 from service.methods.mixture.order import MixtureOrder
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES, GaussianEvent
+from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.privacy.events import GaussianEvent
 from service.samples.samplers import sampler_from_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images

@@ -27,7 +27,7 @@ from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.generators.released import ImageRelease, TableRelease
-from workers.hooks import Hooks
+from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 
@@ -65,6 +65,19 @@ LIST = [(1, 2.0)] + [(place, 1.0) for place in range(2, 6)] + [(place, 0.5) for 
 
 def run(plan: Plan, store: Kept) -> None:
     train(ORDER, plan, TABLE, DOMAIN, SecureRandom(), Hooks(checkpoints=store, checkpoint_every_steps=EVERY))
+
+
+@pytest.mark.parametrize("die_before", range(2, EVENTS_IN_ALL))
+def test_one_that_is_stopped_at_once_stands_where_the_last_one_came_to(die_before: int) -> None:
+    """A cancelled release is settled by that: steps that ran, and may have been seen, are not given back."""
+    store, second = Kept(), Plan(EVENTS)
+    with pytest.raises(Killed):
+        run(RecordedPlan(EVENTS, die_before), store)
+    kept = Plan(EVENTS, Checkpoint.from_bytes(store.get() or b"").values["position"])
+    with pytest.raises(TrainingStopped):
+        train(ORDER, second, TABLE, DOMAIN, SecureRandom(), Hooks(checkpoints=store, should_stop=lambda: True))
+    assert second.position == kept.position > 0
+    assert second.steps_done == kept.steps_done
 
 
 @pytest.mark.parametrize("die_before", range(EVENTS_IN_ALL))

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from service.audit.models import DONE
-from service.methods.catalogue import parse_order
+from service.methods.catalogue import CATALOGUE, parse_order
 from service.platform.context import open_context
 from service.platform.outbox import TRAIN_TASK
 from service.privacy.calibration import is_paid
@@ -24,6 +24,7 @@ ORDERS = [
     {"method": "marginals", "pairs": "all"},
     {"method": "marginals", "pairs": "none"},
     {"method": "mixture"},
+    *({"method": name} for name in CATALOGUE if name not in {"idpgan", "marginals", "mixture"}),
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.methods.interface import Card, Measured
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
 
 RELEASES = {
     ONE_WAY_TABLES: Measured("one-way marginals: counts of the bins of each column", "{rows} in each marginal"),

@@ -8,7 +8,13 @@ from service.base.errors import InvalidOrder
 from service.methods.knobs import SMALLEST_SHARE
 from service.methods.marginals.order import MarginalsOrder
 from service.privacy.calibration import EventsAt
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
+from service.privacy.events import Events, GaussianEvent
+
+MARGINALS = "marginals"
+ONE_WAY_TABLES = "one_way_tables"
+PAIR_SCORES = "pair_scores"
+SHARED_VALUES = "shared_values"
+"""Purposes of the releases."""
 
 
 def events(order: MarginalsOrder, _epsilon: float, _delta: float) -> EventsAt:

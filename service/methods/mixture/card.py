@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.methods.interface import Card, Measured
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 
 _IN_SUMS = "{rows} in counts, {rows}·R in sums, R the clip norm"
 

@@ -7,16 +7,15 @@ import math
 from service.base.errors import InvalidOrder
 from service.methods.mixture.order import MixtureOrder
 from service.privacy.calibration import EventsAt
-from service.privacy.events import (
-    CELL_MEANS,
-    CELL_MOMENTS,
-    CLASS_MEANS,
-    LEANINGS,
-    SHARED_MOMENTS,
-    TONES,
-    Events,
-    GaussianEvent,
-)
+from service.privacy.events import Events, GaussianEvent
+
+CLASS_MEANS = "class_means"
+SHARED_MOMENTS = "shared_moments"
+CELL_MEANS = "cell_means"
+CELL_MOMENTS = "cell_moments"
+TONES = "tones"
+LEANINGS = "leanings"
+"""Purposes of the releases."""
 
 
 def precision_shares(order: MixtureOrder) -> list[tuple[str, float]]:

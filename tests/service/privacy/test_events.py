@@ -104,6 +104,47 @@ def test_every_kind_comes_back_from_json() -> None:
     assert events_from_json(json.loads(json.dumps(events_to_json(OF_EACH_KIND)))) == OF_EACH_KIND
 
 
+STEP = {
+    "kind": "sampled_step",
+    "sampling_probability": 0.1,
+    "gradient_noise_multiplier": 1.0,
+    "histogram_noise_multiplier": None,
+    "count": 1,
+}
+
+
+def nested(depth: int) -> dict:  # type: ignore[type-arg]
+    row = {"kind": "gaussian", "purpose": "x", "noise_multiplier": 1.0, "count": 1}
+    for _ in range(depth):
+        row = {"kind": "parallel", "purpose": "x", "count": 1, "follows_outputs": False, "parts": [[row]]}
+    return row
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *([{**STEP, "count": count}] for count in (1.5, True, 0, -1, "1", None, float("nan"))),
+        *([{**STEP, "gradient_noise_multiplier": noise}] for noise in ("1", None, [1.0], float("nan"), -1.0)),
+        [{**STEP, "more": 1}],
+        [{"purpose": "x"}],
+        ["gaussian"],
+        [{**nested(1), "follows_outputs": ""}],
+    ],
+    ids=str,
+)
+def test_a_stored_list_that_is_none_is_refused(rows) -> None:  # type: ignore[no-untyped-def]
+    """Who can write to the database can write any list: what is not exactly one must not be half read."""
+    with pytest.raises(Unpriceable):
+        events_from_json(rows)
+
+
+def test_lists_in_lists_have_an_end() -> None:
+    assert events_from_json([nested(3)])
+    for depth in (4, 900):
+        with pytest.raises(Unpriceable, match="nested"):
+            events_from_json([nested(depth)])
+
+
 @pytest.mark.parametrize(
     "row", [{"kind": "sparse_vector"}, {"kind": "parallel", "purpose": "x", "parts": [[{"kind": "svt"}]]}]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import io
 import subprocess
 import sys
@@ -11,9 +13,11 @@ from typing import Any
 
 import pytest
 
+import workers.methods
 from service.methods.catalogue import CATALOGUE, NAMES
 from service.samples.samplers import sampler_from_bundle
 from tests.catalogue import CASES, Case, case_of
+from workers.generators.released import AnswersRelease
 from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
@@ -74,6 +78,7 @@ def test_events_taken_are_events_priced_and_the_bundle_is_drawn_from(method: str
     made = make_release(case.order, plan, case.source(), SecureRandom(), Hooks(on_progress=told.append))
     assert plan.taken == list(range(length(case)))
     assert made.is_private
+    assert isinstance(made, AnswersRelease) == (CATALOGUE[method].returns == "answers")
     assert told
     assert told == sorted(told)
     assert told[-1] == case.order.progress_steps
@@ -119,6 +124,19 @@ def test_a_resumed_run_charges_nothing_twice(method: str, holds: Any) -> None:
 
 
 @pytest.mark.parametrize(("method", "holds"), CASES)
+def test_the_checkpoint_of_another_price_list_is_refused(method: str, holds: Any) -> None:
+    case, memory = case_of(method, holds), Memory()
+    asked = iter((False, False))
+    keep = Hooks(checkpoints=memory, should_stop=lambda: next(asked, True), checkpoint_every_steps=1)
+    with contextlib.suppress(TrainingStopped):
+        make_release(case.order, Plan(case.events), case.source(), SecureRandom(), keep)
+    assert memory.saved is not None
+    dearer = CATALOGUE[method].events(case.order, 1.0, 1e-7)(0.7)
+    with pytest.raises(StepNotOnPlan):
+        make_release(case.order, Plan(dearer), case.source(), SecureRandom(), Hooks(checkpoints=memory))
+
+
+@pytest.mark.parametrize(("method", "holds"), CASES)
 def test_a_run_never_goes_beyond_its_price_list(method: str, holds: Any) -> None:
     """One event fewer than the method needs, or one of another noise or sampling: refused before a row is read for it."""
     case = case_of(method, holds)
@@ -142,3 +160,20 @@ def _cpu() -> Any:
     import torch
 
     return torch.device("cpu")
+
+
+def reads_of_sums(source: str) -> set[str]:
+    """Attributes `values` that are read and not called: those of a `PrivateSum` are sums without noise."""
+    nodes = list(ast.walk(ast.parse(source)))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    read = [
+        node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "values" and id(node) not in called
+    ]
+    return {ast.unparse(node) for node in read} - {"checkpoint.values", "saved.values"}
+
+
+def test_no_run_reads_a_sum_but_through_its_release() -> None:
+    """`release` and `release_counts` are the only ways out of a `PrivateSum` (docs/architecture.md)."""
+    for path in sorted(Path(workers.methods.__path__[0]).rglob("*.py")):
+        assert reads_of_sums(path.read_text(encoding="utf-8")) == set(), path
+    assert reads_of_sums("counts.values[0].numpy(); grid.values(3); checkpoint.values") == {"counts.values"}

@@ -20,7 +20,8 @@ from workers.methods.idpgan.training import Idpgan
 if TYPE_CHECKING:
     from workers.encoding.table import TableDomain
 
-SMALLEST_NORM = 1e-6
+SMALLEST_NORM, LARGEST_NORM = 1e-6, 1e6
+"""A critic that overflowed must not end the run."""
 WAVES = 32
 """Cosines of low frequency that a made-up image is a random sum of."""
 SEED = 0
@@ -34,7 +35,7 @@ class PublicNorms(Idpgan):
 
     def critic_step(self) -> None:
         """The norm first, from the weights before the step and public records; then a private step like any other."""
-        self.clip_groups = ClipGroups((tuple(range(len(self.tensors))),), (max(self._public_norm(), SMALLEST_NORM),))
+        self.clip_groups = ClipGroups((tuple(range(len(self.tensors))),), (self._public_norm(),))
         super().critic_step()
 
     def _public_norm(self) -> float:
@@ -44,7 +45,9 @@ class PublicNorms(Idpgan):
         )
         with self._public_records():
             gradients = self.gradients.gradients(self._critic_batch(np.sort(chosen)), self.loss)
-            return float(gradients.tensor_norms.square().sum(dim=1).sqrt().mean())
+            norms = gradients.tensor_norms.square().sum(dim=1).sqrt()
+            usable = norms[norms <= LARGEST_NORM]  # neither infinite nor NaN
+            return max(SMALLEST_NORM, float(usable.mean())) if len(usable) else SMALLEST_NORM
 
     @abstractmethod
     def _public_records(self) -> AbstractContextManager[None]:
@@ -54,10 +57,14 @@ class PublicNorms(Idpgan):
 class PublicTable(PublicNorms, TableIdpgan):
     """Of a table: every bin and every category is as likely as any other."""
 
+    _public: EncodedTable | None = None
+
     @contextmanager
     def _public_records(self) -> Iterator[None]:
         private = self.table
-        self.table = made_up_table(self.domain, self.order.public_records, private)
+        if self._public is None:
+            self._public = made_up_table(self.domain, self.order.public_records, private)
+        self.table = self._public
         try:
             yield
         finally:
@@ -67,10 +74,14 @@ class PublicTable(PublicNorms, TableIdpgan):
 class PublicImages(PublicNorms, ImageIdpgan):
     """Of images: smooth and random, every class as likely as any other."""
 
+    _public: EncodedImages | None = None
+
     @contextmanager
     def _public_records(self) -> Iterator[None]:
         private = self.images
-        self.images = made_up_images(self.order.public_records, private)
+        if self._public is None:
+            self._public = made_up_images(self.order.public_records, private)
+        self.images = self._public
         try:
             yield
         finally:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from service.base.errors import InvalidOrder
 from service.methods.idpgan.knobs import AdaptiveCriticSteps, AdaptiveThresholds, DbscanClusters
+from service.methods.idpgan.price import LABEL_COUNTS
 from workers.checkpoints import Checkpoint, adam_tensors, module_tensors, restore_adam, restore_module
 from workers.engines.choosing import choose_engine
 from workers.mechanism import CriticBatch, CriticLoss, PerUnitGradients, PrivateSum
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from workers.generators.released import Released
     from workers.mechanism.secure_random import SecureRandom
 
-LABEL_COUNTS = "label_counts"
 GENERATOR_BATCH = (64, 4_096)
 """Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 
@@ -75,7 +75,7 @@ class Idpgan(ABC):
         self.randomness, self.device = randomness, device
         self.is_private = randomness.is_private
         self.sampling_probability = order.sampling_probability
-        # The normaliser is the constant q·n, never the drawn batch size (§3).
+        # The normaliser is the constant q·n, never the drawn batch size.
         self.expected_units = order.sampling_probability * units
         self.generator_batch = int(
             np.clip(math.ceil(self.generator_batch_share * self.expected_units), *GENERATOR_BATCH)
@@ -137,7 +137,7 @@ class Idpgan(ABC):
         noise = self.plan.take_sampled_step(
             sampling_probability=self.sampling_probability, histogram=False if rule is None else None
         )
-        # S ~ Poisson(q); it may be empty and the step is like any other: noise only (§3).
+        # S ~ Poisson(q); it may be empty and the step is like any other: noise only.
         drawn = poisson_sample(
             units=self.units, sampling_probability=self.sampling_probability, randomness=self.randomness
         )[: self.bounds.most_units]
@@ -149,7 +149,7 @@ class Idpgan(ABC):
             bounds=self.bounds,
             device=self.device,
         )
-        # Noise once, on the sum; the groups together have multiplier σ_t whatever K is (§3).
+        # Noise once, on the sum; the groups together have multiplier σ_t whatever K is.
         noised = release(
             clipped.sum,
             noise_multiplier=noise.gradient_noise_multiplier,
@@ -158,7 +158,7 @@ class Idpgan(ABC):
         )
         gradients = [total.to(torch.float32) / self.expected_units for total in noised]
         if not self.loss.paired:
-            # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise (§3).
+            # Separate loss: the mean of D(G(z)) touches no row, so it is added without noise.
             gradients = [a + b for a, b in zip(gradients, self._gradient_of_fakes(), strict=True)]
         for tensor, gradient in zip(self.tensors, gradients, strict=True):
             tensor.grad = gradient

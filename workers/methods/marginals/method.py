@@ -14,8 +14,7 @@ from dataclasses import replace
 import torch
 
 from service.methods.marginals.order import MarginalsOrder
-from service.methods.marginals.price import marginals_events
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, marginals_events
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.marginals import TableLayout

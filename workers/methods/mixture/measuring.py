@@ -30,8 +30,15 @@ from numpy.typing import NDArray
 from service.base.errors import InvalidOrder
 from service.base.lazy import lazy
 from service.methods.mixture.order import MixtureOrder
-from service.methods.mixture.price import mixture_events
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.methods.mixture.price import (
+    CELL_MEANS,
+    CELL_MOMENTS,
+    CLASS_MEANS,
+    LEANINGS,
+    SHARED_MOMENTS,
+    TONES,
+    mixture_events,
+)
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.encoding.slant import MOST_SLANT, slant_codes, upright, with_slant

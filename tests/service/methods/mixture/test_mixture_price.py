@@ -10,8 +10,15 @@ from service.methods.auto import AutoOrder
 from service.methods.catalogue import parse_order
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.mixture.order import MixtureOrder
-from service.methods.mixture.price import mixture_events
-from service.privacy.events import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.methods.mixture.price import (
+    CELL_MEANS,
+    CELL_MOMENTS,
+    CLASS_MEANS,
+    LEANINGS,
+    SHARED_MOMENTS,
+    TONES,
+    mixture_events,
+)
 from service.privacy.filters import NANO, open_budget
 from tests.orders import largest_epsilon, price_order, resolve_order
 

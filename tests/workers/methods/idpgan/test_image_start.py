@@ -13,7 +13,8 @@ from service.domain.image_schema import ImageSchema
 from service.domain.shapes import ImageShape
 from service.methods.catalogue import parse_order
 from service.methods.idpgan.order import IdpganOrder
-from service.privacy.events import CELL_MOMENTS, CLASS_MEANS, GaussianEvent, SampledStepEvent
+from service.methods.mixture.price import CELL_MOMENTS, CLASS_MEANS
+from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from service.samples.samplers import sampler_from_bundle
 from tests.orders import largest_epsilon, price_order, resolve_order

@@ -12,7 +12,8 @@ import torch
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, Events, GaussianEvent, SampledStepEvent
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES
+from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from tests.exact_changes import squared_change
 from tests.orders import price_order, resolve_order

@@ -14,7 +14,8 @@ import pytest
 from service.domain.table_schema import TableSchema
 from service.intake.table.exclusions import excluded
 from service.methods.marginals.order import MarginalsOrder
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, Events, GaussianEvent
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES
+from service.privacy.events import Events, GaussianEvent
 from service.samples.table.sampler import TableSampler
 from tests.runs import train
 from workers.encoding.table import EncodedTable, TableDomain

@@ -19,8 +19,8 @@ import torch
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
 from service.methods.marginals.order import MarginalsOrder
-from service.methods.marginals.price import marginals_events
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, Events, GaussianEvent
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, marginals_events
+from service.privacy.events import Events, GaussianEvent
 from service.privacy.filters import open_budget
 from service.samples.table.sampler import TableSampler
 from tests.orders import price_order, resolve_order

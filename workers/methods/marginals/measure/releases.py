@@ -13,7 +13,7 @@ import numpy as np
 
 from service.domain.value_grids import ValueGrid
 from service.methods.marginals.order import MarginalsOrder
-from service.privacy.events import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
 from workers.encoding.table import EncodedTable
 from workers.mechanism.marginals import Columns, Counts, TableLayout, count_tables, count_values, pair_scores
 from workers.mechanism.noise import drawn_std, most_moved, release_counts

@@ -12,6 +12,7 @@ from workers.checkpoints import Checkpoint
 from workers.generators.released import AnswersRelease
 from workers.mechanism.label_counts import label_counts
 from workers.mechanism.noise import release_counts
+from workers.plan import StepNotOnPlan
 
 if TYPE_CHECKING:
     from workers.hooks import Hooks
@@ -49,9 +50,12 @@ class Run:
         )
 
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint({"noisy": self.noisy}, {"position": self.plan.position, "is_private": self.is_private})
+        values = {"plan": self.plan.digest(), "position": self.plan.position, "is_private": self.is_private}
+        return Checkpoint({"noisy": self.noisy}, values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.values["plan"] != self.plan.digest():
+            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
         self.plan.resume(checkpoint.values["position"])
         self.noisy = checkpoint.tensors["noisy"]
         self.is_private = self.is_private and checkpoint.values["is_private"]
