@@ -1,8 +1,8 @@
 """A reservation as an order makes it, without the order; and what a check of the ledger finds."""
 
-from service.ledger.chain import verify_ledger
 from sqlalchemy import text
 
+from imprimatur.verify.chain import verify_ledger
 from service.ledger import repository
 from service.ledger.models import LedgerEntry
 from service.ledger.service import require_done
