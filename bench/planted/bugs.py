@@ -1614,4 +1614,22 @@ BUGS: tuple[Bug, ...] = (
         (("service/http/openapi.py", "tuple(ORDERS.values())", "tuple(list(ORDERS.values())[:4])"),),
         ("tests/service/http/test_methods_api.py",),
     ),
+    Bug(
+        "a new text format forgets formulas",
+        (("service/samples/formats.py", '"application/x-ndjson"', '"text/x-ndjson"'),),
+        ("tests/service/samples/test_formulas.py::test_every_text_format_is_disarmed_on_demand",),
+    ),
+    Bug(
+        "the largest ε that fits is rounded up where it is shown",
+        (
+            ("imprimatur/cli/output.py", "rounding=ROUND_FLOOR", "rounding=ROUND_CEILING"),
+            ("imprimatur/cli/output.py", "import ROUND_FLOOR,", "import ROUND_CEILING,"),
+        ),
+        ("tests/imprimatur/cli/test_rounding.py",),
+    ),
+    Bug(
+        "a knob of one kind is listed without its kind",
+        (("imprimatur/cli/knobs.py", "skip=tag)", "skip=None)"),),
+        ("tests/imprimatur/cli/test_knobs.py",),
+    ),
 )

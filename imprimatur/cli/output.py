@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import ROUND_FLOOR, Context
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from imprimatur.errors import ApiError
 
+EITHER_ACCOUNT = "An order fits if one of the two accounts has room."
 WIDE = 200
 """Columns when nobody watches: identifiers must not be cut."""
 
@@ -114,6 +116,11 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 def share(nano_shares: int) -> str:
     """Nano-shares as a percentage of the whole budget."""
     return f"{nano_shares / 1e7:.2f}%"
+
+
+def rounded_down(epsilon: float) -> str:
+    """Four digits of an ε that still fits when it is ordered as it is shown."""
+    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(epsilon))):.4g}"
 
 
 def _escaped(value: Any) -> str:
