@@ -51,7 +51,7 @@ def methods(
         | ({} if returned is None else {"returns": returned})
         | {"source": chosen["source"], "its analysis": chosen["paper_holds"]}
     )
-    print_table(None, ("knob", "default", "allowed", "meaning"), list(Schema(chosen["order"]).knobs()))
+    print_table(None, ("knob", "default", "allowed", "meaning"), list(Schema(chosen["order"]).knobs()), whole="knob")
 
 
 def answers(

@@ -75,15 +75,15 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Rows under headings; numbers to the right."""
+def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]], whole: str = "") -> None:
+    """Rows under headings; numbers to the right. The column under `whole` is never folded, however narrow the screen."""
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, *column in zip(headings, *rows, strict=True) if rows else ((h,) for h in headings):
         numbers = all(isinstance(cell, int | float) or str(cell).endswith("%") for cell in column) and bool(column)
-        table.add_column(heading, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=heading == whole)
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     console().print(table)

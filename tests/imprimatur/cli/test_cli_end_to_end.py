@@ -99,6 +99,16 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
     assert 0.99 * largest < float(shown.group(1)) <= largest
 
 
+def test_the_knobs_of_a_method_are_listed_as_they_are_set(imprimatur):
+    shown = imprimatur("methods", "idpgan")
+    assert shown.returncode == 0, shown.stderr
+    (heading,) = [line for line in shown.stdout.splitlines() if line.split()[:1] == ["knob"]]
+    assert heading.split() == ["knob", "default", "allowed", "meaning"]
+    for name in ("networks.noise_dimension", "thresholds.kind", "optimizer.beta2", "warm_start.precision_share"):
+        assert f" {name} " in shown.stdout
+    assert "{" not in shown.stdout
+
+
 def test_budget_and_ledger(imprimatur, published):
     budget = document(imprimatur("budget", published.dataset_id, "--json"))
     assert budget["epsilon"] == 5.0
