@@ -5,6 +5,14 @@
     with imprimatur.Client("http://127.0.0.1:8000", api_key) as client:
         print(client.datasets())
 
+- `Client`: one service and one API key; a method for every endpoint.
+- `publish`: a DataFrame in, a synthetic DataFrame out.
+- `ApiError`: what the service answered instead: status, code, a sentence.
+- `NotPublished`: a release ended without anything to publish.
+- `MissingExtra`: a package is missing that an extra installs.
+- `Dataset`, `Budget`, `Ledger`, `Quote`, `Release`, `Json`: what the service answers, as types.
+- `SampleFormat`: the names of the formats that samples are written in.
+
 What is here is imported when it is first asked for: the command line and the server need other parts of the package.
 """
 
@@ -44,6 +52,10 @@ _MODULES = {
     "publish": "frames",
 }
 """Where a name is; all others are types of replies."""
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> Any:

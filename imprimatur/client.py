@@ -63,6 +63,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close the connections to the service; `with` does so."""
         self._transport.close()
 
     # -- datasets -------------------------------------------------------------------------------------------------
@@ -124,6 +125,7 @@ class Client:
         return cast("list[Dataset]", self._transport.get("/v1/datasets")["items"])
 
     def dataset(self, dataset_id: str) -> Dataset:
+        """One dataset: its schema, its privacy unit, its whole budget, and whether its rows are still there."""
         return cast("Dataset", self._transport.get(f"/v1/datasets/{dataset_id}"))
 
     def erase_dataset(self, dataset_id: str) -> None:
@@ -138,9 +140,11 @@ class Client:
         )
 
     def budget(self, dataset_id: str) -> Budget:
+        """What is spent and left in both accounts, and the largest ε that one more release may have."""
         return cast("Budget", self._transport.get(f"/v1/datasets/{dataset_id}/budget"))
 
     def ledger(self, dataset_id: str) -> Ledger:
+        """Every entry of a dataset's ledger, in order, and whether the hash chain and the balance are whole."""
         return cast("Ledger", self._transport.get(f"/v1/datasets/{dataset_id}/ledger"))
 
     # -- the Merkle log of all ledgers; all but proofs without a key ----------------------------------------------
@@ -180,6 +184,7 @@ class Client:
         )
 
     def release(self, release_id: str) -> Release:
+        """How far one release is: its state, order, price and progress, and why it failed if it did."""
         return cast("Release", self._transport.get(f"/v1/releases/{release_id}"))
 
     def releases(self, dataset_id: str | None = None) -> list[Release]:
@@ -331,6 +336,7 @@ class Client:
         return cast("list[Json]", self._transport.get("/v1/keys")["items"])
 
     def revoke_key(self, key_id: str) -> None:
+        """Revoke a key at once; its id is in `keys()`."""
         self._transport.send("DELETE", f"/v1/keys/{key_id}", repeat=True)
 
     # -- audit ----------------------------------------------------------------------------------------------------

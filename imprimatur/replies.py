@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SampleFormat = Literal["csv", "parquet", "jsonl", "arrow", "npz", "zip", "png"]
+RowFormat = Literal["csv", "parquet", "jsonl", "arrow"]
+ImageFormat = Literal["npz", "zip", "png"]
+SampleFormat = RowFormat | ImageFormat
 Json = dict[str, Any]
 
 

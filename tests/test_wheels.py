@@ -143,6 +143,7 @@ def test_the_command_of_the_client_says_what_to_install_for_the_rest(client_room
     python, _ = client_room
     shown = command(python, "--help")
     assert (shown.returncode, " publish " in shown.stdout, " up " in shown.stdout) == (0, True, False)
+    assert ("imprimatur demo" in shown.stdout, "imprimatur datasets --url" in shown.stdout) == (False, True)
     for words in (
         ("up",),
         ("up", "--port", "1"),

@@ -1630,4 +1630,22 @@ BUGS: tuple[Bug, ...] = (
         ((EVENT_KINDS, "    if type(count) is not int or count < 1:\n", "    if count < 1:\n"),),
         ("tests/service/privacy/test_events.py::test_a_stored_list_that_is_none_is_refused",),
     ),
+    Bug(
+        "a new text format forgets formulas",
+        (("service/samples/formats.py", '"application/x-ndjson"', '"text/x-ndjson"'),),
+        ("tests/service/samples/test_formulas.py::test_every_text_format_is_disarmed_on_demand",),
+    ),
+    Bug(
+        "the largest ε that fits is rounded up where it is shown",
+        (
+            ("imprimatur/cli/output.py", "rounding=ROUND_FLOOR", "rounding=ROUND_CEILING"),
+            ("imprimatur/cli/output.py", "import ROUND_FLOOR,", "import ROUND_CEILING,"),
+        ),
+        ("tests/imprimatur/cli/test_rounding.py",),
+    ),
+    Bug(
+        "a knob of one kind is listed without its kind",
+        (("imprimatur/cli/knobs.py", "skip=tag)", "skip=None)"),),
+        ("tests/imprimatur/cli/test_knobs.py",),
+    ),
 )

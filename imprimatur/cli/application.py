@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,44 @@ EXIT_CODES = """[bold]Exit codes[/bold]
 [bold]5[/bold] bad input · [bold]6[/bold] service unavailable
 """
 
+HELP = """Private synthetic data behind a budget that refuses.
+
+The owner gives a table a privacy budget once; analysts order synthetic
+releases until it is spent.
+
+{first_steps}
+
+Commands talk to the service of --url (IMPRIMATUR_URL) with --key
+(IMPRIMATUR_API_KEY), or to the one that runs in ./imprimatur-data (--data,
+IMPRIMATUR_DATA). Results go to standard output, everything else to standard
+error; progress is shown on a terminal only. --json gives one document.
+"""
+
+WITH_SERVER = """First steps:
+[cyan]imprimatur demo[/cyan]
+
+With your own table (read and correct the drafted schema before you use it):
+[cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+[cyan]imprimatur publish table.csv -s schema.json --epsilon 3 -o out.csv[/cyan]"""
+
+CLIENT_ONLY = """First steps, with a key of a service that runs elsewhere:
+[cyan]imprimatur datasets --url https://imprimatur.example.org --key KEY[/cyan]
+[cyan]imprimatur release DATASET --epsilon 1 --url … --key …[/cyan]
+[cyan]imprimatur sample RELEASE -n 1000 -o rows.csv --url … --key …[/cyan]"""
+
+
+class Commands(server.Commands):
+    """The first steps are those that work where the command is installed."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        first_steps = CLIENT_ONLY if server.installed() is None else WITH_SERVER
+        self.help = HELP.format(first_steps=first_steps).strip()
+        super().format_help(ctx, formatter)
+
+
 app = typer.Typer(
     name="imprimatur",
-    cls=server.Commands,
+    cls=Commands,
     epilog=EXIT_CODES,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -41,23 +76,7 @@ def _version(wanted: bool) -> None:
 def imprimatur(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Private synthetic data behind a budget that refuses.
-
-    The owner gives a table a privacy budget once; analysts order synthetic
-    releases until it is spent.
-
-    First steps:
-    [cyan]imprimatur demo[/cyan]
-
-    With your own table (read and correct the drafted schema before you use it):
-    [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
-    [cyan]imprimatur publish table.csv -s schema.json --epsilon 3 -o out.csv[/cyan]
-
-    Commands talk to the service of --url (IMPRIMATUR_URL) with --key
-    (IMPRIMATUR_API_KEY), or to the one that runs in ./imprimatur-data (--data,
-    IMPRIMATUR_DATA). Results go to standard output, everything else to standard
-    error; progress is shown on a terminal only. --json gives one document.
-    """
+    """Private synthetic data behind a budget that refuses."""
 
 
 START, DATA, ORDER, RESULT = "Start", "The owner's table", "Order", "Results"

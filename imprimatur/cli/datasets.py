@@ -22,7 +22,16 @@ from imprimatur.cli.options import (
     UnitColumn,
 )
 from imprimatur.cli.order_options import read_json
-from imprimatur.cli.output import console, notes, print_json, print_pairs, print_table, share
+from imprimatur.cli.output import (
+    EITHER_ACCOUNT,
+    console,
+    notes,
+    print_json,
+    print_pairs,
+    print_table,
+    rounded_down,
+    share,
+)
 from imprimatur.cli.progress import upload_bar
 
 if TYPE_CHECKING:
@@ -261,10 +270,11 @@ def print_budget(found: Budget) -> None:
         for kind, account in found["accounts"].items()
     ]
     print_table(f"ε = {found['epsilon']:g}, δ = {found['delta']:.3g}", ("account", "posted", "pending", "left"), rows)
+    console().print(EITHER_ACCOUNT)
     pairs = {
         "spent": f"ε = {found['epsilon_spent']:.4g}",
         "left": f"{found['remaining_share']:.2%} of the budget",
-        "largest next": f"ε = {found['largest_next_epsilon']:.4g}",
+        "largest next": f"ε = {rounded_down(found['largest_next_epsilon'])}",
     }
     print_pairs(pairs)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
+from imprimatur.cli.knobs import Schema
 from imprimatur.cli.options import ReleaseArgument
 from imprimatur.cli.output import Exit, Failure, print_json, print_pairs, print_table
 
@@ -20,6 +20,9 @@ def methods(
     as_json: AsJson = False,
 ) -> None:
     """List the methods that may be ordered, or the knobs of one.
+
+    Knobs are named as --set takes them: --set networks.noise_dimension=16,
+    --set thresholds.kind=fixed --set thresholds.clip_norm=0.5.
 
     Examples:
     [cyan]imprimatur methods[/cyan]
@@ -42,16 +45,13 @@ def methods(
     if as_json:
         print_json(chosen)
         return
+    returned = chosen.get("returns")  # an older service does not say
     print_pairs(
-        {
-            "method": name,
-            "takes": ", ".join(chosen["takes"]),
-            "what it does": chosen["summary"],
-            "source": chosen["source"],
-            "its analysis": chosen["paper_holds"],
-        }
+        {"method": name, "takes": ", ".join(chosen["takes"]), "what it does": chosen["summary"]}
+        | ({} if returned is None else {"returns": returned})
+        | {"source": chosen["source"], "its analysis": chosen["paper_holds"]}
     )
-    print_table(None, ("knob", "default", "meaning"), list(_knobs(chosen["order"])))
+    print_table(None, ("knob", "default", "allowed", "meaning"), list(Schema(chosen["order"]).knobs()), whole="knob")
 
 
 def answers(
@@ -63,11 +63,3 @@ def answers(
     """Show the numbers of a release that holds answers instead of a generator, as JSON."""
     with connect(url, key, data) as client:
         print_json(client.answers(release_id))
-
-
-def _knobs(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for name, knob in schema["properties"].items():
-        if name == "method":
-            continue
-        default = knob.get("default")
-        yield name, "–" if default is None else str(default), knob.get("description", "")

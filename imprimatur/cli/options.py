@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
+
+from imprimatur.replies import ImageFormat, RowFormat
 
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")]
 SchemaFile = Annotated[
@@ -48,7 +50,16 @@ Where = Annotated[
 Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")]
 SaveCertificate = Annotated[Path | None, typer.Option("--certificate", help="Also save the certificate (JSON).")]
 SaveGenerator = Annotated[Path | None, typer.Option("--generator", help="Also save the trained generator (ZIP).")]
-TableFormat = Annotated[str | None, typer.Option("--format", help="csv, parquet, jsonl or arrow; default: by -o.")]
+ROW_FORMATS, IMAGE_FORMATS = get_args(RowFormat), get_args(ImageFormat)
+FORMATS: tuple[str, ...] = (*ROW_FORMATS, *IMAGE_FORMATS)
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help=f"Rows: {', '.join(ROW_FORMATS)}; images: {', '.join(IMAGE_FORMATS)}. "
+        f"Default: by -o's ending, else {ROW_FORMATS[0]} or {IMAGE_FORMATS[0]}.",
+    ),
+]
 WholeEpsilon = Annotated[
     float | None,
     typer.Option("--budget-epsilon", help="ε of the table's whole budget, given once; default: this release's ε."),

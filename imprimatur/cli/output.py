@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import ROUND_FLOOR, Context
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from imprimatur.errors import ApiError
 
+EITHER_ACCOUNT = "An order fits if one of the two accounts has room."
 WIDE = 200
 """Columns when nobody watches: identifiers must not be cut."""
 
@@ -73,15 +75,15 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Rows under headings; numbers to the right."""
+def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]], whole: str = "") -> None:
+    """Rows under headings; numbers to the right. The column under `whole` is never folded, however narrow the screen."""
     from rich import box
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, *column in zip(headings, *rows, strict=True) if rows else ((h,) for h in headings):
         numbers = all(isinstance(cell, int | float) or str(cell).endswith("%") for cell in column) and bool(column)
-        table.add_column(heading, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=heading == whole)
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     console().print(table)
@@ -114,6 +116,11 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 def share(nano_shares: int) -> str:
     """Nano-shares as a percentage of the whole budget."""
     return f"{nano_shares / 1e7:.2f}%"
+
+
+def rounded_down(epsilon: float) -> str:
+    """Four digits of an ε that still fits when it is ordered as it is shown."""
+    return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(epsilon))):.4g}"
 
 
 def _escaped(value: Any) -> str:

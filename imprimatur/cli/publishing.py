@@ -14,6 +14,7 @@ from imprimatur.cli.options import (
     Delta,
     DistinctFrom,
     File,
+    Format,
     MaxImages,
     MaxRows,
     MissingUnits,
@@ -24,7 +25,6 @@ from imprimatur.cli.options import (
     SaveGenerator,
     SchemaFile,
     Seed,
-    TableFormat,
     UnitColumn,
     Where,
     WholeEpsilon,
@@ -41,7 +41,8 @@ from imprimatur.cli.order_options import (
     build_order,
     read_json,
 )
-from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
+from imprimatur.cli.ordering import place
+from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs, rounded_down
 from imprimatur.cli.progress import byte_count, follow, upload_bar
 from imprimatur.cli.results import conditions, format_of, save_json, write_to_stdout
 
@@ -101,7 +102,7 @@ def publish(
     steps: Steps = None,
     knobs: Set = None,
     order: OrderFile = None,
-    format_: TableFormat = None,
+    format_: Format = None,
     where: Where = None,
     seed: Seed = None,
     generator: SaveGenerator = None,
@@ -144,7 +145,7 @@ def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float
 
 def _publish(client: Client, table: _Declared, order: dict[str, Any], wanted: _Wanted) -> dict[str, Any]:
     dataset_id = _upload_or_find(client, table)
-    made = follow(client, client.create_release(dataset_id, order)["id"])
+    made = follow(client, place(client, dataset_id, order)["id"])
     _save(client, made, wanted)
     return {
         "dataset_id": dataset_id,
@@ -172,7 +173,7 @@ def _save(client: Client, made: Release, wanted: _Wanted) -> None:
 
 def _print_facts(facts: dict[str, Any], *, as_json: bool) -> None:
     if facts["output"] in {None, "-"}:
-        note(f"ε = {facts['epsilon']:.4g}; next at most ε = {facts['largest_next_epsilon']:.4g}")
+        note(f"ε = {facts['epsilon']:.4g}; next at most ε = {rounded_down(facts['largest_next_epsilon'])}")
     elif as_json:
         print_json(facts)
     else:

@@ -20,7 +20,18 @@ from imprimatur.cli.order_options import (
     Steps,
     build_order,
 )
-from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs, print_table, share
+from imprimatur.cli.ordering import place
+from imprimatur.cli.output import (
+    EITHER_ACCOUNT,
+    Exit,
+    Failure,
+    console,
+    note,
+    print_json,
+    print_pairs,
+    print_table,
+    share,
+)
 from imprimatur.cli.progress import follow
 
 if TYPE_CHECKING:
@@ -69,6 +80,7 @@ def quote(
         ]
         title = f"ε = {found['price']['epsilon']:.6g}, δ = {found['price']['delta']:.3g}"
         print_table(title, ("account", "costs", "left"), rows)
+        console().print(EITHER_ACCOUNT)
         chosen = found["order"].get("chosen_because")
         print_pairs({"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"})
         print_warnings(found)
@@ -112,7 +124,7 @@ def release(
         steps=steps,
     )
     with connect(url, key, data) as client:
-        made = client.create_release(dataset_id_of(client, dataset), document, idempotency_key=idempotency_key)
+        made = place(client, dataset_id_of(client, dataset), document, idempotency_key)
         if wait:
             note(f"release {made['id']}")
             made = follow(client, made["id"])

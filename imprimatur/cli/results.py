@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
-from imprimatur.cli.options import Output, ReleaseArgument, Rows, Seed, Where
+from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, Where
 from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
 from imprimatur.cli.progress import byte_count
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from imprimatur.cli.verification.checks import Checks
     from imprimatur.replies import SampleFormat
-
-FORMATS = ("csv", "parquet", "jsonl", "arrow", "npz", "zip", "png")
-
 
 Checked = Annotated[
     str | None,
@@ -41,13 +38,7 @@ def sample(
     release_id: ReleaseArgument,
     rows: Rows = 1_000,
     output: Output = None,
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="Rows: csv, parquet, jsonl, arrow; images: npz, zip, png. Default: by -o's ending, else csv or npz.",
-        ),
-    ] = None,
+    format_: Format = None,
     where: Where = None,
     seed: Seed = None,
     url: Url = None,

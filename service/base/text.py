@@ -30,6 +30,8 @@ def sentence_of(error: Mapping[str, Any]) -> str:
         return "Input should be a UUID"
     if kind == "union_tag_invalid":
         return f"choose one of {error['ctx']['expected_tags']}"
+    if kind == "union_tag_not_found":
+        return f"say which one is meant: {error['ctx']['discriminator']} is missing"
     return str(error["msg"]).removeprefix("Value error, ")
 
 

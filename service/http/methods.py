@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
@@ -21,6 +21,9 @@ class MethodReply(BaseModel):
     name: str
     takes: Annotated[list[Modality], Field(description="What a dataset must hold.")]
     summary: str
+    returns: Annotated[
+        Literal["generator", "answers"], Field(description="Something that rows or images are drawn from, or numbers.")
+    ]
     makes: Annotated[str, Field(description="What the published ZIP holds.")]
     source: Annotated[str, Field(description="Who described it, and where.")]
     paper_holds: Annotated[
@@ -52,6 +55,7 @@ def _described() -> MethodList:
                 name=name,
                 takes=sorted(method.takes),
                 summary=method.card.summary,
+                returns=method.returns,
                 makes=method.card.makes,
                 source=method.card.source,
                 paper_holds=method.card.paper_holds,

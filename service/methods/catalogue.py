@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from service.base.errors import InvalidOrder
 from service.base.text import sentence_of
@@ -15,6 +15,9 @@ from service.methods.auto import AutoOrder
 from service.methods.facts import Facts
 from service.methods.interface import Method, Modality
 from service.methods.knobs import AnyOrder, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 NAMES = (
     "marginals",
@@ -52,7 +55,34 @@ def parse_order(document: Any) -> AnyOrder:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "order"
-        raise InvalidOrder(f"{where}: {sentence_of(first)}", where=where) from None
+        if first["type"] == "extra_forbidden":
+            sentence = _no_such_knob(ORDERS[method], first["loc"][:-1])
+        else:
+            sentence = sentence_of(first)
+        raise InvalidOrder(f"{where}: {sentence}", where=where) from None
+
+
+def _no_such_knob(order: type[AnyOrder], path: Iterable[int | str]) -> str:
+    """What may be ordered instead, in the place where an unknown knob is."""
+    found: list[type[BaseModel]] = [order]
+    for part in path:
+        if len(found) > 1:  # several kinds, and pydantic names the one that was chosen
+            found = [
+                each for each in found if any(get_args(f.annotation) == (part,) for f in each.model_fields.values())
+            ]
+        else:
+            fields = [each.model_fields[part].annotation for each in found if part in each.model_fields]
+            found = [model for annotation in fields for model in _models_in(annotation)]
+    if len(found) != 1:
+        return "no such knob"
+    names = [name for name in found[0].model_fields if name != "chosen_because"]
+    return f"no such knob; there are: {', '.join(names)}"
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for each in get_args(annotation) for model in _models_in(each)]
 
 
 def parse_resolved_order(document: Any) -> Order:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -89,13 +90,33 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
     problem = json.loads(refused.stderr)
     assert problem["code"] == "budget_exhausted"
     assert problem["requested"]["simple"] > problem["remaining"]["simple"]
+    largest = document(imprimatur("budget", "small", "--json", **key))["largest_next_epsilon"]
+    assert problem["largest_next_epsilon"] == largest
+    shown = re.search(
+        r"; at most ε = ([0-9.]+) would fit", imprimatur("release", "small", "--epsilon", 4.9, **key).stderr
+    )
+    assert imprimatur("quote", "small", "--epsilon", shown.group(1), **key).returncode == 0
+    assert 0.99 * largest < float(shown.group(1)) <= largest
+
+
+def test_the_knobs_of_a_method_are_listed_as_they_are_set(imprimatur):
+    shown = imprimatur("methods", "idpgan")
+    assert shown.returncode == 0, shown.stderr
+    (heading,) = [line for line in shown.stdout.splitlines() if line.split()[:1] == ["knob"]]
+    assert heading.split() == ["knob", "default", "allowed", "meaning"]
+    for name in ("networks.noise_dimension", "thresholds.kind", "optimizer.beta2", "warm_start.precision_share"):
+        assert f" {name} " in shown.stdout
+    assert "{" not in shown.stdout
 
 
 def test_budget_and_ledger(imprimatur, published):
     budget = document(imprimatur("budget", published.dataset_id, "--json"))
     assert budget["epsilon"] == 5.0
     assert budget["accounts"]["simple"]["posted"] > 0
-    assert "largest next" in imprimatur("budget", "small").stdout
+    shown = imprimatur("budget", "small").stdout
+    assert "largest next" in shown
+    for text in (shown, imprimatur("quote", "small", "--epsilon", 1).stdout):
+        assert "fits if one of the two accounts has room" in text
     ledger = document(imprimatur("ledger", "small", "--json"))
     assert [entry["kind"] for entry in ledger["items"]] == ["reserve", "post"]
     assert "verified" in imprimatur("ledger", "small").stdout

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pydoc
 import subprocess
 import sys
 
 import pytest
 from typer.testing import CliRunner
 
+import imprimatur
+from imprimatur.cli import server
 from imprimatur.cli.application import app
 
 COMMANDS = (
@@ -43,6 +46,27 @@ def test_main_help_names_commands_and_exit_codes():
         "6 service unavailable",
     ):
         assert code in text
+
+
+def test_first_steps_are_those_that_work_here(monkeypatch):
+    assert "imprimatur demo" in CliRunner().invoke(app, ["--help"]).stdout
+    monkeypatch.setattr(server, "installed", lambda: None)
+    text = CliRunner().invoke(app, ["--help"]).stdout
+    assert "demo" not in text
+    assert "schema draft" not in text
+    for words in ("imprimatur datasets --url", "imprimatur release DATASET", "imprimatur sample RELEASE", "Exit codes"):
+        assert words in text
+
+
+def test_python_help_lists_what_the_package_offers():
+    assert set(imprimatur.__all__) <= set(dir(imprimatur))
+    for name in set(imprimatur.__all__) - {"__version__"}:
+        assert f"`{name}`" in (imprimatur.__doc__ or ""), name
+    text = pydoc.plain(pydoc.render_doc(imprimatur))
+    for words in ("class Client", "class ApiError", "publish("):
+        assert words in text
+    undocumented = [name for name, each in vars(imprimatur.Client).items() if name[0] != "_" and not each.__doc__]
+    assert undocumented == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

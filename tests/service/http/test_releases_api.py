@@ -150,6 +150,12 @@ def test_a_bad_order_is_refused_and_nothing_is_reserved(api, dataset_id, subtest
             assert api.http.get("/v1/releases", headers=api.reader).json()["items"] == []
 
 
+def test_an_unknown_knob_is_named_beside_those_that_there_are(api, dataset_id):
+    reply = api.order(dataset_id, {"epsilon": 1, "colum": "size"})
+    _assert_problem(reply, 422, "invalid_order")
+    assert reply.json()["detail"].startswith("colum: no such knob; there are: epsilon, share, condition_on")
+
+
 def test_a_body_that_is_no_order_is_refused(api, dataset_id, subtests):
     headers = {**api.analyst, "Content-Type": "application/json"}
     for body in (b"", b"{", b"[]", b"null", b'{"method": "idpgan", "epsilon": NaN}', b"\xff", b"[" * 9000):

@@ -76,8 +76,31 @@ def test_what_a_method_does_not_take_is_refused_before_any_price(method: str) ->
         else:
             with pytest.raises(InvalidOrder, match="method: this one makes"):
                 check_order(order, parse_schema(schema))
-    with pytest.raises(InvalidOrder, match=r"no_such_knob"):
+    with pytest.raises(InvalidOrder, match=r"^no_such_knob: no such knob; there are: epsilon, share, .*device"):
         parse_order(ordered(method, no_such_knob=1))
+
+
+@pytest.mark.parametrize(
+    ("knobs", "sentence"),
+    [
+        (
+            {"method": "auto", "colum": "size"},
+            "colum: no such knob; there are: epsilon, share, condition_on, purpose, device, method",
+        ),
+        ({"networks": {"clip": 1}}, "networks.clip: no such knob; there are: noise_dimension, generator_hidden, "),
+        ({"image_networks": {"clip": 1}}, "image_networks.clip: no such knob; there are: layers, "),
+        (
+            {"thresholds": {"kind": "fixed", "clip": 1}},
+            "thresholds.fixed.clip: no such knob; there are: kind, clip_norm",
+        ),
+        ({"warm_start": {"kind": "none", "pairs": "all"}}, "warm_start.none.pairs: no such knob; there are: kind"),
+    ],
+)
+def test_an_unknown_knob_is_refused_with_those_that_there_are(knobs: Any, sentence: str) -> None:
+    with pytest.raises(InvalidOrder) as refused:
+        parse_order({"method": "idpgan", "epsilon": 1.0} | knobs)
+    assert refused.value.detail.startswith(sentence)
+    assert "chosen_because" not in refused.value.detail
 
 
 def test_orders_cards_and_prices_load_no_torch_and_no_worker() -> None:

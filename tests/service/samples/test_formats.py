@@ -10,9 +10,12 @@ from typing import get_args
 import pytest
 import typer
 from fastapi import FastAPI
+from typer.testing import CliRunner
 
 import imprimatur.client
+from imprimatur.cli.application import app
 from imprimatur.cli.results import format_of
+from imprimatur.replies import ImageFormat, RowFormat
 from service.base.errors import InvalidInput
 from service.releases.endpoints import SAMPLE_CONTENT, router
 from service.releases.publish import PROPERTIES
@@ -70,7 +73,10 @@ def test_the_query_of_a_sample_stays_what_clients_know():
 
 
 def test_client_and_command_line_know_every_format():
-    assert set(get_args(imprimatur.client.SampleFormat)) == set(FORMATS)
+    for content, known in (("rows", get_args(RowFormat)), ("images", get_args(ImageFormat))):
+        assert set(known) == set(formats_of(content))
+        assert known[0] == default_format(content), "help says that the first one is the default"
+    assert imprimatur.client.SampleFormat == RowFormat | ImageFormat
     for name, each in FORMATS.items():
         assert format_of(name, None) == name
         assert [format_of(None, Path(f"rows.{ending}")) for ending in each.endings] == [name] * len(each.endings)
@@ -79,6 +85,13 @@ def test_client_and_command_line_know_every_format():
             format_of(named, output)
         assert all(name in str(refused.value) for name in FORMATS)
     assert format_of(None, None) is None
+
+
+@pytest.mark.parametrize("command", ["sample", "publish"])
+def test_help_names_every_format(command):
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+    (line,) = [line for line in text.splitlines() if "--format" in line]
+    assert set(FORMATS) <= set(re.findall(r"\w+", line)), line
 
 
 def test_the_script_of_a_bundle_writes_formats_of_the_service():

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from service.samples.formats import FORMATS, formats_of
 from service.samples.formulas import disarmed
 from service.samples.streams import stream_rows
 from tests.tiny_generators import tiny_sampler
@@ -53,6 +54,20 @@ def test_csv_is_disarmed_on_demand_and_otherwise_exact():
     assert escaped == [[disarmed(row[0]), row[1]] for row in kept]
     assert {row[1] for row in escaped[1:]} == {"-2", "-1"}
     assert escaped[0] == ["'=A1", "n"]
+
+
+TEXTS = [name for name in formats_of("rows") if FORMATS[name].media_type.startswith("text/")]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_text_format_is_disarmed_on_demand(name):
+    """A spreadsheet opens text files, whatever they are called: a declared category and a column's name at least."""
+    assert "csv" in TEXTS
+    written, kept = rows_of(format=name, formulas="escape"), rows_of(format=name, formulas="keep")
+    for dangerous in (*(text for text in DANGEROUS if '"' not in text), "=A1"):
+        assert dangerous in kept, "this format writes such texts otherwise: look for them as it does"
+        assert f"'{dangerous}" not in kept
+        assert written.count(f"'{dangerous}") == written.count(dangerous) > 0
 
 
 def test_no_other_format_is_touched():

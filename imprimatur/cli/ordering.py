@@ -1,0 +1,31 @@
+"""An order is placed; where the budget refuses it, the refusal says what would fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from imprimatur.cli.output import rounded_down
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from imprimatur.client import Client
+    from imprimatur.replies import Release
+
+
+def place(client: Client, dataset_id: str, order: Mapping[str, Any], idempotency_key: str | None = None) -> Release:
+    """The release that was made of an order."""
+    from imprimatur.errors import ApiError
+
+    try:
+        return client.create_release(dataset_id, order, idempotency_key=idempotency_key)
+    except ApiError as refused:
+        if refused.code != "budget_exhausted":
+            raise
+        try:
+            largest = client.budget(dataset_id)["largest_next_epsilon"]
+        except ApiError:  # the refusal matters more
+            raise refused from None
+        fits = f"at most ε = {rounded_down(largest)} would fit" if largest > 0 else "no release would fit any more"
+        values = {**refused.values, "largest_next_epsilon": largest}
+        raise ApiError(refused.status, refused.code, f"{refused.detail}; {fits}", values) from None
