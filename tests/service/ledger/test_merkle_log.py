@@ -120,10 +120,12 @@ def test_a_crowd_of_moves_and_of_signers(context):
 
     with ThreadPoolExecutor(6) as pool:
         signers = [pool.submit(sign) for _ in range(2)]
-        movers = [pool.submit(reserve, context, dataset, 15) for dataset in datasets]
-        for mover in movers:
-            mover.result()
-        done.set()
+        movers = [pool.submit(reserve_times, context, dataset, 15) for dataset in datasets]
+        try:
+            for mover in movers:
+                mover.result()
+        finally:
+            done.set()  # or the signers would go on for ever
         heads = [head for signer in signers for head in signer.result()]
     assert log.sign_head(context).tree_size == 60
     leaves = leaves_of(context)
