@@ -1,7 +1,7 @@
 # Needs only python3 (3.11 or newer), make and a package index; no root, no Docker, no running service.
 PYTHON ?= python3
-# One more than cores on the smallest machine: some tests wait for leases to lapse and servers to start.
-WORKERS ?= 3
+# Two more than cores on the smallest machine: many tests wait for leases to lapse and servers to start.
+WORKERS ?= 4
 BIN := .venv/bin
 
 .PHONY: help demo up test test-long test-gpu audit planted check format constraints clean
@@ -34,7 +34,7 @@ up: .venv/installed
 # One thread each: workers that share cores would wait for one another in every small product. Bytecode is kept: a test starts
 # dozens of processes, and each would compile the sources anew.
 test: check
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not long"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -m long
@@ -48,7 +48,7 @@ audit: .venv/installed
 	$(BIN)/python -m bench.audit
 
 planted: .venv/installed
-	$(BIN)/python -m bench.planted --workers $(WORKERS)
+	$(BIN)/python -m bench.planted --workers 3
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -153,7 +153,7 @@ def test_a_checkpoint_is_the_whole_measurement():
     for ours, theirs in zip(first.build().state_dict().values(), again.build().state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
     other = order_of(cells=2)
-    with pytest.raises(ValueError, match="another order"):
+    with pytest.raises(StepNotOnPlan, match="another price list"):
         ImageMixture(other, plan_of(other, 0.7), images, SecureRandom()).restore(saved)
 
 

@@ -105,7 +105,9 @@ def test_draws_around_a_fraction(fraction: float, way: type[nullcontext]) -> Non
     assert stats.chisquare(observed, wanted).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(("variance", "fraction"), [(6.0, None), (6.0, -0.3), (300.0**2, None)])
+@pytest.mark.parametrize(
+    ("variance", "fraction"), [(6.0, None), (6.0, -0.3), pytest.param(300.0**2, None, marks=pytest.mark.long)]
+)
 def test_tails_beyond_the_table_are_those_of_the_distribution(
     variance: float, fraction: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ from workers.mechanism.noise import drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
-from workers.plan import Plan
+from workers.plan import Plan, StepNotOnPlan
 
 if TYPE_CHECKING:
     from sklearn import cluster
@@ -342,7 +342,7 @@ class ImageMixture:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from what an earlier attempt measured."""
         if checkpoint.values["plan"] != self.plan.digest():
-            raise ValueError("this checkpoint is of another order")
+            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
         self.plan.resume(checkpoint.values["position"])
         self.is_private = self.is_private and bool(checkpoint.values["is_private"])
         self.take_back(checkpoint.tensors)
