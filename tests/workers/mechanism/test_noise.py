@@ -89,3 +89,13 @@ def test_an_empty_draw_is_noised_like_any_other() -> None:
     (noised,) = release(private, noise_multiplier=3.0, randomness=SecureRandom.from_test_seed(2))
     assert noised.dtype == torch.float64
     assert float(noised.std()) == pytest.approx(6.0, rel=0.03)
+
+
+def test_a_sum_between_two_points_of_the_grid_keeps_its_place() -> None:
+    """Rounded to the nearest point first, a sum could hide a change of half a spacing, or show one of a whole spacing."""
+    spacing = 1.0 / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
+    count, place = 4_000_000, 0.4 * spacing
+    private = PrivateSum((torch.full((count,), place, dtype=torch.float64),), ((0,),), (1.0,))
+    (noisy,) = release(private, noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(1))
+    # Rounded, its mean would be off by 0.4 spacings, which is six standard errors.
+    assert abs(float(noisy.mean()) - place) < 3 / math.sqrt(count)
