@@ -23,15 +23,18 @@ class TrainingStopped(ImprimaturError):
 
 
 class Measuring(Protocol):
-    """A method that measures something before it trains or fits."""
+    """What measures something and can go on from a checkpoint: every run of a method."""
 
     plan: Plan
 
-    def measure(self) -> None: ...
+    def measure(self) -> None:
+        """All private releases before the first step; kept by a checkpoint before anything of them is shown."""
 
-    def checkpoint(self) -> Checkpoint: ...
+    def checkpoint(self) -> Checkpoint:
+        """Everything that another attempt needs to go on; all of it noisy or public."""
 
-    def restore(self, checkpoint: Checkpoint) -> None: ...
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from there, instead of `measure`."""
 
 
 @dataclass(frozen=True)

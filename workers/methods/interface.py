@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from service.methods.catalogue import method_of
+from workers.hooks import Measuring
 
 if TYPE_CHECKING:
     import torch
 
     from service.methods.knobs import Order
-    from workers.checkpoints import Checkpoint
     from workers.generators.released import Released
     from workers.hooks import Hooks
     from workers.mechanism.secure_random import SecureRandom
@@ -19,23 +19,12 @@ if TYPE_CHECKING:
     from workers.sources import Source
 
 
-class Run(Protocol):
+class Run(Measuring, Protocol):
     """One attempt at one release, after its charge. Each private release takes its event from the plan before it reads a row."""
-
-    plan: Plan
 
     def __init__(
         self, order: Any, plan: Plan, source: Source, randomness: SecureRandom, device: torch.device
     ) -> None: ...
-
-    def measure(self) -> None:
-        """All private releases before the first step; kept by a checkpoint before anything of them is shown."""
-
-    def checkpoint(self) -> Checkpoint:
-        """Everything that another attempt needs to go on; all of it noisy or public."""
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from there, instead of `measure`."""
 
     def finish(self, hooks: Hooks) -> Released:
         """Whatever follows: private steps, or a fit that reads no row. Tells `hooks` its progress, and stops if they say so."""
