@@ -12,7 +12,7 @@ from service.releases.models import Release
 
 def add_bare_dataset(session, **values):
     """Returns (tenant id, dataset id)."""
-    tenant, dataset = uuid.uuid4(), uuid.uuid4()
+    tenant, dataset = uuid.uuid4(), values.get("id", uuid.uuid4())
     session.execute(insert(Tenant).values(id=tenant, name=str(tenant)))
     defaults = {
         "id": dataset,

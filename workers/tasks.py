@@ -16,9 +16,10 @@ from typing import Any
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
 from celery.utils.nodenames import worker_direct
 
-from service.base.errors import Unavailable
+from service.base.errors import Unavailable, WrongSecretKey
 from service.platform.context import Context, open_context
 from service.platform.outbox import PING_TASK, TRAIN_TASK, beat, enqueue
+from service.platform.secret_roots import require_right
 from workers import lease as leases
 from workers.app import celery
 from workers.lease import RETRY, Lease, LeaseLost
@@ -74,6 +75,9 @@ def train(release_id: str) -> None:
     except Unavailable:
         logger.warning("release %s: no claim, the database does not answer; the relay sends it again", release_id)
         return
+    except WrongSecretKey as error:
+        logger.error("release %s: not claimed. %s", release_id, error.detail)  # noqa: TRY400 - no fault of this code
+        return
     if lease is None:
         logger.info("release %s is not free; nothing to do", release_id)
         return
@@ -89,6 +93,7 @@ def claim(context: Context, release_id: uuid.UUID) -> Lease | None:
     """The claim, or None where there is nothing to do for this worker."""
     settings = context.settings
     with context.transaction() as session:
+        require_right(session, context.secrets)
         if stopping.is_set():
             # This message is acknowledged already; write another one, for another worker.
             enqueue(session, TRAIN_TASK, release_id)

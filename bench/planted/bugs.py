@@ -1648,4 +1648,36 @@ BUGS: tuple[Bug, ...] = (
         (("imprimatur/cli/knobs.py", "skip=tag)", "skip=None)"),),
         ("tests/imprimatur/cli/test_knobs.py",),
     ),
+    Bug(
+        "a lost secret key file is made anew beside data",
+        (("service/upkeep/installation.py", "if not path.exists() and has_data:", "if False:"),),
+        ("tests/service/upkeep/test_rotation.py::test_a_lost_file_is_never_made_anew_beside_data",),
+    ),
+    Bug(
+        "a rotation replaces the root of the fingerprints, so that the same rows get a second budget",
+        (
+            (
+                "service/upkeep/rotation.py",
+                "                first_signing=(),\n",
+                "                fingerprints=(os.urandom(KEY_BYTES),),\n                first_signing=(),\n",
+            ),
+        ),
+        ("tests/service/upkeep/test_rotation.py::test_rotation_wraps_old_data_anew_and_finish_takes_the_old_root_out",),
+    ),
+    Bug(
+        "the old root leaves the file before everything is wrapped anew",
+        (
+            (
+                "service/upkeep/rotation.py",
+                "        wrapped += sum(_wrap_one(session, ring, row) for row in _rows(session, None, limit=None))\n",
+                "",
+            ),
+            (
+                "service/upkeep/rotation.py",
+                "    wrapped = _wrap_all(settings, ring, on_progress)\n    with",
+                "    wrapped = 0\n    with",
+            ),
+        ),
+        ("tests/service/upkeep/test_rotation.py::test_an_upload_between_rotate_and_finish_is_wrapped_anew",),
+    ),
 )

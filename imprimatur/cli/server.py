@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP = "imprimatur.commands"
 INSTALL = "pip install 'imprimatur-server[embedded,worker]'"
-KNOWN = ("up", "demo", "schema", "key replace-signing")
+KNOWN = ("up", "demo", "schema", "key replace-signing", "keys")
 """Commands of the server that are named in the sentence where it is not installed."""
 
 

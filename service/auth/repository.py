@@ -29,12 +29,25 @@ def count_tenants(session: Session) -> int:
 
 
 def add_key(
-    session: Session, tenant_id: uuid.UUID, name: str, scope: str, digest: bytes, expires_at: dt.datetime | None
+    session: Session,
+    tenant_id: uuid.UUID,
+    name: str,
+    scope: str,
+    *,
+    digest: bytes,
+    root_id: str,
+    expires_at: dt.datetime | None,
 ) -> uuid.UUID:
     key_id = uuid.uuid4()
     session.execute(
         insert(ApiKey).values(
-            id=key_id, tenant_id=tenant_id, name=name, scope=scope, digest=digest, expires_at=expires_at
+            id=key_id,
+            tenant_id=tenant_id,
+            name=name,
+            scope=scope,
+            digest=digest,
+            root_id=root_id,
+            expires_at=expires_at,
         )
     )
     return key_id
@@ -42,7 +55,7 @@ def add_key(
 
 LIVE_KEY = """
 SELECT id, tenant_id, scope, digest FROM api_keys
-WHERE digest = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+WHERE digest = ANY(%s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
 """
 
 
@@ -55,9 +68,9 @@ class LiveKey(NamedTuple):
     digest: bytes
 
 
-def find_live_key(connection: psycopg.Connection[Any], digest: bytes) -> LiveKey | None:
+def find_live_key(connection: psycopg.Connection[Any], digests: list[bytes]) -> LiveKey | None:
     """Every request asks this; see `service.platform.database.driver`."""
-    found = connection.execute(LIVE_KEY, (digest,)).fetchone()
+    found = connection.execute(LIVE_KEY, (digests,)).fetchone()
     return None if found is None else LiveKey(*found)
 
 

@@ -41,7 +41,9 @@ def bearer_key(authorization: str | None) -> str:
 
 def authenticate(connection: psycopg.Connection[Any], key_secrets: Secrets, key: str) -> Principal:
     """The principal behind a key; the same error for every kind of wrong key."""
-    found = repository.find_live_key(connection, key_secrets.api_key_digest(key))
+    found = repository.find_live_key(connection, key_secrets.api_key_digests(key))
+    if found is None and key_secrets.reload():  # made under a root that this process has not seen
+        found = repository.find_live_key(connection, key_secrets.api_key_digests(key))
     if found is None or not key_secrets.matches_api_key(key, bytes(found.digest)):
         raise Unauthenticated("this API key is not known, was revoked or has expired")
     return Principal(found.tenant_id, found.id, cast("Scope", found.scope))
@@ -63,7 +65,15 @@ def create_key(
             raise InvalidInput("expires_at: name a moment within the next ten years", where="expires_at")
         expires_at = expires_at.astimezone(dt.UTC)
     key = f"imp_{secrets.token_urlsafe(32)}"
-    key_id = repository.add_key(session, tenant_id, name, scope, key_secrets.api_key_digest(key), expires_at)
+    key_id = repository.add_key(
+        session,
+        tenant_id,
+        name,
+        scope,
+        digest=key_secrets.api_key_digest(key),
+        root_id=key_secrets.api_key_root,
+        expires_at=expires_at,
+    )
     return NewKey(key_id, key, expires_at)
 
 

@@ -188,6 +188,12 @@ class Unavailable(ImprimaturError):
     code = "unavailable"
 
 
+class WrongSecretKey(ImprimaturError):
+    """The secret key file is missing, or not the one that the database's data were made with."""
+
+    code = "wrong_secret_key"
+
+
 class Tampered(ImprimaturError):
     """Stored data fails its authentication: changed, cut off, or under another key. It is not used."""
 

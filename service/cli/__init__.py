@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": ("Start", "service.cli.local:demo"),
     "schema": ("The owner's table", "service.cli.schemas:app"),
     "key replace-signing": ("", "service.cli.local:replace_signing_key"),
+    "keys": ("", "service.cli.rotation:app"),
 }
 
 
@@ -50,7 +51,7 @@ def create_tenant(data: Path, name: str) -> str:
 
     settings = EmbeddedStack(data, 0).settings()
     with transaction(settings) as session:
-        return auth.create_tenant(session, Secrets.load(settings.secret_key_file), name)
+        return auth.create_tenant(session, Secrets.load(settings.keyring_path), name)
 
 
 def failure_of(error: Exception) -> Failure | None:

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from imprimatur.version import VERSION
@@ -23,7 +24,7 @@ from service.auth.dependencies import ContextOf
 from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
-from service.base.errors import Unavailable
+from service.base.errors import Unavailable, WrongSecretKey
 from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
 from service.http.openapi import DocumentedApp
@@ -32,6 +33,7 @@ from service.ledger.endpoints import router as ledger
 from service.pages.endpoints import router as pages
 from service.platform.context import Context, open_context
 from service.platform.outbox import seconds_since_beat
+from service.platform.secret_roots import require_right
 from service.platform.settings import Settings
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
@@ -61,6 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
         threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
+        with suppress(Unavailable, SQLAlchemyError), context.statement() as session:
+            require_right(session, context.secrets)  # a wrong file ends the process, with a sentence
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for service.http.protocol
         app.state.quick_threads.close()
 
@@ -127,10 +131,19 @@ def _parts(context: Context) -> dict[str, str]:
     try:
         with context.transaction() as session:
             ages = {part: seconds_since_beat(session, part) for part in ("relay", "worker")}
+            secrets = _secrets_state(session, context)
     except Unavailable:
-        return {"api": "ok", "database": "down", "relay": "unknown", "worker": "unknown"}
+        return {"api": "ok", "database": "down", "secrets": "unknown", "relay": "unknown", "worker": "unknown"}
     beats = {part: "ok" if age is not None and age < READY_SECONDS else "quiet" for part, age in ages.items()}
-    return {"api": "ok", "database": "ok", **beats}
+    return {"api": "ok", "database": "ok", "secrets": secrets, **beats}
+
+
+def _secrets_state(session: Session, context: Context) -> str:
+    try:
+        require_right(session, context.secrets)
+    except WrongSecretKey:
+        return "wrong"
+    return "ok"
 
 
 UPLOADS = {

@@ -1,6 +1,6 @@
-"""Everything secret, derived from one master secret of 32 random bytes.
+"""Everything secret, by the roots of the secret key file (`service.platform.keyring`).
 
-HKDF-SHA256 gives each purpose its own subkey, so that none tells about another. Rows and bundles are encrypted with
+Rows and bundles are encrypted with
 AES-256-GCM in chunks, the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015, as in Tink): the nonce of a
 chunk holds its number and whether it is the last, so a chunk that is changed, moved, left out or cut off is noticed.
 """
@@ -11,8 +11,6 @@ import hashlib
 import hmac
 import io
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -22,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from service.base.errors import Tampered, Unavailable
+from service.platform.keyring import KEY_BYTES, Keyring, make_file, root_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-KEY_BYTES = 32
 CHUNK_BYTES = 256 * 1024
 _TAG_BYTES = 16
 _NONCE_BYTES = 12
@@ -44,47 +42,72 @@ _WINDOW_CHUNKS = 16
 
 
 class Secrets:
-    """The master secret and what is made from it. Nothing here is ever logged or sent."""
+    """The roots of the secret key file and what is made from them. Nothing here is ever logged or sent.
 
-    def __init__(self, master: bytes) -> None:
-        if len(master) != KEY_BYTES:
-            raise Unavailable("The secret key file must hold exactly 32 bytes; restore it from your backup.")
-        self._master = master
-        self._subkeys: dict[str, bytes] = {}
+    A file that was replaced is read again when something new is encrypted, and when something cannot be read: a
+    rotation needs no restart of the processes that see the file.
+    """
+
+    def __init__(self, content: bytes, path: Path | None = None) -> None:
+        self.ring = Keyring.from_bytes(content)
+        self._path = path
+        self._seen = _state_of(path)
 
     def __repr__(self) -> str:
         return "Secrets(…)"
 
     @classmethod
-    def load(cls, path: Path) -> Secrets:
-        """Read the secret key file."""
+    def load(cls, path: Path | None) -> Secrets:
+        """Read the secret key file. Without one there are no roots: that of the relay."""
+        if path is None:
+            return cls(Keyring().to_bytes())
         try:
-            return cls(path.read_bytes())
-        except OSError:
-            raise Unavailable("The secret key file cannot be read; set IMPRIMATUR_SECRET_KEY_FILE.") from None
+            return cls(path.read_bytes(), path)
+        except OSError as error:
+            raise Unavailable(
+                f"The secret key file {path} cannot be read ({error.strerror}): set IMPRIMATUR_SECRET_KEY_FILE, or restore it."
+            ) from None
 
     @classmethod
     def load_or_create(cls, path: Path) -> Secrets:
         """Read the secret key file, or make one (mode 0600). Two processes that both make it end with the same one."""
-        make_secret_file(path)
+        make_file(path, Keyring.new().to_bytes())
         return cls.load(path)
+
+    def reload(self) -> bool:
+        """Read the file again if it is another one than before; whether it was."""
+        state = _state_of(self._path)
+        if self._path is None or state is None or state == self._seen:
+            return False
+        self.ring, self._seen = Keyring.from_bytes(self._path.read_bytes()), state
+        return True
 
     # API keys
 
     def api_key_digest(self, api_key: str) -> bytes:
         """What is stored of an API key: a keyed hash. API keys are long and random, so no slow hash is needed."""
-        return hmac.digest(self._subkey("api keys"), api_key.encode(), hashlib.sha256)
+        return _keyed_hash(self.ring.newest("api_keys"), api_key)
+
+    def api_key_digests(self, api_key: str) -> list[bytes]:
+        """What may be stored of an API key, under each root."""
+        return [_keyed_hash(root, api_key) for root in self.ring.api_keys]
+
+    @property
+    def api_key_root(self) -> str:
+        """Under which root the digest of a new API key lies."""
+        return root_id("api_keys", self.ring.newest("api_keys"))
 
     def matches_api_key(self, api_key: str, stored: bytes) -> bool:
         """Whether the key is the stored one, in constant time."""
-        return hmac.compare_digest(self.api_key_digest(api_key), stored)
+        matches = [hmac.compare_digest(digest, stored) for digest in self.api_key_digests(api_key)]
+        return any(matches)  # under each root, so that the time does not tell under which
 
     # rows
 
     @property
     def fingerprint_key(self) -> bytes:
-        """Key of the row fingerprints: without it, nobody can test a guess of a row against a stored fingerprint."""
-        return self._subkey("row fingerprints")
+        """Key of the row fingerprints: without it, a guess of a row cannot be tested against a stored fingerprint."""
+        return self.ring.newest("fingerprints")
 
     @staticmethod
     def new_data_key() -> bytes:
@@ -92,47 +115,53 @@ class Secrets:
         return os.urandom(KEY_BYTES)
 
     def wrap_data_key(self, data_key: bytes, dataset_id: UUID | str) -> bytes:
-        """The data key encrypted under a subkey and bound to the dataset's id (its associated data)."""
+        """The data key encrypted under the newest root and bound to the dataset's id (its associated data)."""
+        self.reload()
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + AESGCM(self._subkey("data keys")).encrypt(nonce, data_key, str(dataset_id).encode())
+        return nonce + AESGCM(self.ring.newest("wrapping")).encrypt(nonce, data_key, str(dataset_id).encode())
 
     def unwrap_data_key(self, wrapped: bytes, dataset_id: UUID | str) -> bytes:
-        """The data key; `Tampered` if it was changed, belongs to another dataset, or to another master secret."""
-        nonce, sealed = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
-        try:
-            return AESGCM(self._subkey("data keys")).decrypt(nonce, sealed, str(dataset_id).encode())
-        except (InvalidTag, ValueError):
-            raise Tampered("The data key does not belong to this dataset and this secret key file.") from None
+        """The data key; `Tampered` if it was changed, belongs to another dataset, or to another secret key file."""
+        for root in self.ring.wrapping:
+            if (data_key := unwrapped(root, wrapped, dataset_id)) is not None:
+                return data_key
+        if self.reload():
+            return self.unwrap_data_key(wrapped, dataset_id)
+        raise Tampered("The data key does not belong to this dataset and this secret key file.")
 
     # certificates
 
     @property
-    def first_signing_seed(self) -> bytes:
+    def first_signing_seed(self) -> bytes | None:
         """The key that signed certificates before there was a signing key file; it endorses the key of the first one."""
-        return self._subkey("certificates")
+        return self.ring.first_signing[0] if self.ring.first_signing else None
 
-    def _subkey(self, purpose: str) -> bytes:
-        """Derived once: every request asks for the one of the API keys."""
-        if purpose not in self._subkeys:
-            self._subkeys[purpose] = _derive(self._master, salt=None, info=f"imprimatur 1 {purpose}".encode())
-        return self._subkeys[purpose]
+
+def unwrapped(root: bytes, wrapped: bytes, dataset_id: UUID | str) -> bytes | None:
+    """The data key, if it was wrapped under this root for this dataset."""
+    nonce, sealed = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+    try:
+        return AESGCM(root).decrypt(nonce, sealed, str(dataset_id).encode())
+    except (InvalidTag, ValueError):
+        return None
+
+
+def _keyed_hash(root: bytes, api_key: str) -> bytes:
+    return hmac.digest(root, api_key.encode(), hashlib.sha256)
+
+
+def _state_of(path: Path | None) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def make_secret_file(path: Path) -> None:
     """32 random bytes in a file of mode 0600, where there is none yet. Of two processes that make it, one does."""
-    if path.exists():
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(os.urandom(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # the other process was first; a link never shows half a key
-            os.link(draft, path)
-    finally:
-        Path(draft).unlink()
+    make_file(path, os.urandom(KEY_BYTES))
 
 
 def encrypt(pieces: Iterable[bytes], key: bytes, *, context: str = "") -> Iterator[bytes]:

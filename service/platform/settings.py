@@ -8,6 +8,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from service.base.errors import Unavailable
+
 
 class Settings(BaseSettings):
     """One immutable set of settings a process. Defaults suit one machine; the three addresses have none."""
@@ -18,10 +20,16 @@ class Settings(BaseSettings):
     migration_database_url: str | None = Field(None, description="URL of the owning role; only migrations use it.")
     redis_url: str = Field(description="Celery broker; redis://… or redis+socket://…")
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
-    secret_key_file: Path = Field(description="32 random bytes, mode 0600, shared by API and workers.")
+    secret_key_file: Path | None = Field(
+        None, description="The keyring, mode 0600: all of it for the API, worker.key for workers, none for the relay."
+    )
     signing_key_file: Path | None = Field(
         None,
         description="32 random bytes, mode 0600, shared by relay and workers; default: signing.key beside the secret.",
+    )
+    worker_key_file: Path | None = Field(
+        None,
+        description="Where the workers' part of the keyring is written; default: worker.key beside the secret.",
     )
 
     upload_limit_bytes: int = Field(1 << 32, description="Largest request body; enforced while it streams.")
@@ -63,7 +71,19 @@ class Settings(BaseSettings):
     @property
     def signing_key_path(self) -> Path:
         """Where the signing key lies."""
-        return self.signing_key_file or self.secret_key_file.with_name("signing.key")
+        return self.signing_key_file or self.keyring_path.with_name("signing.key")
+
+    @property
+    def keyring_path(self) -> Path:
+        """Where the secret key file lies. Raises `Unavailable` in a process that has none."""
+        if self.secret_key_file is None:
+            raise Unavailable("This process has no secret key file; set IMPRIMATUR_SECRET_KEY_FILE.")
+        return self.secret_key_file
+
+    @property
+    def worker_keyring_path(self) -> Path:
+        """Where the workers' part of it is written."""
+        return self.worker_key_file or self.keyring_path.with_name("worker.key")
 
 
 @lru_cache

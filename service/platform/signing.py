@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from imprimatur.verify.documents import canonical_json
 from imprimatur.verify.signatures import endorsed_bytes, key_id
 from service.base.errors import Unavailable
-from service.platform.crypto import KEY_BYTES, make_secret_file
+from service.platform.crypto import make_secret_file
+from service.platform.keyring import KEY_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path

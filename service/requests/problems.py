@@ -50,6 +50,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.LedgerConflict: 409,
     errors.Tampered: 500,
     errors.Unavailable: 503,
+    errors.WrongSecretKey: 503,
 }
 
 TITLES = {

@@ -1,4 +1,4 @@
-"""Make a service ready for its first start: migrations, master secret, signing key, first owner. Harmless to repeat.
+"""Make a service ready for its first start: migrations, secret key file, signing key, first owner. Harmless to repeat.
 
 `imprimatur up` does this by itself; on many machines run `python -m service.upkeep.installation` once before the rest.
 """
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from service.auth.service import create_first_owner
+from service.base.errors import Tampered, WrongSecretKey
 from service.ledger import signing_keys
 from service.platform.crypto import Secrets
 from service.platform.database import migrate, transaction
+from service.platform.keyring import Keyring, replace_file
+from service.platform.secret_roots import ADVICE, in_use, register, require_right
 from service.platform.settings import get_settings
 from service.platform.signing import SigningKey
 
@@ -31,25 +34,66 @@ if TYPE_CHECKING:
 def install(settings: Settings, key_file: Path) -> bool:
     """Bring everything up to date; True when this made the first owner, whose API key is then in `key_file`."""
     migrate(migration_url(settings))
-    master = Secrets.load_or_create(settings.secret_key_file)
-    install_signing_key(settings, master)
+    secrets = install_secrets(settings)
+    install_signing_key(settings, secrets)
     # The key is written before the transaction ends: a crash in between leaves a key that does not work and no tenant,
     # and the next run makes both anew. The other way round would lose the only key.
     with transaction(settings) as session:
-        key = create_first_owner(session, master)
+        key = create_first_owner(session, secrets)
         if key is not None:
             write_private(key_file, key)
     return key is not None
 
 
-def install_signing_key(settings: Settings, master: Secrets) -> None:
+def install_secrets(settings: Settings) -> Secrets:
+    """The secret key file: made for an empty database, and otherwise checked to be the one its data were made with.
+
+    A database that has data and no file gets no new one: every API key would look unknown, and every row be lost.
+    Raises `WrongSecretKey`, and has changed nothing.
+    """
+    path = settings.keyring_path
+    with owner_transaction(settings) as session:
+        session.execute(text("LOCK TABLE secret_roots IN SHARE ROW EXCLUSIVE MODE"))
+        has_data = bool(session.scalar(text("SELECT count(*) FROM tenants")))
+        if not path.exists() and has_data:
+            raise WrongSecretKey(f"The secret key file {path} is missing, and this database has data: {ADVICE}.")
+        secrets = Secrets.load_or_create(path)
+        require_right(session, secrets)
+        if has_data and not any(in_use(session).values()):
+            _require_opens(session, secrets)
+        if not in_use(session)["wrapping"]:
+            register(session, secrets.ring)
+    write_worker_part(settings, secrets.ring)
+    return secrets
+
+
+def _require_opens(session: Session, secrets: Secrets) -> None:
+    """An installation from before the roots had names: the file must open the data keys there are."""
+    found = session.execute(text("SELECT id, wrapped_data_key FROM datasets WHERE wrapped_data_key IS NOT NULL"))
+    for row in found:
+        try:
+            secrets.unwrap_data_key(bytes(row.wrapped_data_key), row.id)
+        except Tampered:
+            raise WrongSecretKey(f"The secret key file is not the one this database was made with: {ADVICE}.") from None
+
+
+def write_worker_part(settings: Settings, ring: Keyring) -> None:
+    """A worker unwraps data keys, and knows nothing of API keys or fingerprints."""
+    part = Keyring(wrapping=ring.wrapping).to_bytes()
+    path = settings.worker_keyring_path
+    if not path.exists() or path.read_bytes() != part:
+        replace_file(path, part)
+
+
+def install_signing_key(settings: Settings, secrets: Secrets) -> None:
     """Make the signing key if there is none, and check that its file holds the newest one.
 
     A service that was there before the signing key file has signed with a key of its master secret.
     """
     with owner_transaction(settings) as session:
         was_there = bool(session.scalar(text("SELECT count(*) FROM tenants")))
-        predecessor = SigningKey(master.first_signing_seed) if was_there else None
+        seed = secrets.first_signing_seed
+        predecessor = SigningKey(seed) if was_there and seed is not None else None
         signing_keys.install(session, settings, predecessor)
 
 
