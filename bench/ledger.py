@@ -19,14 +19,16 @@ import psycopg
 
 from bench.pages import keep
 from bench.servers import bare_dataset, machine, percentile, private_postgres
+from service.local.database_access import API_ROLE
 from service.releases.repository import MAKE_DURABLE
+from tests.database_roles import TEST_ROLE
 
 NANO = 1_000_000_000
 MIXES = {"all fit": 1.0, "one in ten fits": 0.1, "none fits": 0.0}
 GOAL = 1_500
 RESERVE = """
 SELECT outcome, outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
-FROM set_config('synchronous_commit', 'off', true), ledger_reserve(%s, %s, %s, %s)
+FROM set_config('synchronous_commit', 'off', true), ledger_reserve(%s, %s, %s, %s, 1)
 """
 """As in `service.releases.repository.PLACE`: the lock is free before the flush, for which the answer waits."""
 
@@ -85,11 +87,11 @@ def main() -> None:
     seconds, rounds = (3.0, 1) if options.quick else (options.seconds, options.rounds)
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in MIXES}
     with private_postgres() as server:
-        owner, app = (server.url("imprimatur", *user).replace("+psycopg", "") for user in ((), ("imprimatur_app",)))
+        owner, app = (server.url("imprimatur", *user).replace("+psycopg", "") for user in ((), (API_ROLE,)))
         flushes = flushes_per_second(owner)
         for _ in range(rounds):
             for name, fits in MIXES.items():
-                dataset = bare_dataset(server.url("imprimatur", "imprimatur_app"))
+                dataset = bare_dataset(server.url("imprimatur", TEST_ROLE))
                 found[name].append(asyncio.run(measure(app, dataset, fits, options.clients, seconds)))
     lines = [
         (

@@ -247,6 +247,7 @@ def fresh_service() -> Iterator[Context]:
     """Postgres out of its wheel and an empty store, gone afterwards."""
     from service.local import TEST_SETTINGS, Postgres, Supervisor
     from service.platform.database import migrate
+    from tests.database_roles import TEST_ROLE, create_test_roles, let_tests_prepare
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-schemathesis-") as name:
         folder = Path(name)
@@ -256,11 +257,13 @@ def fresh_service() -> Iterator[Context]:
         postgres = Postgres(folder / "postgres", folder, TEST_SETTINGS)
         with Supervisor(folder / "pids.json") as supervisor:
             supervisor.start(postgres.program())
+            create_test_roles(postgres)
             postgres.create_database("imprimatur")
             migrate(postgres.url("imprimatur"))
+            let_tests_prepare(postgres, "imprimatur")
             context = open_context(
                 Settings(
-                    database_url=postgres.url("imprimatur", "imprimatur_app"),
+                    database_url=postgres.url("imprimatur", TEST_ROLE),
                     migration_database_url=postgres.url("imprimatur"),
                     redis_url="redis://127.0.0.1:1/0",  # the API never speaks to it
                     storage_url=(folder / "objects").as_uri(),

@@ -20,6 +20,7 @@ from service.local import Postgres, Supervisor
 def private_postgres(settings: dict[str, str] | None = None) -> Iterator[Postgres]:
     """A migrated cluster of its own; `fsync` and `synchronous_commit` as in service, unless `settings` say otherwise."""
     from service.platform.database import migrate
+    from tests.database_roles import create_test_roles, let_tests_prepare
 
     with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
         folder = Path(name)
@@ -27,8 +28,10 @@ def private_postgres(settings: dict[str, str] | None = None) -> Iterator[Postgre
         server = Postgres(folder / "postgres", folder, settings or {})
         with Supervisor(folder / "pids.json") as supervisor:
             supervisor.start(server.program())
+            create_test_roles(server)
             server.create_database("imprimatur")
             migrate(server.url("imprimatur"))
+            let_tests_prepare(server, "imprimatur")
             yield server
         server.forget_socket_directory()
 

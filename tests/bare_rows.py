@@ -4,7 +4,7 @@ import uuid
 
 from sqlalchemy import insert
 
-from service.auth.models import Tenant
+from service.auth.models import ApiKey, Tenant
 from service.datasets.models import Dataset
 from service.ledger import repository
 from service.releases.models import Release
@@ -30,6 +30,13 @@ def add_bare_dataset(session, **values):
     session.execute(insert(Dataset).values({**defaults, **values}))
     repository.open_account(session, dataset)
     return tenant, dataset
+
+
+def add_bare_key(session, tenant):
+    """A key that nobody has, for lines of the audit log; returns its id."""
+    key = uuid.uuid4()
+    session.execute(insert(ApiKey).values(id=key, tenant_id=tenant, name="bare", scope="owner", digest=key.bytes))
+    return key
 
 
 def add_bare_release(session, tenant, dataset, cost, **values):

@@ -36,6 +36,8 @@ import psutil
 import pytest
 
 from service.local import Postgres
+from service.local.database_access import PROCESS_ROLES, SUPERUSER
+from tests.database_roles import TEST_ROLE
 from tests.private_servers import drop_database
 
 if TYPE_CHECKING:
@@ -50,11 +52,14 @@ START_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Database:
-    """One database, by its owning role and by the role the service uses."""
+    """One database, by its owning role, by each process's role, and by all of these together (`tests.database_roles`)."""
 
     name: str
     owner_url: str
     app_url: str
+    api_url: str
+    relay_url: str
+    worker_url: str
 
 
 @pytest.fixture(params=["compiled", "torch"])
@@ -100,6 +105,10 @@ def _shared(name: str) -> dict[str, Any]:
                 process = subprocess.Popen(
                     # -P: this folder is not searched, whose `service` would pass for the package.
                     [sys.executable, "-P", HERE / "shared_servers.py", name, folder, os.environ["IMPRIMATUR_TEST_PID"]],
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
+                    },
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -133,7 +142,7 @@ def new_database(postgres: Postgres) -> Callable[[], Database]:
     def make() -> Database:
         name = f"test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(numbers)}"
         postgres.create_database(name, template=TEMPLATE)
-        return Database(name, postgres.url(name), postgres.url(name, user="imprimatur_app"))
+        return Database(name, *(postgres.url(name, user) for user in (SUPERUSER, TEST_ROLE, *PROCESS_ROLES)))
 
     return make
 

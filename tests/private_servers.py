@@ -69,11 +69,14 @@ def wait_until(ready, seconds: float = 60.0) -> None:
 def private_postgres(folder: Path) -> Iterator[PrivatePostgres]:
     """With a migrated database `imprimatur`."""
     from service.platform.database import migrate
+    from tests.database_roles import create_test_roles, let_tests_prepare
 
     made = PrivatePostgres(folder)
     try:
+        create_test_roles(made.server)
         made.server.create_database("imprimatur")
         migrate(made.server.url("imprimatur"))
+        let_tests_prepare(made.server, "imprimatur")
         yield made
     finally:
         made.stop()

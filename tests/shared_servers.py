@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 @contextmanager
 def postgres(folder: Path) -> Iterator[dict[str, Any]]:
     from service.platform.database import migrate
+    from tests.database_roles import create_test_roles, let_tests_prepare
 
     server = Postgres(folder / "postgres", folder, TEST_SETTINGS)
     with Supervisor(folder / "pids.json") as supervisor:
         supervisor.start(server.program())
+        create_test_roles(server)
         server.create_database("template_imprimatur")
         migrate(server.url("template_imprimatur"))
+        let_tests_prepare(server, "template_imprimatur")
         yield {}
     server.forget_socket_directory()
 

@@ -40,8 +40,14 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Checkpoint:
+        return cls(load(data), cls.values_of(data))
+
+    @staticmethod
+    def values_of(data: bytes) -> dict[str, Any]:
+        """The values alone, without the tensors."""
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        return cls(load(data), json.loads(header["__metadata__"]["values"]))
+        values: dict[str, Any] = json.loads(header["__metadata__"]["values"])
+        return values
 
 
 def adam_tensors(optimizer: Adam, prefix: str) -> dict[str, Tensor]:

@@ -88,8 +88,16 @@ def report(session: Session, lease: Lease, *, step: int, phase: str) -> bool:
     return bool(row.cancel_requested)
 
 
+def record_steps(session: Session, lease: Lease, *, steps: int, renyi: int) -> None:
+    """So much may be seen from now on, and no settlement is below it. Committed before a checkpoint is stored."""
+    call = text("SELECT release_record_steps(:id, :token, :steps, :renyi)")
+    values = {"id": lease.release_id, "token": lease.token, "steps": steps, "renyi": renyi}
+    if not session.execute(call, values).scalar_one():
+        raise LeaseLost("this worker no longer holds the release")
+
+
 def record_checkpoint(session: Session, lease: Lease, *, key: str) -> None:
-    """From here on an attempt continues from this object. What a frozen worker has put beside it is never read."""
+    """After `record_steps`. From here on an attempt continues from this object. What a frozen worker has put beside it is never read."""
     _write(session, lease, "checkpoint_key = :key", key=key)
 
 
@@ -98,7 +106,7 @@ def charge(session: Session, lease: Lease) -> None:
     row = _write(session, lease, "state = 'charged'")
     ledger.post(session, row.dataset_id, lease.release_id)
     # From here on the declaration stays, so the upload as it came is no longer needed. Its key goes in the same transaction.
-    datasets.set_upload(session, row.dataset_id, **datasets.NO_UPLOAD)
+    datasets.forget_upload(session, row.dataset_id)
 
 
 def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json: str) -> None:
@@ -115,7 +123,10 @@ def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json
 
 
 def end_without_publishing(session: Session, lease: Lease, *, failure: str, settled_renyi: int | None = None) -> None:
-    """Fail a release. Before the charge its reservation is voided; after it the charge stands, or is settled."""
+    """Fail a release. Before the charge its reservation is voided; after it the charge stands, or is settled.
+
+    Never below what was recorded.
+    """
     row = _write(
         session,
         lease,
@@ -127,7 +138,8 @@ def end_without_publishing(session: Session, lease: Lease, *, failure: str, sett
         _write(session, lease, "state = 'voided'")
         return
     if settled_renyi is not None:
-        ledger.settle(session, row.dataset_id, lease.release_id, renyi=settled_renyi)
+        # An attempt may have recorded steps and ended before it stored them.
+        ledger.settle(session, row.dataset_id, lease.release_id, renyi=max(settled_renyi, row.recorded_renyi))
     _write(session, lease, "state = 'failed'")
 
 
@@ -139,7 +151,7 @@ def _write(
         text(
             f"UPDATE releases SET {assignments}, updated_at = now() "  # noqa: S608 - the assignments are constants of this module
             "WHERE id = :id AND lease_token = :token AND state = ANY(:only_from) "
-            "RETURNING state, dataset_id, cancel_requested"
+            "RETURNING state, dataset_id, cancel_requested, recorded_renyi"
         ),
         {"id": lease.release_id, "token": lease.token, "only_from": list(only_from), **values},
     ).one_or_none()

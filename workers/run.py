@@ -169,10 +169,13 @@ class Attempt:
 
         A release that was never charged is voided in full.
         """
+        self.end(failure="cancelled", settled_renyi=self.cost_after(steps_done))
+
+    def cost_after(self, steps_done: int) -> int:
+        """What the list costs up to there."""
         ran = first_steps(self.release.events, steps_done)
         divergence = renyi_divergence(ran, self.dataset.renyi_order) if ran else 0.0
-        cost = min(self.release.renyi_cost, renyi_cost(divergence, self.dataset.budget))
-        self.end(failure="cancelled", settled_renyi=cost)
+        return min(self.release.renyi_cost, renyi_cost(divergence, self.dataset.budget))
 
     def end(self, *, failure: str, settled_renyi: int | None = None) -> None:
         self.in_transaction(
@@ -301,8 +304,14 @@ class Checkpoints:
         self._key = key
 
     def put(self, checkpoint: bytes) -> None:
-        """Raises `Unavailable` where it was not kept."""
+        """Raises `Unavailable` where it was not kept.
+
+        What it holds is recorded first: from the moment it lies in the store, somebody may see it, and must have paid.
+        """
         lease, earlier = self._attempt.lease, self._key
+        steps = self._steps_in(checkpoint, self._attempt.release.events)
+        with self._attempt.context.transaction() as session:
+            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))
         key = self._storage.put_content(f"checkpoints/{lease.release_id}", checkpoint)
         with self._attempt.context.transaction() as session:
             leases.record_checkpoint(session, lease, key=key)
@@ -321,7 +330,11 @@ class Checkpoints:
     def steps_done(self, events: Events) -> int:
         """How many steps of the list lie behind the checkpoint."""
         saved = self.get()
-        return 0 if saved is None else Plan(events, Checkpoint.from_bytes(saved).values["position"]).steps_done
+        return 0 if saved is None else self._steps_in(saved, events)
+
+    @staticmethod
+    def _steps_in(checkpoint: bytes, events: Events) -> int:
+        return Plan(events, Checkpoint.values_of(checkpoint)["position"]).steps_done
 
     def discard(self) -> None:
         """After the end, which no longer names it. The sweep removes what a silent store keeps."""

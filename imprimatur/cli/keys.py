@@ -9,7 +9,7 @@ import typer
 
 from imprimatur.cli import server
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, running_in
-from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_table
+from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_pairs, print_table
 
 ENDS = ("expires_at", "revoked_at")
 
@@ -117,6 +117,7 @@ def revoke_key(
 
 def audit_log(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many lines, the newest.")] = 50,
+    check: Annotated[bool, typer.Option("--check", help="Check the hash chain of the whole log instead.")] = False,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -125,16 +126,38 @@ def audit_log(
     """Who did what with your tenant's keys, newest first.
 
     Every change, every download, and refusals. An empty key: the service
-    itself, or whoever runs it.
+    itself, or its operator.
+
+    With --check every line is read and its hash computed here: a line that was
+    changed, removed or put between two others later is found. Note the newest
+    place and its hash where the service cannot change them: a log that was
+    written anew from its first line on agrees with itself, and not with them.
     """
     with connect(url, key, data) as client:
-        lines = list(client.audit_log(limit))
+        lines = list(client.audit_log(None if check else limit))
+    if check:
+        _check_chain(lines, as_json=as_json)
+        return
     if as_json:
         print_json({"items": lines})
         return
     columns = ("at", "key_id", "action", "object_kind", "object_id", "outcome")
     rows = [(line["at"][:19], *(line[name] or "" for name in columns[1:])) for line in lines]
     print_table(None, ("at", "key", "action", "object", "id", "outcome"), rows)
+
+
+def _check_chain(lines: list[dict[str, Any]], *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from imprimatur.verify.audit import verify_audit
+
+    found = verify_audit(lines)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print_pairs({name: value for name, value in asdict(found).items() if name != "faults"})
+    if found.faults:
+        raise Failure(f"the audit log was changed: {'; '.join(found.faults)}", Exit.FAILURE, "tampered")
 
 
 def _create_tenant(data: Path, tenant: str) -> str:

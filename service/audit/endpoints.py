@@ -22,4 +22,5 @@ def read_audit(
 ) -> AuditList:
     """Your tenant's audit log, newest first: every change, every download and refusals; no row, no key."""
     events, following = service.read_page(context, principal, before=before, limit=limit)
-    return AuditList(items=[AuditReply.model_validate(event) for event in events], next=following)
+    items = [AuditReply.of(event, place) for event, place in events]
+    return AuditList(items=items, next=following)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 
-from sqlalchemy import BigInteger, DateTime, Identity, Text
+from sqlalchemy import BigInteger, DateTime, Identity, LargeBinary, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.platform.database import Base
@@ -28,3 +28,15 @@ class AuditEvent(Base):
     unrecorded: Mapped[int] = mapped_column(BigInteger)
     request_id: Mapped[uuid.UUID]
     at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
+
+
+class AuditPlace(Base):
+    """A line's place in its tenant's chain, given after it was committed (`audit_integrate` of migration 0010)."""
+
+    __tablename__ = "audit_chain"
+
+    tenant_id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger)
+    previous_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    hash: Mapped[bytes] = mapped_column(LargeBinary)

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from sqlalchemy import insert, select
+from sqlalchemy import and_, insert, select, text
 from sqlalchemy.orm import Session
 
-from service.audit.models import DONE, AuditEvent
+from service.audit.models import DONE, AuditEvent, AuditPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,32 @@ class Line:
     unrecorded: int = 0
 
 
+APPEND = text(
+    "SELECT audit_append(:tenant_id, :key_id, :action, :object_kind, :object_id, :outcome, :unrecorded, :request_id)"
+)
+MOST_PLACED = 10_000
+"""Lines that get their place in one transaction."""
+
+
 def add(session: Session, line: Line) -> None:
-    """Append one line in the caller's transaction."""
-    session.execute(insert(AuditEvent).values(asdict(line)).inline())
+    """Append one line in the caller's transaction. A line without a key, of the operator, needs the owning role."""
+    if line.key_id is None:
+        session.execute(insert(AuditEvent).values(asdict(line)).inline())
+    else:
+        session.execute(APPEND, asdict(line))
 
 
-def page(session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int) -> Sequence[AuditEvent]:
-    """Up to `limit` lines of the tenant, newest first, all older than line `before`."""
-    query = select(AuditEvent).where(AuditEvent.tenant_id == tenant_id)
+def page(
+    session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int
+) -> Sequence[tuple[AuditEvent, AuditPlace | None]]:
+    """Up to `limit` lines of the tenant with their places, newest first, all older than line `before`."""
+    its_place = and_(AuditPlace.tenant_id == AuditEvent.tenant_id, AuditPlace.id == AuditEvent.id)
+    query = select(AuditEvent, AuditPlace).outerjoin(AuditPlace, its_place).where(AuditEvent.tenant_id == tenant_id)
     if before is not None:
         query = query.where(AuditEvent.id < before)
-    return session.scalars(query.order_by(AuditEvent.id.desc()).limit(limit)).all()
+    return session.execute(query.order_by(AuditEvent.id.desc()).limit(limit)).tuples().all()
+
+
+def integrate(session: Session) -> int:
+    """Give committed lines their places in the chains of their tenants; how many. In a transaction of its own."""
+    return int(session.execute(text("SELECT audit_integrate(:most)"), {"most": MOST_PLACED}).scalar_one())

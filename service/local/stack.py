@@ -12,6 +12,7 @@ import urllib.request
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
+from service.local.database_access import API_ROLE, PROCESS_ROLES, RELAY_ROLE, SUPERUSER, WORKER_ROLE
 from service.local.errors import AlreadyRunning, CannotStart
 from service.local.servers import Postgres, Redis, free_port
 from service.local.supervisor import Program, Supervisor, stop_leftovers
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from service.platform.settings import Settings
 
 DATABASE = "imprimatur"
-APPLICATION_ROLE = "imprimatur_app"
 READY_SECONDS = 120.0
 WORKER_STOP_SECONDS = 20.0
 """Ten for the training process to leave a checkpoint, and some to give its claim back; it takes one or two."""
@@ -116,20 +116,25 @@ class EmbeddedStack:
         self._supervisor.stop()
         self._exits.close()
 
-    def environment(self) -> dict[str, str]:
-        """Settings of every process of this stack, as environment variables."""
-        return {
-            "IMPRIMATUR_DATABASE_URL": self.postgres.url(DATABASE, APPLICATION_ROLE),
-            "IMPRIMATUR_MIGRATION_DATABASE_URL": self.postgres.url(DATABASE),
-            "IMPRIMATUR_REDIS_URL": self.redis.url,
-            "IMPRIMATUR_STORAGE_URL": (self.directory / "objects").as_uri(),
-            "IMPRIMATUR_SECRET_KEY_FILE": str(self.directory / "secret.key"),
-            "IMPRIMATUR_SIGNING_KEY_FILE": str(self.directory / "signing.key"),
-            "IMPRIMATUR_SCRATCH_DIR": str(self.directory / "scratch"),
-        } | self._extra_environment
+    def environment(self, role: str = SUPERUSER) -> dict[str, str]:
+        """Settings of this stack as environment variables: of the owner, or of the process that has a role."""
+        keyring = "worker.key" if role == WORKER_ROLE else "secret.key"
+        migrations = {"IMPRIMATUR_MIGRATION_DATABASE_URL": self.postgres.url(DATABASE)} if role == SUPERUSER else {}
+        return (
+            migrations
+            | ({} if role == RELAY_ROLE else {"IMPRIMATUR_SECRET_KEY_FILE": str(self.directory / keyring)})
+            | {
+                "IMPRIMATUR_DATABASE_URL": self.postgres.url(DATABASE, role),
+                "IMPRIMATUR_REDIS_URL": self.redis.url,
+                "IMPRIMATUR_STORAGE_URL": (self.directory / "objects").as_uri(),
+                "IMPRIMATUR_SIGNING_KEY_FILE": str(self.directory / "signing.key"),
+                "IMPRIMATUR_SCRATCH_DIR": str(self.directory / "scratch"),
+            }
+            | self._extra_environment
+        )
 
     def settings(self) -> Settings:
-        """The same settings for code of this process."""
+        """The owner's settings, for code of this process."""
         from service.platform.settings import Settings
 
         return Settings(**{name.removeprefix("IMPRIMATUR_").lower(): v for name, v in self.environment().items()})  # type: ignore[arg-type]
@@ -151,6 +156,7 @@ class EmbeddedStack:
         self._exits.callback(self.postgres.forget_socket_directory)
         self._supervisor.start(self.postgres.program())
         self.postgres.create_database(DATABASE)
+        self.postgres.create_roles(PROCESS_ROLES)
 
     def _check_port(self) -> None:
         with socket.socket() as probe:
@@ -191,18 +197,20 @@ class EmbeddedStack:
             *("--loglevel=INFO", "--without-gossip", "--without-mingle"),
         )
         return (
-            self._python("api", api, self._api_answers),
-            self._python("relay", ("-m", "service.upkeep.relay"), _always),
-            self._python("worker", worker, self._everything_ready, stop_seconds=WORKER_STOP_SECONDS),
+            self._python("api", API_ROLE, api, self._api_answers),
+            self._python("relay", RELAY_ROLE, ("-m", "service.upkeep.relay"), _always),
+            self._python("worker", WORKER_ROLE, worker, self._everything_ready, stop_seconds=WORKER_STOP_SECONDS),
         )
 
     def _python(
-        self, name: str, arguments: tuple[str, ...], ready: Callable[[], bool], stop_seconds: float = 10.0
+        self, name: str, role: str, arguments: tuple[str, ...], ready: Callable[[], bool], stop_seconds: float = 10.0
     ) -> Program:
+        # What this shell has set for the owner is not the part's business.
+        inherited = {key: value for key, value in os.environ.items() if key != "IMPRIMATUR_MIGRATION_DATABASE_URL"}
         return Program(
             name=name,
             command=(sys.executable, *arguments),
-            environment={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment()},
+            environment={**inherited, "PYTHONUNBUFFERED": "1", **self.environment(role)},
             log=self.logs / f"{name}.log",
             ready=ready,
             working_directory=self.directory,

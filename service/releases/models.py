@@ -44,6 +44,11 @@ class Release(Base):
     lease_expires_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     enqueued_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
     sends: Mapped[int]
+    recorded_steps: Mapped[int] = mapped_column(BigInteger)
+    """So far somebody may have seen it, by what workers recorded before they stored a checkpoint; only ever more."""
+    recorded_renyi: Mapped[int] = mapped_column(BigInteger)
+    """What these steps cost: no settlement is below it."""
+    recorded_token: Mapped[int] = mapped_column(BigInteger)
     checkpoint_key: Mapped[str | None] = mapped_column(Text)
     bundle_key: Mapped[str | None] = mapped_column(Text)
     certificate: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

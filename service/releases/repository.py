@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import exists, func, select, update
+from sqlalchemy import exists, select, text
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
@@ -32,16 +32,18 @@ WITH money AS (
     RETURNING id, state, phase, step, created_at
 ), message AS (
     INSERT INTO outbox (task, release_id) SELECT %(task)s::text, id FROM placed
-), line AS (
-    INSERT INTO audit_events (tenant_id, key_id, action, object_kind, object_id, outcome, request_id)
-    SELECT %(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text, %(request_id)s
+), line AS MATERIALIZED (
+    SELECT created_at, audit_append(%(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text,
+                                    0, %(request_id)s)
     FROM placed
 )
-SELECT outcome, simple_left, renyi_left, state, phase, step, created_at,
+SELECT outcome, simple_left, renyi_left, state, phase, step, line.created_at,
        outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
-FROM money LEFT JOIN placed ON true
+FROM money LEFT JOIN placed ON true LEFT JOIN line ON true
 """
 """Reserve, record, enqueue and note, or change nothing: one statement and so one transaction of one round trip.
+
+The line is written because its moment is read: a SELECT that nothing reads from would not run.
 
 The balance's row, for which every order on the dataset waits, is locked only while the server works on this, not while
 it flushes: this one transaction commits without. No answer leaves before `make_durable`
@@ -129,13 +131,13 @@ def find_ground(
     return Ground(datasets.Account(*found[:-5]), *found[-5:])
 
 
-def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID, *, lock: bool = False) -> Release:
+def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Release:
     query = (
         select(Release)
         .where(Release.id == release_id, Release.tenant_id == tenant_id)
         .execution_options(populate_existing=True)
     )
-    release = session.scalars(query.with_for_update() if lock else query).one_or_none()
+    release = session.scalars(query).one_or_none()
     if release is None:
         raise NotFound("no such release")
     return release
@@ -162,10 +164,8 @@ def any_published(session: Session) -> bool:
     return bool(session.scalar(select(exists().where(Release.bundle_key.is_not(None)))))
 
 
-def change(session: Session, release_id: uuid.UUID, **values: Any) -> None:
-    session.execute(
-        update(Release)
-        .where(Release.id == release_id)
-        .values(**values, updated_at=func.now())
-        .execution_options(synchronize_session=False)
-    )
+def cancel(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> str | None:
+    """`done`; the state in which the release had ended before; None where the tenant has none of this id."""
+    call = text("SELECT release_cancel(:tenant, :release)")
+    outcome: str | None = session.execute(call, {"tenant": tenant_id, "release": release_id}).scalar_one()
+    return outcome

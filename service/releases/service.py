@@ -19,6 +19,7 @@ from service.base.errors import (
     IdempotencyConflict,
     InvalidInput,
     NotCancellable,
+    NotFound,
     NotReady,
 )
 from service.ledger import service as ledger
@@ -30,7 +31,7 @@ from service.platform.outbox import TRAIN_TASK
 from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
-from service.releases.models import ENDED, Release
+from service.releases.models import Release
 from service.samples.cache import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
@@ -169,14 +170,11 @@ def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | Non
 def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
     """Stop a release. Before the charge it is voided in full; after it the worker stops and the charge is settled."""
     with context.transaction() as session:
-        release = repository.find(session, principal.tenant_id, release_id, lock=True)
-        if release.state in ENDED:
-            raise NotCancellable(f"this release is already {release.state}", state=release.state)
-        if release.state == "reserved":
-            ledger.void(session, release.dataset_id, release_id)
-            repository.change(session, release_id, state="voided", phase="ended", cancel_requested=True)
-        else:
-            repository.change(session, release_id, cancel_requested=True)
+        outcome = repository.cancel(session, principal.tenant_id, release_id)
+        if outcome is None:
+            raise NotFound("no such release")
+        if outcome != "done":
+            raise NotCancellable(f"this release is already {outcome}", state=outcome)
         audit.record(session, principal, "release", release_id)
         return repository.find(session, principal.tenant_id, release_id)
 

@@ -38,7 +38,7 @@ def install(settings: Settings, key_file: Path) -> bool:
     install_signing_key(settings, secrets)
     # The key is written before the transaction ends: a crash in between leaves a key that does not work and no tenant,
     # and the next run makes both anew. The other way round would lose the only key.
-    with transaction(settings) as session:
+    with owner_transaction(settings) as session:
         key = create_first_owner(session, secrets)
         if key is not None:
             write_private(key_file, key)

@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.orm import Session
 
+from service.audit import repository as audit
 from service.base.errors import ImprimaturError, Unavailable
 from service.ledger.log import sign_head
 from service.platform.context import open_context
@@ -34,7 +35,7 @@ BROKER_MARKER = "imprimatur:relay"
 BATCH = 100
 TIDY_SECONDS = 600.0
 HEAD_SECONDS = 5.0
-"""So often the log of the ledger takes in new entries, and its head is signed if there were any."""
+"""So often the log of the ledger takes in new entries, and its head is signed if there were any; and lines of the audit log get their places."""
 KEEP_SENT = dt.timedelta(days=1)
 """Sent messages are kept this long for whoever wants to know what happened."""
 
@@ -154,6 +155,11 @@ def _sign_heads_until(stop: threading.Event) -> None:
     pause = 0.0
     while not stop.wait(pause):
         pause = HEAD_SECONDS
+        try:
+            with open_context().transaction() as session:
+                audit.integrate(session)
+        except Exception as error:  # noqa: BLE001 - as below
+            logger.warning("no line of the audit log got its place (%s); trying again", type(error).__name__)
         try:
             sign_head(open_context())
         except Exception as error:  # noqa: BLE001 - without this thread no head is signed until the relay is restarted

@@ -87,6 +87,7 @@ def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
         lambda s: leases.renew(s, frozen, lease_seconds=60),
         lambda s: leases.report(s, frozen, step=1, phase="training"),
         lambda s: leases.charge(s, frozen),
+        lambda s: leases.record_steps(s, frozen, steps=1, renyi=1),
         lambda s: leases.record_checkpoint(s, frozen, key="checkpoints/old"),
         lambda s: leases.publish(s, frozen, bundle_key="b", certificate_json="{}"),
         lambda s: leases.end_without_publishing(s, frozen, failure="diverged"),
@@ -142,6 +143,7 @@ def test_the_last_recorded_checkpoint_counts_until_the_end(settings, release_id)
     for key in ("checkpoints/1", "checkpoints/2"):
         with transaction(settings) as session:
             leases.charge(session, lease)
+            leases.record_steps(session, lease, steps=1, renyi=1)
             leases.record_checkpoint(session, lease, key=key)
         assert read(settings, release_id)[0].checkpoint_key == key
     with transaction(settings) as session:

@@ -58,6 +58,7 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
     priced = price_order(release.order, units=200, budget=open_budget(5.0, 1 / 2_000))
     cost = {"simple_cost": priced.shares.simple, "renyi_cost": priced.shares.renyi}
     with context.driver() as connection:
+        (key,) = connection.execute("SELECT id FROM api_keys WHERE tenant_id = %s", (release.tenant_id,)).fetchone()
         forged = uuid.uuid4()
         placed = repository.place(
             connection,
@@ -72,7 +73,7 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
             order=release.order.model_dump_json(),
             price=priced.json_text,
             task=TRAIN_TASK,
-            key_id=None,
+            key_id=key,
             action="order_release",
             request_id=uuid.uuid4(),
             audit_outcome=DONE,

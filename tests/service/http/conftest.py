@@ -59,12 +59,14 @@ def context(settings, tmp_path):
 
 
 @pytest.fixture
-def api(context):
+def api(context, database):
+    """The application on the rights of its own role; what is prepared beside it, on those of tests."""
+    settings = context.settings.model_copy(update={"database_url": database.api_url})
     with context.transaction() as session:
         keys = {"owner": create_tenant(session, context.secrets, "ours")}
         stranger = create_tenant(session, context.secrets, "theirs")
     bearer = {name: {"Authorization": f"Bearer {key}"} for name, key in keys.items()}
-    with TestClient(create_app(context.settings), raise_server_exceptions=False) as http:
+    with TestClient(create_app(settings), raise_server_exceptions=False) as http:
         for scope in ("analyst", "reader"):
             made = http.post("/v1/keys", json={"name": scope, "scope": scope}, headers=bearer["owner"])
             bearer[scope] = {"Authorization": f"Bearer {made.json()['key']}"}

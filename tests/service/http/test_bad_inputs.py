@@ -80,7 +80,7 @@ class Server:
         (folder / "objects").mkdir()
         (folder / "secret.key").write_bytes(os.urandom(32))
         self.environment = {
-            "IMPRIMATUR_DATABASE_URL": database.app_url,
+            "IMPRIMATUR_DATABASE_URL": database.api_url,
             "IMPRIMATUR_REDIS_URL": "redis://127.0.0.1:1/0",
             "IMPRIMATUR_STORAGE_URL": (folder / "objects").as_uri(),
             "IMPRIMATUR_SECRET_KEY_FILE": str(folder / "secret.key"),
@@ -88,7 +88,7 @@ class Server:
             **{f"IMPRIMATUR_{name}": str(value) for name, value in {**LIMITS, **limits}.items()},
         }
         names = {name.removeprefix("IMPRIMATUR_").lower(): value for name, value in self.environment.items()}
-        self.context = open_context(Settings(**names))
+        self.context = open_context(Settings(**names | {"database_url": database.owner_url}))
         with self.context.transaction() as session:
             self.key = create_tenant(session, self.context.secrets, "sender of bad things")
 

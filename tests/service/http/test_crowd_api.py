@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from service.auth.service import create_tenant
+from service.local.database_access import API_ROLE, SUPERUSER
 from service.platform.crypto import Secrets
 from service.platform.database import transaction
 from tests.private_servers import api_process, private_postgres
@@ -24,10 +25,13 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 def two_apis(tmp_path, settings):
     """(addresses, headers, the Postgres behind them)"""
     with private_postgres(tmp_path / "private") as postgres:
-        settings = settings.model_copy(update={"database_url": postgres.server.url("imprimatur", "imprimatur_app")})
-        with transaction(settings) as session:
+        owner, api = (
+            settings.model_copy(update={"database_url": postgres.server.url("imprimatur", role)})
+            for role in (SUPERUSER, API_ROLE)
+        )
+        with transaction(owner) as session:
             key = create_tenant(session, Secrets.load(settings.secret_key_file), "crowd")
-        with api_process(settings, tmp_path / "a.log") as first, api_process(settings, tmp_path / "b.log") as second:
+        with api_process(api, tmp_path / "a.log") as first, api_process(api, tmp_path / "b.log") as second:
             yield (first, second), {"Authorization": f"Bearer {key}"}, postgres
 
 

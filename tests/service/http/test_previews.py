@@ -13,6 +13,7 @@ from sqlalchemy import text
 from service.base.errors import NotFound
 from service.methods.catalogue import parse_resolved_order
 from service.privacy.events import events_from_json
+from service.upkeep.installation import owner_transaction
 from tests.tiny_images import image_schema, make_images, npz
 from workers import lease as leases
 from workers.checkpoints import Checkpoint
@@ -83,9 +84,10 @@ def test_the_preview_is_that_of_the_recorded_checkpoint(api, context, release):
 
 def test_tables_and_ended_releases_have_none(api, context, dataset_id, release):
     table = api.order(dataset_id, {"method": "idpgan", "epsilon": 1, "steps": 50}).json()["id"]
-    with context.transaction() as session:
+    with owner_transaction(context.settings) as session:
         key = context.storage.put_content("checkpoints/x", Checkpoint({"a": torch.zeros(1)}, {}).to_bytes())
-        session.execute(text("UPDATE releases SET checkpoint_key = :key WHERE id = :id"), {"key": key, "id": table})
+        name = "UPDATE releases SET checkpoint_key = :key, lease_token = 1, recorded_token = 1 WHERE id = :id"
+        session.execute(text(name), {"key": key, "id": table})
     assert preview(api, table).status_code == 409
     assert api.http.post(f"/v1/releases/{release['id']}/cancel", headers=api.analyst).status_code == 200
     gone = preview(api, release["id"])

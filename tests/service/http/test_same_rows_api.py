@@ -17,6 +17,7 @@ from service.datasets import repository
 from service.datasets.declaration import parse_declaration
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+from tests.bare_rows import add_bare_key
 from tests.service.http.conftest import SCHEMA, TABLE
 from tests.service.http.test_audit_log import acts
 from tests.service.http.test_datasets_api import _assert_problem
@@ -196,8 +197,11 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
     monkeypatch.setattr(repository, "lock_fingerprints", lock_after_both)
     monkeypatch.setattr(datasets, "ingest_table", lambda upload, *_, **__: tables[int(Path(upload).parent.name)])
 
+    with context.transaction() as session:
+        key = add_bare_key(session, tenant)
+
     def create(number):
-        principal = Principal(tenant, uuid.uuid4(), "owner", "create_dataset")
+        principal = Principal(tenant, key, "owner", "create_dataset")
         try:
             return datasets.create(context, principal, tmp_path / str(number) / "upload", declarations[number])
         except DuplicateRows as error:

@@ -4,7 +4,6 @@ import collections
 import random
 import threading
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,7 +16,8 @@ from service.platform.context import open_context
 from service.platform.database import transaction
 from service.privacy.filters import NANO, open_budget
 from service.releases import service as releases
-from tests.bare_rows import add_bare_dataset
+from tests.bare_rows import add_bare_dataset, add_bare_key
+from tests.database_roles import TEST_ROLE
 from tests.private_servers import private_postgres
 from tests.reservations import faults_of
 
@@ -37,7 +37,8 @@ def new_dataset(settings):
             renyi_order=BUDGET.renyi_order,
             renyi_capacity=BUDGET.renyi_capacity,
         )
-    return Principal(tenant, uuid.uuid4(), "owner", "order_release"), dataset
+        key = add_bare_key(session, tenant)
+    return Principal(tenant, key, "owner", "order_release"), dataset
 
 
 def crowd(settings, seed, *, orders=ORDERS, during=lambda: None):
@@ -134,7 +135,7 @@ def breakable(tmp_path, settings):
     """Settings of a service on a Postgres of this test alone, and that Postgres."""
     with private_postgres(tmp_path / "private") as postgres:
         yield (
-            settings.model_copy(update={"database_url": postgres.server.url("imprimatur", "imprimatur_app")}),
+            settings.model_copy(update={"database_url": postgres.server.url("imprimatur", TEST_ROLE)}),
             postgres,
         )
 

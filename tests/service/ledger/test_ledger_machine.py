@@ -34,7 +34,7 @@ from service.platform.outbox import TRAIN_TASK, enqueue
 from service.privacy.filters import LARGEST_COST, NANO, Shares
 from service.releases import service as releases
 from service.releases.models import Release
-from tests.bare_rows import add_bare_dataset, add_bare_release
+from tests.bare_rows import add_bare_dataset, add_bare_key, add_bare_release
 from tests.reservations import faults_of, reserve
 from workers import lease as leases
 from workers.lease import Lease, LeaseLost
@@ -88,7 +88,8 @@ class History(RuleBasedStateMachine):
     def open(self):
         with transaction(self.settings) as session:
             self.tenant, self.dataset = add_bare_dataset(session)
-        self.principal = Principal(self.tenant, uuid.uuid4(), "owner")
+            key = add_bare_key(session, self.tenant)
+        self.principal = Principal(self.tenant, key, "owner")
         self.model = {}
 
     # -- how a move ends --------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_entries_from_before_the_log_are_in_it(postgres):
             connection.execute("SELECT ledger_open(%s)", (dataset,))
             for _ in range(5):
                 connection.execute("SELECT ledger_reserve(%s, %s, 1, 2)", (dataset, uuid.uuid4()))
-        migrate(postgres.url(name))
+        migrate(postgres.url(name), "0010")
         with psycopg.connect(postgres.url(name, "imprimatur_app").replace("+psycopg", "")) as connection:
             assert connection.execute("SELECT count(*) FROM merkle_leaves").fetchone() == (5,)
             connection.execute("SELECT ledger_reserve(%s, %s, 1, 2)", (dataset, uuid.uuid4()))

@@ -20,7 +20,8 @@ from service.platform.outbox import TRAIN_TASK
 from service.privacy.filters import Shares
 from service.releases import repository
 from service.releases.models import Release
-from tests.bare_rows import add_bare_dataset, add_bare_release
+from service.upkeep.installation import owner_transaction
+from tests.bare_rows import add_bare_dataset, add_bare_key, add_bare_release
 from tests.reservations import faults_of, reserve
 
 COST = Shares(10, 10)
@@ -29,7 +30,9 @@ COST = Shares(10, 10)
 @pytest.fixture
 def bare(settings):
     with transaction(settings) as session:
-        return add_bare_dataset(session)
+        tenant, dataset = add_bare_dataset(session)
+        add_bare_key(session, tenant)
+        return tenant, dataset
 
 
 def redeclare(session, dataset, declaration, units):
@@ -52,6 +55,7 @@ def order(settings, tenant, dataset, ground):
     """Placed at the price of the n that was read; its id where it was."""
     release = uuid.uuid4()
     with driver(settings) as connection:
+        (key,) = connection.execute("SELECT id FROM api_keys WHERE tenant_id = %s", (tenant,)).fetchone()
         placed = repository.place(
             connection,
             id=release,
@@ -66,7 +70,7 @@ def order(settings, tenant, dataset, ground):
             order="{}",
             price=json.dumps({"units": ground.account.units}),
             task=TRAIN_TASK,
-            key_id=None,
+            key_id=key,
             action="order_release",
             request_id=uuid.uuid4(),
             audit_outcome=DONE,
@@ -236,7 +240,7 @@ def reserve_as_before(session, dataset, release):
 
 def test_the_version_before_orders_under_the_first_declaration_only(settings, bare):
     (_, dataset), first = bare, uuid.uuid4()
-    with transaction(settings) as session:
+    with owner_transaction(settings) as session:
         assert reserve_as_before(session, dataset, first) == "done"
         ledger.void(session, dataset, first)
         assert redeclare(session, dataset, 1, units=50) == "done"
