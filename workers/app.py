@@ -4,14 +4,17 @@ A message only wakes a worker; Postgres says what there is to do. Messages are a
 claim, not the broker, makes sure that a release runs once, and one that is not claimed is found by the next look.
 
 What comes from the broker is not trusted. No command is taken from it (`worker_enable_remote_control`), nothing but JSON
-is decoded, no task but ours is known, and of a message only the name of its task is read (`workers/doorbell.py`).
+is decoded, no task but ours is known, of a message only the name of its task is read (`workers/doorbell.py`), and what is
+no message ends nothing (`workers/transport.py`).
 """
 
 from __future__ import annotations
 
 from service.platform.broker import celery_sender
 from service.platform.settings import get_settings
+from workers.transport import use_for_redis
 
+use_for_redis()
 celery = celery_sender(get_settings().redis_url)
 celery.conf.update(
     imports=("workers.tasks",),

@@ -106,7 +106,7 @@ BEGIN
                 UPDATE public.releases AS r SET lease_token = r.lease_token + 1, attempts = r.attempts + 1,
                     updated_at = now(), lease_expires_at = clock_timestamp() + make_interval(secs => lease_seconds)
                     WHERE r.id = release RETURNING r.lease_token, r.attempts INTO token, attempts;
-                INSERT INTO public.queue_turns (party) VALUES (tenant), (key)
+                INSERT INTO public.queue_turns (party) SELECT DISTINCT p FROM (VALUES (tenant), (key)) AS v (p)
                     ON CONFLICT (party) DO UPDATE SET served = DEFAULT;
                 RETURN;
             END IF;

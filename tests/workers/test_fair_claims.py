@@ -133,6 +133,16 @@ def test_a_priority_orders_the_releases_of_one_key_and_no_others(queue):
     assert keys in (["urgent", "calm"] * 4, ["calm", "urgent"] * 4)
 
 
+def test_a_key_with_the_id_of_its_tenant_stops_no_queue(queue, settings):
+    """No service makes one; who can write to the table could."""
+    (release,) = queue.order("a")
+    with transaction(settings) as session:
+        tenant = session.execute(text("SELECT tenant_id FROM releases")).scalar_one()
+        dataset = queue.dataset("a")
+        add_bare_release(session, tenant, dataset, COST, key_id=tenant)
+    assert {queue.claim().release_id for _ in range(2)} > {release}
+
+
 def test_of_equal_ones_the_oldest_is_first(queue):
     releases = [queue.order("a")[0] for _ in range(5)]
     assert [queue.claim().release_id for _ in range(5)] == releases

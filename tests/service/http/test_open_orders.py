@@ -68,11 +68,7 @@ def test_orders_on_many_datasets_at_once_do_not_pass_the_limit_together(settings
     context = open_context(settings)
     with transaction(settings) as session:
         tenant, first = add_bare_dataset(session, schema=SCHEMA)
-        datasets = [first]
-        for _ in range(7):
-            _, other = add_bare_dataset(session, schema=SCHEMA)
-            session.execute(Release.metadata.tables["datasets"].update().values(tenant_id=tenant))
-            datasets.append(other)
+        datasets = [first, *(add_bare_dataset(session, schema=SCHEMA, tenant_id=tenant)[1] for _ in range(7))]
     start = threading.Barrier(8)
     outcomes = Counter()
     keys = [uuid.uuid4(), uuid.uuid4()]
