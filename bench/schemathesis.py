@@ -163,9 +163,9 @@ def _train(context: Context, release_id: str) -> None:
     from workers import lease as leases
     from workers.run import Attempt
 
-    with context.transaction() as session:
-        lease = leases.claim(session, uuid.UUID(release_id), lease_seconds=600, max_attempts=1)
+    lease = leases.claim_next(context.settings)
     assert lease is not None
+    assert lease.release_id == uuid.UUID(release_id)
     Attempt(context, lease).run()
 
 

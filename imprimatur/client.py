@@ -34,7 +34,7 @@ from imprimatur.replies import (
     SampleFormat,
 )
 from imprimatur.streams import save
-from imprimatur.transport import DEFAULT_RETRIES, Transport, Upload
+from imprimatur.transport import DEFAULT_RETRIES, Transport, Upload, priority_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -174,10 +174,18 @@ class Client:
         return cast("Quote", reply.json())
 
     def create_release(
-        self, dataset_id: str, order: Mapping[str, Any], *, idempotency_key: str | None = None
+        self,
+        dataset_id: str,
+        order: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        priority: int | None = None,
     ) -> Release:
-        """Order a release. Sent again after a lost connection it is still the same one order."""
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        """Order a release. Sent again after a lost connection it is still the same one order.
+
+        `priority`: from 0, most urgent, to 7 (3); which of this key's waiting releases goes first.
+        """
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4()), **priority_header(priority)}
         path = f"/v1/datasets/{dataset_id}/releases"
         return cast(
             "Release", self._transport.send("POST", path, repeat=True, json=dict(order), headers=headers).json()
@@ -304,10 +312,11 @@ class Client:
         _refuse_unknown(options, PublishOptions.__optional_keys__)
         rows, format_ = options.get("rows", 1_000), options.get("format")
         wait_seconds = options.get("wait_seconds", 300)
+        priority = options.get("priority")
         fields = _upload_fields(schema, epsilon, options)
         fields |= {"order": json.dumps(dict(order)), "rows": str(rows)}
         fields |= {} if format_ is None else {"format": format_}
-        headers = {"Prefer": f"wait={wait_seconds}"}
+        headers = {"Prefer": f"wait={wait_seconds}", **priority_header(priority)}
         reply = self._transport.upload(Upload("/v1/publish", file, fields, headers, extra_seconds=wait_seconds))
         if reply.status_code == httpx.codes.ACCEPTED:
             release = cast("Release", reply.json())

@@ -114,6 +114,7 @@ class Release(TypedDict):
     state: str
     order: Json
     price: Price
+    priority: NotRequired[int]  # an older service sends none
     progress: Json
     certificate: Json | None
     failure: str | None
@@ -142,3 +143,4 @@ class PublishOptions(Declaration, total=False):
     rows: int
     format: SampleFormat | None
     wait_seconds: int
+    priority: int | None

@@ -142,6 +142,11 @@ class Transport:
         return ApiError(0, "unreachable", f"no answer from {self.url}: {error or type(error).__name__}")
 
 
+def priority_header(urgency: int | None) -> dict[str, str]:
+    """RFC 9218; none where the default is meant."""
+    return {} if urgency is None else {"Priority": f"u={urgency}"}
+
+
 def _is_local(url: str) -> bool:
     return httpx.URL(url).host in {"127.0.0.1", "localhost", "::1"}  # never through a proxy of the environment
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TEST_ROLE = "imprimatur_test"
 OLD_ROLE = "imprimatur_app"
-"""Of the version before revision 0010; without rights since 0011."""
+"""Of the version before revision 0010; without rights since 0015."""
 TEST_ROLES = (*PROCESS_ROLES, OLD_ROLE, TEST_ROLE)
 
 

@@ -1,21 +1,27 @@
 """The Celery application of a worker: `celery -A workers.app:celery worker --pool=threads --concurrency=1`.
 
-A message only says that a release may be ready to run; Postgres says whether it is. Messages are acknowledged before
-the work begins, because the claim, not the broker, makes sure that a release runs once: the Redis transport redelivers
-whatever stays unacknowledged longer than its visibility timeout, and a training may take hours.
+A message only wakes a worker; Postgres says what there is to do. Messages are acknowledged before the work begins: the
+claim, not the broker, makes sure that a release runs once, and one that is not claimed is found by the next look.
+
+What comes from the broker is not trusted. No command is taken from it (`worker_enable_remote_control`), nothing but JSON
+is decoded, no task but ours is known, of a message only the name of its task is read (`workers/doorbell.py`), and what is
+no message ends nothing (`workers/transport.py`).
 """
 
 from __future__ import annotations
 
-from service.platform.outbox import celery_sender
+from service.platform.broker import celery_sender
 from service.platform.settings import get_settings
+from workers.transport import use_for_redis
 
+use_for_redis()
 celery = celery_sender(get_settings().redis_url)
 celery.conf.update(
     imports=("workers.tasks",),
     task_acks_late=False,
     worker_prefetch_multiplier=1,
     worker_disable_prefetch=True,  # a busy worker would sit on a message that an idle one could begin with
+    worker_enable_remote_control=False,
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     broker_connection_max_retries=None,

@@ -7,6 +7,7 @@ report no progress, leave no checkpoint and publish nothing. All times are the d
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from sqlalchemy.orm import Session
 from service.base.errors import ImprimaturError
 from service.datasets import repository as datasets
 from service.ledger import service as ledger
+from service.platform.database import statement, transaction
+from service.platform.settings import Settings
 from service.releases.models import ACTIVE
 
 RETRY = 75
@@ -36,27 +39,22 @@ class Lease:
     token: int
 
 
-def claim(session: Session, release_id: uuid.UUID, *, lease_seconds: float, max_attempts: int) -> Lease | None:
-    """Take the release if nobody holds it. After the last attempt it is failed instead; the charge stands."""
-    row = session.execute(
-        text(
-            """
-            UPDATE releases SET lease_token = lease_token + 1, attempts = attempts + 1, updated_at = now(),
-                   lease_expires_at = clock_timestamp() + make_interval(secs => :lease_seconds)
-            WHERE id = :id AND state IN ('reserved', 'charged')
-              AND (lease_expires_at IS NULL OR lease_expires_at < clock_timestamp())
-            RETURNING lease_token, attempts
-            """
-        ),
-        {"id": release_id, "lease_seconds": lease_seconds},
-    ).one_or_none()
-    if row is None:
-        return None
-    lease = Lease(release_id, row.lease_token)
-    if row.attempts > max_attempts:
-        end_without_publishing(session, lease, failure="worker_lost")
-        return None
-    return lease
+def claim_next(settings: Settings) -> Lease | None:
+    """Take the release whose turn it is, if one waits. After its last attempt it is failed instead; the charge stands.
+
+    The claim is a statement, and so a transaction, by itself: a worker that freezes in the middle of it holds up no other.
+    """
+    query = text("SELECT release, token, attempts FROM release_claim(:lease_seconds)")
+    while True:
+        with statement(settings) as session:
+            row = session.execute(query, {"lease_seconds": settings.lease_seconds}).one()
+        if row.release is None:
+            return None
+        lease = Lease(row.release, row.token)
+        if row.attempts <= settings.max_attempts:
+            return lease
+        with suppress(LeaseLost), transaction(settings) as session:
+            end_without_publishing(session, lease, failure="worker_lost")
 
 
 def renew(session: Session, lease: Lease, *, lease_seconds: float) -> None:
@@ -70,7 +68,7 @@ def renew(session: Session, lease: Lease, *, lease_seconds: float) -> None:
 
 
 def give_back(session: Session, lease: Lease, *, spent: bool) -> None:
-    """Let another worker take over at once: the relay sends the release again at its next look.
+    """Let the release wait for its next turn at once: the next claim of any worker finds it.
 
     An attempt that was not spent does not count: a worker that is told to stop says nothing about the release.
     """

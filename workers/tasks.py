@@ -1,4 +1,4 @@
-"""Celery tasks: claim, run the training in a child process, beat while it lives. No mathematics, no private row."""
+"""Celery tasks: woken, claim, run the training in a child process, beat while it lives. No mathematics, no private row."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from typing import Any
 
-from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
 from celery.utils.nodenames import worker_direct
 
 from service.base.errors import Unavailable, WrongSecretKey
+from service.platform.broker import BELL_TASK, OLD_TRAIN_TASK, PING_TASK, beat
 from service.platform.context import Context, open_context
-from service.platform.outbox import PING_TASK, TRAIN_TASK, beat, enqueue
 from service.platform.secret_roots import require_right
 from workers import lease as leases
 from workers.app import celery
+from workers.doorbell import Doorbell, forget_other_tasks
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.numerics.compiling import SharedLibrary
 from workers.watch import Watch
@@ -30,8 +30,12 @@ logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.2
+LOOK_SECONDS = 3.0
+"""A worker that hears no bell looks for itself so often: without a broker, orders begin later by this."""
 
 stopping = threading.Event()
+working = threading.Lock()
+"""Held for as long as this worker claims and trains: one release at a time."""
 watch = Watch(celery)
 library = SharedLibrary()
 
@@ -41,11 +45,13 @@ def on_setup(sender: str, instance: Any, **_: object) -> None:
     """A queue of this worker alone. Two workers on one machine may have one name, but not one process id."""
     watch.queue = worker_direct(f"{sender}.{os.getpid()}")
     instance.app.amqp.queues.select_add(watch.queue)
+    forget_other_tasks(instance.app)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def on_ready(**_: object) -> None:
     watch.start()
+    looks.start()
     library.compile()
 
 
@@ -55,7 +61,15 @@ def on_shutting_down(**_: object) -> None:
     stopping.set()
 
 
-@celery.task(name=PING_TASK)  # type: ignore[untyped-decorator]
+@worker_shutdown.connect  # type: ignore[untyped-decorator]
+def on_shutdown(**_: object) -> None:
+    """Celery waits for its own threads; a training that began without a bell is handed over in ours."""
+    stopping.set()
+    if looks.is_alive():
+        looks.join()
+
+
+@celery.task(name=PING_TASK, base=Doorbell)  # type: ignore[untyped-decorator]
 def ping() -> None:
     """This worker consumes; a beat in Postgres tells everybody else."""
     watch.heard()
@@ -66,41 +80,60 @@ def ping() -> None:
         logger.warning("no heartbeat, the database does not answer")
 
 
-@celery.task(name=TRAIN_TASK)  # type: ignore[untyped-decorator]
-def train(release_id: str) -> None:
-    """Run one release, if nobody else does."""
+@celery.task(name=BELL_TASK, base=Doorbell)  # type: ignore[untyped-decorator]
+def bell() -> None:
+    """Something may wait. Returns when nothing does: meanwhile this worker hears no other bell, and leaves it to others."""
+    look()
+
+
+@celery.task(name=OLD_TRAIN_TASK, base=Doorbell)  # type: ignore[untyped-decorator]
+def old_bell() -> None:
+    """A relay of the version before rings with the id of a release; which one is next is for the database to say."""
+    look()
+
+
+def look() -> None:
+    """Claim and train, one release after the other, until none waits."""
     context = open_context()
+    with working, watch.busy():
+        while (lease := claim(context)) is not None:
+            train(context, lease)
+
+
+def claim(context: Context) -> Lease | None:
+    """The next release; None where there is none for this worker. One that is told to stop claims nothing."""
+    if stopping.is_set():
+        return None
     try:
-        lease = claim(context, uuid.UUID(release_id))
+        with context.statement() as session:
+            require_right(session, context.secrets)
+        return leases.claim_next(context.settings)
     except Unavailable:
-        logger.warning("release %s: no claim, the database does not answer; the relay sends it again", release_id)
-        return
+        logger.warning("no claim, the database does not answer; this worker looks again")
+        return None
     except WrongSecretKey as error:
-        logger.error("release %s: not claimed. %s", release_id, error.detail)  # noqa: TRY400 - no fault of this code
-        return
-    if lease is None:
-        logger.info("release %s is not free; nothing to do", release_id)
-        return
-    logger.info("release %s claimed with token %d", release_id, lease.token)
-    with watch.busy():
-        exit_status = run_child(context, lease)
-        if exit_status != 0:
-            logger.warning("release %s: its process ended with status %d", release_id, exit_status)
-            hand_over(context, lease, spent=exit_status != RETRY and not stopping.is_set())
+        logger.error("no claim. %s", error.detail)  # noqa: TRY400 - no fault of this code
+        return None
 
 
-def claim(context: Context, release_id: uuid.UUID) -> Lease | None:
-    """The claim, or None where there is nothing to do for this worker."""
-    settings = context.settings
-    with context.transaction() as session:
-        require_right(session, context.secrets)
-        if stopping.is_set():
-            # This message is acknowledged already; write another one, for another worker.
-            enqueue(session, TRAIN_TASK, release_id)
-            return None
-        return leases.claim(
-            session, release_id, lease_seconds=settings.lease_seconds, max_attempts=settings.max_attempts
-        )
+def train(context: Context, lease: Lease) -> None:
+    """One attempt at a release, from its claim to its end or to the next worker's turn."""
+    logger.info("release %s claimed with token %d", lease.release_id, lease.token)
+    exit_status = run_child(context, lease)
+    if exit_status != 0:
+        logger.warning("release %s: its process ended with status %d", lease.release_id, exit_status)
+        hand_over(context, lease, spent=exit_status != RETRY and not stopping.is_set())
+
+
+def _look_now_and_then() -> None:
+    while not stopping.wait(LOOK_SECONDS):
+        try:
+            look()
+        except Exception as error:  # noqa: BLE001 - without this thread, a worker would depend on the broker
+            logger.error("a look for releases failed with %s; this worker looks again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
+
+
+looks = threading.Thread(target=_look_now_and_then, name="looks", daemon=True)
 
 
 def run_child(context: Context, lease: Lease) -> int:

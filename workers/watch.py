@@ -17,13 +17,14 @@ from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 
-from service.platform.outbox import PING_TASK
+from service.platform.broker import PING_TASK
 
 logger = logging.getLogger(__name__)
 
 PING_SECONDS = 5.0
-SILENCE_SECONDS = 25.0
-"""With the broker answering all the while. A worker that has just lost its broker reconnects within a few seconds."""
+UNHEARD_PINGS = 5
+"""So many in a row may come to nothing while the broker takes them: 25 seconds in which nothing was trained. A worker that
+has just lost its broker reconnects within a few."""
 EX_UNAVAILABLE = 69
 
 
@@ -33,7 +34,7 @@ class Watch:
     def __init__(self, app: Celery) -> None:
         self.queue: Queue | None = None
         self._app = app
-        self._asked_at: float | None = None
+        self._unheard = 0
         self._busy = False
 
     def start(self) -> None:
@@ -42,16 +43,16 @@ class Watch:
 
     def heard(self) -> None:
         """A ping came through."""
-        self._asked_at = None
+        self._unheard = 0
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """While a training runs, nothing is consumed, and nothing need be."""
+        """While a training runs, nothing is consumed, and nothing need be. What was unheard before it still is."""
         self._busy = True
         try:
             yield
         finally:
-            self._busy, self._asked_at = False, None
+            self._busy = False
 
     def _run(self) -> None:
         while True:
@@ -60,15 +61,12 @@ class Watch:
             time.sleep(PING_SECONDS)
 
     def _ask(self) -> None:
+        self._unheard += 1
         try:
-            self._app.send_task(PING_TASK, queue=self.queue, expires=PING_SECONDS)
+            self._app.send_task(PING_TASK, queue=self.queue)
         except (OperationalError, OSError):
-            self._asked_at = None  # without a broker nobody can consume
+            self._unheard = 0  # without a broker nobody can consume
             return
-        now = time.monotonic()
-        asked_at = self._asked_at
-        if asked_at is None:
-            self._asked_at = now
-        elif now - asked_at > SILENCE_SECONDS and not self._busy:
+        if self._unheard > UNHEARD_PINGS and not self._busy:
             logger.error("this worker consumes nothing although the broker answers; it ends, to be started again")
             os._exit(EX_UNAVAILABLE)

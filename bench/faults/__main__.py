@@ -1,4 +1,4 @@
-"""SIGKILL at every transition of an order: 29 points, 10 runs each, on the real service.
+"""SIGKILL at every transition of an order: 28 points, 10 runs each, on the real service.
 
     python -m bench.faults [--runs 10] [--only TEXT] [--lanes 2] [--lease-seconds 20] [--quick]
 

@@ -35,6 +35,9 @@ SMALL = {"method": "idpgan", "epsilon": 1e-4, "steps": 4}
 TRAINED = {"method": "idpgan", "epsilon": 1.0, "steps": 4, "networks": {"generator_hidden": [8], "critic_hidden": [8], "noise_dimension": 4}}  # fmt: skip
 WORKING = ("relay", "worker")
 
+UNLIMITED = {"IMPRIMATUR_OPEN_ORDERS_PER_KEY": "10000000", "IMPRIMATUR_OPEN_ORDERS_PER_TENANT": "10000000"}
+"""One key orders all there is to order, and nothing works it off."""
+
 
 class Bench:
     def __init__(self, stack: EmbeddedStack, folder: Path) -> None:
@@ -102,7 +105,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with EmbeddedStack(folder / "data", 0, on_part=print) as stack:
+        with EmbeddedStack(folder / "data", 0, on_part=print, extra_environment=UNLIMITED) as stack:
             bench = Bench(stack, folder)
             dataset, release = published(bench)  # before the queue is full of what the fixed loads order
             bench.still()

@@ -19,6 +19,8 @@ METHOD = "workers/methods/marginals/method.py"
 VMAP = "workers/mechanism/gradients.py"
 OUTER = "workers/mechanism/outer_products.py"
 LOOPS = "workers/numerics/perceptron.c"
+QUEUE = "migrations/versions/0011_fair_queue.py"
+T_QUEUE = "tests/workers/test_fair_claims.py"
 SUMS = "workers/numerics/sums.c"
 CONVOLUTIONS = "workers/mechanism/convolutions/unit_gradients.py"
 REPLAYS = "workers/numerics/replays.py"
@@ -1679,5 +1681,82 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         ("tests/service/upkeep/test_rotation.py::test_an_upload_between_rotate_and_finish_is_wrapped_anew",),
+    ),
+    Bug(
+        "tenants are not served in turn",
+        (
+            (
+                QUEUE,
+                "ORDER BY coalesce(h.number, 0), coalesce(t.served, 0), w.tenant_id\n",
+                "ORDER BY w.tenant_id\n",
+            ),
+        ),
+        (f"{T_QUEUE}::test_tenants_take_turns_whatever_they_have_ordered",),
+    ),
+    Bug(
+        "what a tenant has running does not count",
+        (
+            (
+                QUEUE,
+                "ORDER BY coalesce(h.number, 0), coalesce(t.served, 0), w.tenant_id\n",
+                "ORDER BY coalesce(t.served, 0), w.tenant_id\n",
+            ),
+        ),
+        (f"{T_QUEUE}::test_the_tenant_with_the_fewest_claims_held_is_first",),
+    ),
+    Bug(
+        "keys of a tenant are not served in turn",
+        (
+            (
+                QUEUE,
+                "ORDER BY coalesce(h.number, 0), coalesce(t.served, 0), w.key_id\n",
+                "ORDER BY w.key_id\n",
+            ),
+        ),
+        (f"{T_QUEUE}::test_keys_of_a_tenant_take_turns_and_gain_nothing_over_another_tenant",),
+    ),
+    Bug(
+        "a release that another transaction holds stops the queue",
+        ((QUEUE, "LIMIT 1 FOR UPDATE SKIP LOCKED;", "LIMIT 1 FOR UPDATE NOWAIT;"),),
+        (f"{T_QUEUE}::test_a_row_that_somebody_holds_is_passed_over",),
+    ),
+    Bug(
+        "two orders at once take the last place of a key",
+        (
+            (
+                QUEUE,
+                "    PERFORM pg_advisory_xact_lock(hashtextextended('imprimatur open orders ' || tenant, 0));\n",
+                "",
+            ),
+        ),
+        (
+            "tests/service/http/test_open_orders.py::test_orders_on_many_datasets_at_once_do_not_pass_the_limit_together",
+        ),
+    ),
+    Bug(
+        "a message says when it is to be worked on",
+        (
+            (
+                "workers/doorbell.py",
+                '        message.headers = {"lang": "py", "task": task.name, "id": str(uuid.uuid4())}\n',
+                "",
+            ),
+        ),
+        ("tests/workers/test_doorbell.py::test_a_forged_message_can_only_wake_a_worker",),
+    ),
+    Bug(
+        "workers take commands from the broker",
+        (("workers/app.py", "    worker_enable_remote_control=False,\n", ""),),
+        ("tests/workers/test_doorbell.py::test_no_command_is_taken_from_the_broker",),
+    ),
+    Bug(
+        "what is no message ends a worker",
+        (("workers/app.py", "\nuse_for_redis()\n", "\n"),),
+        ("tests/workers/test_doorbell.py::test_what_is_no_message_at_all_is_passed_over",),
+    ),
+    Bug(
+        "a worker waits for its broker",
+        (("workers/tasks.py", "    looks.start()\n", ""),),
+        ("tests/workers/test_doorbell.py::test_a_worker_looks_by_itself_when_no_bell_rings",),
     ),
 )

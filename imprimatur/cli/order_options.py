@@ -25,6 +25,15 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Any other knob, e.g. noise_decay.kind=periodic. Repeatable."),
 ]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        "--priority",
+        min=0,
+        max=7,
+        help="Which of your key's waiting releases goes first: 0, most urgent, to 7; default 3. Gains nothing over others.",
+    ),
+]
 OrderFile = Annotated[
     str | None, typer.Option("--order", metavar="FILE|JSON", help="A whole order; the other options change it.")
 ]

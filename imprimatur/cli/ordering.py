@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from imprimatur.replies import Release
 
 
-def place(client: Client, dataset_id: str, order: Mapping[str, Any], idempotency_key: str | None = None) -> Release:
+def place(
+    client: Client,
+    dataset_id: str,
+    order: Mapping[str, Any],
+    idempotency_key: str | None = None,
+    *,
+    priority: int | None = None,
+) -> Release:
     """The release that was made of an order."""
     from imprimatur.errors import ApiError
 
     try:
-        return client.create_release(dataset_id, order, idempotency_key=idempotency_key)
+        return client.create_release(dataset_id, order, idempotency_key=idempotency_key, priority=priority)
     except ApiError as refused:
         if refused.code != "budget_exhausted":
             raise

@@ -34,6 +34,7 @@ from imprimatur.cli.order_options import (
     Epsilon,
     Method,
     OrderFile,
+    Priority,
     Purpose,
     Set,
     ShareOf,
@@ -75,6 +76,7 @@ class _Wanted:
     draw: dict[str, Any]
     generator: Path | None
     certificate: Path | None
+    priority: int | None = None
 
     @property
     def to_stdout(self) -> bool:
@@ -102,6 +104,7 @@ def publish(
     steps: Steps = None,
     knobs: Set = None,
     order: OrderFile = None,
+    priority: Priority = None,
     format_: Format = None,
     where: Where = None,
     seed: Seed = None,
@@ -132,7 +135,7 @@ def publish(
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
     table = _Declared(file, declared, whole, delta, name or file.stem, unit, distinct_from or [])
     with connect_or_start(url, key, data) as client:
-        facts = _publish(client, table, document, _Wanted(rows, output, draw, generator, certificate))
+        facts = _publish(client, table, document, _Wanted(rows, output, draw, generator, certificate, priority))
     _print_facts(facts, as_json=as_json)
 
 
@@ -145,7 +148,7 @@ def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float
 
 def _publish(client: Client, table: _Declared, order: dict[str, Any], wanted: _Wanted) -> dict[str, Any]:
     dataset_id = _upload_or_find(client, table)
-    made = follow(client, place(client, dataset_id, order)["id"])
+    made = follow(client, place(client, dataset_id, order, priority=wanted.priority)["id"])
     _save(client, made, wanted)
     return {
         "dataset_id": dataset_id,

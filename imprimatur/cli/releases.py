@@ -14,6 +14,7 @@ from imprimatur.cli.order_options import (
     Epsilon,
     Method,
     OrderFile,
+    Priority,
     Purpose,
     Set,
     ShareOf,
@@ -102,6 +103,7 @@ def release(
     idempotency_key: Annotated[
         str | None, typer.Option(help="The same key makes the same order once, however often it is sent.")
     ] = None,
+    priority: Priority = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -124,7 +126,7 @@ def release(
         steps=steps,
     )
     with connect(url, key, data) as client:
-        made = place(client, dataset_id_of(client, dataset), document, idempotency_key)
+        made = place(client, dataset_id_of(client, dataset), document, idempotency_key, priority=priority)
         if wait:
             note(f"release {made['id']}")
             made = follow(client, made["id"])

@@ -1,7 +1,7 @@
 """One role a process, a floor under settlements, keys and dates that only end sooner, and a chain over the audit log.
 
 Revision: 0010; follows 0009. Expand: nothing is taken from anybody, and the version before works on as `imprimatur_app`.
-0011 takes its rights away; its first lines say in which order to upgrade.
+0015 takes its rights away; its first lines say in which order to upgrade.
 
 `imprimatur_api`, `imprimatur_relay` and `imprimatur_worker` have what their process needs and no more
 (docs/decisions/0040-a-role-for-each-process.md has the table, and a test compares it with the database). What a role may
@@ -333,15 +333,13 @@ GRANT INSERT (id, tenant_id, name, schema, privacy_unit, units, epsilon, delta, 
 GRANT INSERT ON dataset_fingerprints, dataset_column_fingerprints TO imprimatur_api;
 GRANT INSERT (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key, body_digest, steps)
     ON releases TO imprimatur_api;
-GRANT INSERT (task, release_id) ON outbox TO imprimatur_api;
 GRANT EXECUTE ON FUNCTION public.ledger_open, public.ledger_reserve(uuid, uuid, bigint, bigint, bigint),
     public.dataset_redeclare, public.dataset_erase, public.release_cancel, public.audit_append TO imprimatur_api;
 
-GRANT SELECT (id, state, lease_expires_at, enqueued_at, sends, bundle_key, checkpoint_key),
-      UPDATE (lease_expires_at, enqueued_at, sends) ON releases TO imprimatur_relay;
+GRANT SELECT (id, bundle_key, checkpoint_key) ON releases TO imprimatur_relay;
 GRANT SELECT (id, tenant_id, storage_key, upload_key, erased_at, rows_expire_at) ON datasets TO imprimatur_relay;
 GRANT SELECT (dataset_id, kind) ON ledger_entries TO imprimatur_relay;
-GRANT SELECT, INSERT (task, release_id), UPDATE (sent_at), DELETE ON outbox TO imprimatur_relay;
+GRANT SELECT (created_at), DELETE ON outbox TO imprimatur_relay;
 GRANT SELECT, INSERT, UPDATE (beat_at) ON heartbeats TO imprimatur_relay;
 GRANT SELECT ON merkle_nodes, signing_keys TO imprimatur_relay;
 GRANT SELECT, INSERT ON tree_heads TO imprimatur_relay;
@@ -352,13 +350,12 @@ GRANT SELECT ON releases, datasets, balances, ledger_entries, merkle_leaves, mer
     TO imprimatur_worker;
 GRANT UPDATE (state, phase, step, failure, attempts, lease_token, lease_expires_at, checkpoint_key, bundle_key,
               certificate, updated_at) ON releases TO imprimatur_worker;
-GRANT INSERT (task, release_id) ON outbox TO imprimatur_worker;
 GRANT SELECT, INSERT, UPDATE (beat_at) ON heartbeats TO imprimatur_worker;
 GRANT SELECT, INSERT ON tree_heads TO imprimatur_worker;
 GRANT EXECUTE ON FUNCTION public.ledger_post, public.ledger_void, public.ledger_settle, public.release_record_steps,
     public.merkle_certify, public.dataset_forget_upload TO imprimatur_worker;
 
--- Processes of this version on the role of the version before, until 0011.
+-- Processes of this version on the role of the version before, until 0015.
 GRANT SELECT ON audit_chain TO imprimatur_app;
 GRANT EXECUTE ON FUNCTION public.release_record_steps, public.release_cancel, public.dataset_erase, public.dataset_expire,
     public.dataset_forget_upload, public.audit_append, public.audit_integrate TO imprimatur_app;

@@ -74,6 +74,12 @@ class RateLimited(ImprimaturError):
     code = "rate_limited"
 
 
+class TooManyOpenOrders(ImprimaturError):
+    """The key or its tenant has as many open orders as it may. Values: limit, of (`key` or `tenant`), retry_after_seconds."""
+
+    code = "too_many_open_orders"
+
+
 class TooSlow(ImprimaturError):
     """The body came too slowly, or stopped coming."""
 

@@ -31,8 +31,8 @@ from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads
 from service.ledger.endpoints import router as ledger
 from service.pages.endpoints import router as pages
+from service.platform.broker import seconds_since_beat
 from service.platform.context import Context, open_context
-from service.platform.outbox import seconds_since_beat
 from service.platform.secret_roots import require_right
 from service.platform.settings import Settings
 from service.releases.endpoints import router as releases

@@ -194,7 +194,7 @@ class EmbeddedStack:
         )
         worker = (
             *("-m", "celery", "-A", "workers.app:celery", "worker", "--pool=threads", "--concurrency=1"),
-            *("--loglevel=INFO", "--without-gossip", "--without-mingle"),
+            *("--loglevel=INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"),
         )
         return (
             self._python("api", API_ROLE, api, self._api_answers),

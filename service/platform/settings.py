@@ -55,6 +55,10 @@ class Settings(BaseSettings):
         300, gt=0, description="Requests without a good key from one IPv4 address or IPv6 /64 network."
     )
     rate_limit_burst_seconds: float = Field(10.0, gt=0, description="So many seconds' worth may come at once.")
+    open_orders_per_key: int = Field(
+        200, gt=0, description="Releases that one API key may have ordered and that have not ended."
+    )
+    open_orders_per_tenant: int = Field(1_000, gt=0, description="The same of all keys of a tenant.")
     wait_limit_seconds: int = Field(600, description="Longest `Prefer: wait=N` that is honoured.")
 
     lease_seconds: float = Field(
@@ -62,7 +66,7 @@ class Settings(BaseSettings):
     )
     heartbeat_seconds: float = Field(10.0, description="How often a worker renews its claim.")
     max_attempts: int = Field(3, description="Claims of one release before it is failed; the charge stands.")
-    relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the outbox.")
+    relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the queue.")
     database_pool_size: int = Field(10, description="Connections one process keeps.")
     scratch_dir: Path | None = Field(
         None, description="Where uploads and decrypted rows lie for seconds; default: the system's."

@@ -26,6 +26,7 @@ from service.base.errors import (
     NotFound,
     NotInRelease,
     NotReady,
+    TooManyOpenOrders,
     Unpriceable,
 )
 from service.platform.context import Context
@@ -33,6 +34,7 @@ from service.privacy.events import noise_multipliers
 from service.releases import service
 from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.models import ENDED, Release
+from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.requests.problems import problems
 from service.requests.streaming import ClosingStream
@@ -89,7 +91,7 @@ def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: Js
 @router.post(
     "/datasets/{dataset_id}/releases",
     status_code=status.HTTP_202_ACCEPTED,
-    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone),
+    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone, TooManyOpenOrders),
     openapi_extra=ORDER_BODY,
 )
 def order_release(
@@ -99,9 +101,13 @@ def order_release(
     principal: Analyst,
     body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
+    priority: Annotated[str | None, Header(description=DESCRIPTION)] = None,
 ) -> ReleaseReply:
-    """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit."""
-    release = service.order_release(context, principal, dataset_id, body, idempotency_key)
+    """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit.
+
+    Workers serve tenants in turn, and the keys of a tenant in turn; 429 `too_many_open_orders` when as many wait as may.
+    """
+    release = service.order_release(context, principal, dataset_id, body, idempotency_key, priority=urgency(priority))
     response.headers["Location"] = f"/v1/releases/{release.id}"
     return ReleaseReply.of(release)
 

@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
+from sqlalchemy import BigInteger, DateTime, LargeBinary, SmallInteger, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -27,6 +27,9 @@ class Release(Base):
     id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
     tenant_id: Mapped[uuid.UUID]
     dataset_id: Mapped[uuid.UUID]
+    key_id: Mapped[uuid.UUID]
+    """Of the API key that ordered; nil where a version before took the order."""
+    priority: Mapped[int] = mapped_column(SmallInteger)
     state: Mapped[str] = mapped_column(Text)
     order_: Mapped[dict[str, Any]] = mapped_column(JSONB)
     price: Mapped[dict[str, Any]] = mapped_column(JSONB)
@@ -42,8 +45,6 @@ class Release(Base):
     attempts: Mapped[int]
     lease_token: Mapped[int] = mapped_column(BigInteger)
     lease_expires_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
-    enqueued_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
-    sends: Mapped[int]
     recorded_steps: Mapped[int] = mapped_column(BigInteger)
     """So far somebody may have seen it, by what workers recorded before they stored a checkpoint; only ever more."""
     recorded_renyi: Mapped[int] = mapped_column(BigInteger)

@@ -24,6 +24,7 @@ from service.base.errors import (
     InvalidInput,
     InvalidSchema,
     NotInRelease,
+    TooManyOpenOrders,
 )
 from service.base.text import read_json
 from service.datasets import service as datasets
@@ -35,6 +36,7 @@ from service.platform.context import Context
 from service.releases import service
 from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, SampleRequest, sample_response
 from service.releases.models import ENDED, Release
+from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import ReleaseReply
 from service.requests.problems import problems
 from service.requests.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
@@ -62,7 +64,7 @@ PROPERTIES: dict[str, Any] = {
         202: {"description": "Not done yet: the release to watch.", "model": ReleaseReply},
         **problems(
             *(InvalidSchema, InvalidFile, *ORDER_REFUSALS),
-            *(DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone, NotInRelease),
+            *(DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone, NotInRelease, TooManyOpenOrders),
         ),
     },
     openapi_extra=multipart_body(["file", "schema", "budget", "order"], PROPERTIES),
@@ -73,6 +75,7 @@ async def publish(
     principal: Owner,
     prefer: Annotated[str | None, Header(description="wait=N: wait up to N seconds for the sample.")] = None,
     idempotency_key: Annotated[str | None, Header(description="Of the order; makes a repeated post harmless.")] = None,
+    priority: Annotated[str | None, Header(description=DESCRIPTION)] = None,
 ) -> Response:
     """Upload a table, give it a budget and order a release at once.
 
@@ -85,7 +88,7 @@ async def publish(
     async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
         sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
-            request, _upload_and_order, context, principal, upload, idempotency_key
+            request, _upload_and_order, context, principal, upload, idempotency_key, urgency(priority)
         )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
@@ -101,7 +104,7 @@ async def publish(
 
 
 def _upload_and_order(
-    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None
+    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, priority: int
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = parse_declaration(
@@ -118,11 +121,12 @@ def _upload_and_order(
     check_order(order, declaration.schema)
     dataset, notices = datasets.create(context, principal, upload.path, declaration)
     try:
-        return dataset, notices, service.order_release(context, principal, dataset.id, document, idempotency_key)
+        release = service.order_release(context, principal, dataset.id, document, idempotency_key, priority=priority)
     except ImprimaturError as error:
         # The upload stands; its owner must learn where it is.
         error.values["dataset_id"] = str(dataset.id)
         raise
+    return dataset, notices, release
 
 
 def _wanted_sample(upload: Upload) -> SampleRequest:

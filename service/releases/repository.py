@@ -21,17 +21,16 @@ PLACE = """
 WITH money AS (
     SELECT outcome, simple_left, renyi_left
     FROM set_config('synchronous_commit', 'off', true),
-         ledger_reserve(%(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint,
-                        %(declaration)s::bigint)
+         order_reserve(%(tenant_id)s, %(key_id)s, %(most_of_key)s::bigint, %(most_of_tenant)s::bigint,
+                       %(dataset_id)s, %(id)s, %(simple_cost)s::bigint, %(renyi_cost)s::bigint,
+                       %(declaration)s::bigint)
 ), placed AS (
-    INSERT INTO releases (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key,
-                          body_digest, steps)
-    SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
+    INSERT INTO releases (id, tenant_id, dataset_id, key_id, priority, order_, price, simple_cost, renyi_cost,
+                          idempotency_key, body_digest, steps)
+    SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(key_id)s, %(priority)s::smallint, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
            %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint
     FROM money WHERE outcome = 'done'
     RETURNING id, state, phase, step, created_at
-), message AS (
-    INSERT INTO outbox (task, release_id) SELECT %(task)s::text, id FROM placed
 ), line AS MATERIALIZED (
     SELECT created_at, audit_append(%(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text,
                                     0, %(request_id)s)
@@ -41,13 +40,14 @@ SELECT outcome, simple_left, renyi_left, state, phase, step, line.created_at,
        outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
 FROM money LEFT JOIN placed ON true LEFT JOIN line ON true
 """
-"""Reserve, record, enqueue and note, or change nothing: one statement and so one transaction of one round trip.
+"""Reserve, record and note, or change nothing: one statement and so one transaction of one round trip.
 
 The line is written because its moment is read: a SELECT that nothing reads from would not run.
 
 The balance's row, for which every order on the dataset waits, is locked only while the server works on this, not while
 it flushes: this one transaction commits without. No answer leaves before `make_durable`
-(docs/decisions/0010-locks-are-released-before-the-flush.md).
+(docs/decisions/0010-locks-are-released-before-the-flush.md). No message is written: a recorded release is what waits for a
+worker (`release_claim`, migration 0011).
 """
 
 MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'imprimatur', '')"
@@ -55,7 +55,7 @@ MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'imprimatur', '')"
 
 
 class Placed(NamedTuple):
-    """The outcome of the reservation and, where it is `done`, what the database filled in.
+    """The outcome of the reservation (`key_full`, `tenant_full`: it was not tried) and, where it is `done`, what the database filled in.
 
     `durable`: nothing that this outcome rests on is still to be flushed. Never true of what was just written.
     """

@@ -76,6 +76,7 @@ class ReleaseReply(BaseModel):
     state: State
     order: dict[str, Any]
     price: PriceReply
+    priority: Annotated[int, Field(description="Of the order; 0 goes first among the waiting releases of its key.")]
     progress: Progress
     certificate: dict[str, Any] | None
     failure: Annotated[
@@ -97,6 +98,7 @@ class ReleaseReply(BaseModel):
                 delta=release.price["delta"],
                 shares=SharesReply(simple=release.simple_cost, renyi=release.renyi_cost),
             ),
+            priority=release.priority,
             progress=Progress(step=release.step, steps=release.steps, phase=release.phase),
             certificate=_without_proofs(release.certificate),
             failure=release.failure,

@@ -1,4 +1,4 @@
-"""Quote, order, cancel. An order is priced from itself and n; then one transaction reserves, records and enqueues."""
+"""Quote, order, cancel. An order is priced from itself and n; then one transaction reserves and records."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ from service.base.errors import (
     NotCancellable,
     NotFound,
     NotReady,
+    TooManyOpenOrders,
 )
 from service.ledger import service as ledger
 from service.methods.catalogue import parse_order
 from service.methods.knobs import AnyOrder, Order
 from service.methods.pricing import Price, price_order, resolve_order
 from service.platform.context import Context
-from service.platform.outbox import TRAIN_TASK
+from service.platform.settings import Settings
 from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import Release
+from service.releases.priority import DEFAULT_URGENCY
 from service.samples.cache import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
+FULL_RETRY_SECONDS = 30
+"""Of a refusal because of too many open orders; a place is free when one of them ends."""
+REFUSED = {"exhausted", "redeclared", "key_full", "tenant_full"}
+"""Outcomes of a reservation that an earlier order with the same Idempotency-Key may explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,17 @@ def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
 
 
 def order_release(
-    context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any, idempotency_key: str | None = None
+    context: Context,
+    principal: Principal,
+    dataset_id: uuid.UUID,
+    document: Any,
+    idempotency_key: str | None = None,
+    *,
+    priority: int = DEFAULT_URGENCY,
 ) -> Release:
-    """Reserve, record and enqueue in one transaction, or refuse and change nothing.
+    """Reserve and record in one transaction, or refuse and change nothing.
 
-    The same `idempotency_key` with the same body returns the release it made the first time.
+    The same `idempotency_key` with the same body returns the release it made the first time, whatever its priority.
     """
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
@@ -76,29 +88,24 @@ def order_release(
     quoted = _price(parse_order(document), ground)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
-    return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
-
-
-def _place(
-    context: Context,
-    principal: Principal,
-    dataset_id: uuid.UUID,
-    quoted: Quote,
-    digest: bytes,
-    idempotency_key: str | None,
-) -> Release:
-    """One statement decides and writes everything down; another waits until that is on the disk."""
-    cost = quoted.price.shares
-    written: dict[str, Any] = {
+    written = {
         "id": uuid.uuid4(),
         "tenant_id": principal.tenant_id,
         "dataset_id": dataset_id,
-        "simple_cost": cost.simple,
-        "renyi_cost": cost.renyi,
+        "key_id": principal.key_id,
+        "priority": priority,
+        "simple_cost": quoted.price.shares.simple,
+        "renyi_cost": quoted.price.shares.renyi,
         "idempotency_key": idempotency_key,
         "body_digest": digest,
         "steps": quoted.order.progress_steps,
     }
+    return _place(context, principal, quoted, written)
+
+
+def _place(context: Context, principal: Principal, quoted: Quote, written: dict[str, Any]) -> Release:
+    """One statement decides and writes everything down; another waits until that is on the disk."""
+    idempotency_key, settings = written["idempotency_key"], context.settings
     with context.driver() as connection:
         earlier_id: uuid.UUID | None = None
         try:
@@ -108,13 +115,13 @@ def _place(
                 declaration=quoted.declaration,
                 order=quoted.order.model_dump_json(),
                 price=quoted.price.json_text,
-                task=TRAIN_TASK,
-                key_id=principal.key_id,
+                most_of_key=settings.open_orders_per_key,
+                most_of_tenant=settings.open_orders_per_tenant,
                 action=principal.action,
                 request_id=principal.request_id,
                 audit_outcome=DONE,
             )
-            if placed.outcome in {"exhausted", "redeclared"}:
+            if placed.outcome in REFUSED:
                 earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
         except UniqueViolation:
             # The same key came twice at once and the other request was first.
@@ -124,8 +131,9 @@ def _place(
         if earlier_id is not None or not placed.durable:
             repository.make_durable(connection)
     if earlier_id is not None:
-        return _same_body(find(context, principal, earlier_id), digest)
-    ledger.require_done(placed, cost)
+        return _same_body(find(context, principal, earlier_id), written["body_digest"])
+    _refuse_when_full(placed.outcome, settings)
+    ledger.require_done(placed, quoted.price.shares)
     expect_samples()
     return Release(
         **written,
@@ -136,6 +144,23 @@ def _place(
         step=placed.step,
         created_at=placed.created_at,
     )
+
+
+def _refuse_when_full(outcome: str, settings: Settings) -> None:
+    """Open orders of a key and of a tenant are limited; the database counted them in the order's transaction."""
+    full = {
+        "key_full": ("key", settings.open_orders_per_key, "this key has"),
+        "tenant_full": ("tenant", settings.open_orders_per_tenant, "the keys of this tenant have"),
+    }
+    if outcome in full:
+        of, limit, who = full[outcome]
+        raise TooManyOpenOrders(
+            f"{who} {limit} open orders, the most that are allowed at once; nothing was ordered: wait until one of them "
+            "has ended, or cancel one (POST /v1/releases/{id}/cancel), and order again",
+            of=of,
+            limit=limit,
+            retry_after_seconds=FULL_RETRY_SECONDS,
+        )
 
 
 def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:

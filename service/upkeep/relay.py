@@ -1,12 +1,11 @@
-"""The relay: outbox rows become Celery messages, what nobody holds is sent again, and parts show that they live.
+"""The relay: it rings where a release waits for a worker, and shows that it lives.
 
-Redis is never the truth. A message is sent after the transaction that wrote its row, at least once; the worker's
-claim makes a second delivery harmless. Run as `python -m service.upkeep.relay`; several at once do no harm.
+Redis is never the truth, and a message says nothing but that there may be something to do: a worker claims the next
+release from Postgres. Run as `python -m service.upkeep.relay`; several at once do no harm.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import signal
 import threading
@@ -15,73 +14,38 @@ import time
 import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
-from sqlalchemy import delete, func, select, text, update
-from sqlalchemy.orm import Session
+from sqlalchemy import text
 
 from service.audit import repository as audit
 from service.base.errors import ImprimaturError, Unavailable
 from service.ledger.log import sign_head
+from service.platform.broker import BELL_TASK, QUEUE, beat, celery_sender
 from service.platform.context import open_context
-from service.platform.database import transaction
-from service.platform.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
+from service.platform.database import statement, transaction
 from service.platform.settings import Settings, get_settings
 from service.upkeep.sweep import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, sweep
 
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
-BROKER_MARKER = "imprimatur:relay"
-"""Set once in the broker; when it is gone, so is everything the broker held."""
-BATCH = 100
+BELLS = 16
+"""Messages that lie in the broker at most. A worker that is woken claims until nothing waits; with more idle workers than
+this, the next look rings again."""
 TIDY_SECONDS = 600.0
 HEAD_SECONDS = 5.0
 """So often the log of the ledger takes in new entries, and its head is signed if there were any; and lines of the audit log get their places."""
-KEEP_SENT = dt.timedelta(days=1)
-"""Sent messages are kept this long for whoever wants to know what happened."""
+TIDY = "DELETE FROM outbox WHERE created_at < now() - interval '1 day'"
+"""API processes of the version before write messages there, which no process of this version sends."""
 
 
-def relay_once(session: Session, sender: Celery) -> int:
-    """Send the oldest unsent messages; a row is marked sent only if the broker took it."""
-    rows = session.scalars(
-        select(OutboxRow)
-        .where(OutboxRow.sent_at.is_(None))
-        .order_by(OutboxRow.id)
-        .limit(BATCH)
-        .with_for_update(skip_locked=True)
-    ).all()
-    for row in rows:
-        sender.send_task(row.task, args=[str(row.release_id)])
-        session.execute(update(OutboxRow).where(OutboxRow.id == row.id).values(sent_at=func.now()))
-    return len(rows)
-
-
-def requeue_stale(session: Session, *, lease_seconds: float, everything: bool = False) -> int:
-    """Send again what nobody holds: releases whose worker stopped beating, and messages that may be lost.
-
-    An unclaimed release is sent again after one lease, then two, four … up to 64, so a long queue does not fill the
-    broker; with `everything` (the broker lost its memory) all unclaimed ones go at once.
-    """
-    result = session.execute(
-        text(
-            """
-            WITH stale AS (
-                SELECT id FROM releases
-                WHERE state IN ('reserved', 'charged')
-                  AND CASE WHEN lease_expires_at IS NOT NULL THEN lease_expires_at < now()
-                      ELSE :everything OR enqueued_at
-                           + make_interval(secs => :lease_seconds * power(2, least(sends - 1, 6))) < now() END
-                ORDER BY enqueued_at LIMIT CASE WHEN :everything THEN NULL ELSE 1000 END FOR UPDATE SKIP LOCKED
-            ), marked AS (
-                UPDATE releases r SET lease_expires_at = NULL, enqueued_at = now(),
-                       sends = CASE WHEN r.lease_expires_at IS NULL THEN r.sends + 1 ELSE 1 END
-                FROM stale WHERE r.id = stale.id RETURNING r.id
-            )
-            INSERT INTO outbox (task, release_id) SELECT :task, id FROM marked
-            """
-        ),
-        {"task": TRAIN_TASK, "lease_seconds": lease_seconds, "everything": everything},
-    )
-    return int(result.rowcount)  # type: ignore[attr-defined]
+def ring(settings: Settings, sender: Celery, broker: redis.Redis) -> int:
+    """As many messages as there are releases to claim, up to `BELLS`, less those that lie there unheard."""
+    with statement(settings) as session:
+        claimable = session.execute(text("SELECT queue_claimable(:most)"), {"most": BELLS}).scalar_one()
+    missing = claimable - int(broker.llen(QUEUE)) if claimable else 0
+    for _ in range(missing):
+        sender.send_task(BELL_TASK)
+    return max(0, missing)
 
 
 class Relay:
@@ -91,26 +55,19 @@ class Relay:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
         self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
-        self.broker_forgot = False
         self.next_beat = self.next_tidying = 0.0
 
     def round(self) -> None:
-        """Requeue, relay, beat. Raises what the broker or the database raise."""
-        # Remembered until it is dealt with: the database may be away just when the broker comes back empty.
-        self.broker_forgot |= bool(self.broker.set(BROKER_MARKER, 1, nx=True))
-        with transaction(self.settings) as session:
-            requeue_stale(session, lease_seconds=self.settings.lease_seconds, everything=self.broker_forgot)
-            sent = relay_once(session, self.sender)
-        self.broker_forgot = False
-        if sent:
-            logger.info("relayed %d messages", sent)
+        """Ring, beat. Raises what the broker or the database raise."""
+        ring(self.settings, self.sender, self.broker)
         if time.monotonic() >= self.next_beat:
+            self.broker.ping()  # a relay that could not ring says so in time
             with transaction(self.settings) as session:
                 beat(session, "relay")
             self.next_beat = time.monotonic() + BEAT_SECONDS
         if time.monotonic() >= self.next_tidying:
             with transaction(self.settings) as session:
-                session.execute(delete(OutboxRow).where(OutboxRow.sent_at < func.now() - KEEP_SENT))
+                session.execute(text(TIDY))
             self.next_tidying = time.monotonic() + TIDY_SECONDS
 
 

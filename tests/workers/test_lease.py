@@ -13,7 +13,6 @@ from service.platform.database import transaction
 from service.privacy.filters import Shares
 from service.releases.models import Release
 from service.releases.repository import any_published
-from service.upkeep.relay import requeue_stale
 from tests.bare_rows import add_bare_dataset
 from tests.reservations import reserve
 from workers import lease as leases
@@ -44,9 +43,8 @@ def release_id(settings):
     return release
 
 
-def claim(settings, release_id, *, lease_seconds=60.0, max_attempts=3):
-    with transaction(settings) as session:
-        return leases.claim(session, release_id, lease_seconds=lease_seconds, max_attempts=max_attempts)
+def claim(settings):
+    return leases.claim_next(settings)
 
 
 def read(settings, release_id):
@@ -65,23 +63,23 @@ def lapse(settings, release_id):
         )
 
 
-def test_of_many_deliveries_one_claims(settings, release_id):
+def test_of_many_looks_one_claims(settings, release_id):
     start = threading.Barrier(8)
 
-    def deliver(_):
+    def look(_):
         start.wait()
-        return claim(settings, release_id)
+        return claim(settings)
 
     with ThreadPoolExecutor(8) as pool:
-        claims = list(pool.map(deliver, range(8)))
+        claims = list(pool.map(look, range(8)))
     assert len([c for c in claims if c is not None]) == 1
     assert read(settings, release_id)[0].attempts == 1
 
 
 def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
-    frozen = claim(settings, release_id)
+    frozen = claim(settings)
     lapse(settings, release_id)
-    fresh = claim(settings, release_id)
+    fresh = claim(settings)
     assert fresh.token == frozen.token + 1
     for write in (
         lambda s: leases.renew(s, frozen, lease_seconds=60),
@@ -100,7 +98,7 @@ def test_a_worker_frozen_past_its_lease_can_write_nothing(settings, release_id):
 
 
 def test_charge_and_publish_happen_once_and_only_in_this_order(settings, release_id):
-    lease = claim(settings, release_id)
+    lease = claim(settings)
     with pytest.raises(LeaseLost), transaction(settings) as session:
         leases.publish(session, lease, bundle_key="b", certificate_json="{}")
     for _ in range(2):
@@ -114,16 +112,16 @@ def test_charge_and_publish_happen_once_and_only_in_this_order(settings, release
     assert (release.state, release.step, release.certificate) == ("published", 10, {"format": 1})
     assert (balance.simple_pending, balance.simple_posted, balance.renyi_posted) == (0, COST.simple, COST.renyi)
     assert kinds == {"reserve", "post"}
-    assert claim(settings, release_id) is None
+    assert claim(settings) is None
 
 
 def test_after_the_last_attempt_the_charge_stands(settings, release_id):
     for _ in range(3):
-        lease = claim(settings, release_id)
+        lease = claim(settings)
         with transaction(settings) as session:
             leases.charge(session, lease)
             leases.give_back(session, lease, spent=True)
-    assert claim(settings, release_id) is None
+    assert claim(settings) is None
     release, balance, kinds = read(settings, release_id)
     assert (release.state, release.failure, kinds) == ("failed", "worker_lost", {"reserve", "post"})
     assert balance.simple_posted == COST.simple
@@ -131,15 +129,15 @@ def test_after_the_last_attempt_the_charge_stands(settings, release_id):
 
 def test_an_attempt_that_was_handed_over_does_not_count(settings, release_id):
     for _ in range(5):
-        lease = claim(settings, release_id)
+        lease = claim(settings)
         with transaction(settings) as session:
             leases.give_back(session, lease, spent=False)
-    assert claim(settings, release_id).token == 6
+    assert claim(settings).token == 6
     assert read(settings, release_id)[0].attempts == 1
 
 
 def test_the_last_recorded_checkpoint_counts_until_the_end(settings, release_id):
-    lease = claim(settings, release_id)
+    lease = claim(settings)
     for key in ("checkpoints/1", "checkpoints/2"):
         with transaction(settings) as session:
             leases.charge(session, lease)
@@ -153,35 +151,19 @@ def test_the_last_recorded_checkpoint_counts_until_the_end(settings, release_id)
 
 def test_attempts_that_never_reached_the_charge_cost_nothing(settings, release_id):
     for _ in range(3):
-        claim(settings, release_id)
+        claim(settings)
         lapse(settings, release_id)
-    assert claim(settings, release_id) is None
+    assert claim(settings) is None
     release, balance, kinds = read(settings, release_id)
     assert (release.state, kinds) == ("voided", {"reserve", "void"})
     assert (balance.simple_pending, balance.simple_posted) == (0, 0)
 
 
 def test_an_early_stop_keeps_the_simple_share_and_settles_the_renyi_one(settings, release_id):
-    lease = claim(settings, release_id)
+    lease = claim(settings)
     with transaction(settings) as session:
         leases.charge(session, lease)
         leases.end_without_publishing(session, lease, failure="cancelled", settled_renyi=500)
     release, balance, _ = read(settings, release_id)
     assert (release.state, release.failure) == ("failed", "cancelled")
     assert (balance.simple_posted, balance.renyi_posted) == (COST.simple, 500)
-
-
-def test_the_relay_sends_again_what_nobody_holds(settings, release_id):
-    def stale(**arguments):
-        with transaction(settings) as session:
-            return requeue_stale(session, **{"lease_seconds": 60.0, **arguments})
-
-    assert stale() == 0
-    assert stale(everything=True) == 1  # the broker forgot everything
-    assert stale(lease_seconds=0.0) == 1  # nobody claimed it in time
-    lease = claim(settings, release_id)
-    assert stale(everything=True) == 0
-    with transaction(settings) as session:
-        leases.give_back(session, lease, spent=True)
-    assert stale() == 1
-    assert read(settings, release_id)[0].lease_expires_at is None

@@ -7,7 +7,6 @@ import pytest
 from service.audit.models import DONE
 from service.methods.catalogue import CATALOGUE, parse_order
 from service.platform.context import open_context
-from service.platform.outbox import TRAIN_TASK
 from service.privacy.calibration import is_paid
 from service.privacy.filters import Shares, open_budget
 from service.releases import repository
@@ -74,6 +73,10 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
             price=priced.json_text,
             task=TRAIN_TASK,
             key_id=key,
+            priority=3,
+            most_of_key=10_000,
+            most_of_tenant=10_000,
+            key_id=uuid.uuid4(),
             action="order_release",
             request_id=uuid.uuid4(),
             audit_outcome=DONE,

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 FOLDER = os.environ.get("IMPRIMATUR_FAULTS")
-TRAIN = "imprimatur.train"
+BELL = "imprimatur.bell"
 CHECKPOINT_EVERY_STEPS = 5
 _seen = Counter()
 
@@ -90,7 +90,7 @@ def around(before, after=None, *, when=lambda *_: True):
 
 
 def placed(function):
-    """The one statement that reserves, records and enqueues, with time between its work and its commit."""
+    """The one statement that reserves and records, with time between its work and its commit."""
 
     @functools.wraps(function)
     def wrapped(connection, **values):
@@ -103,20 +103,16 @@ def placed(function):
     return wrapped
 
 
-def sent_and_marked(function):
-    """The relay: before the broker has the message, before the row says so, after."""
+def rung(function):
+    """The relay: before the broker has the message, and after."""
 
     @functools.wraps(function)
     def wrapped(self, name, *arguments, **options):
-        if name != TRAIN:
+        if name != BELL:
             return function(self, name, *arguments, **options)
-        from sqlalchemy import event
-        from sqlalchemy.orm import Session
-
         reached("relay.before")
         result = function(self, name, *arguments, **options)
         reached("relay.sent")
-        event.listen(Session, "after_commit", lambda _: reached("relay.committed"), once=True)
         return result
 
     return wrapped
@@ -128,8 +124,47 @@ def received(function):
     @functools.wraps(function)
     def wrapped(self, *arguments, **options):
         function(self, *arguments, **options)
-        if self.name == TRAIN:
+        if self.name == BELL:
             reached("delivery.received")
+
+    return wrapped
+
+
+def claimed(function):
+    """The next claim, where there is something to claim: before the database is asked, and after it has answered."""
+
+    @functools.wraps(function)
+    def wrapped(settings):
+        if (Path(FOLDER) / "armed").exists() and _something_waits(settings):
+            reached("claim.before")
+        lease = function(settings)
+        if lease is not None:
+            reached("claim.committed")
+        return lease
+
+    return wrapped
+
+
+def _something_waits(settings):
+    from sqlalchemy import text
+
+    from service.platform.database import statement
+
+    with statement(settings) as session:
+        return session.execute(text("SELECT queue_claimable(1)")).scalar_one() > 0
+
+
+def deaf(function):
+    """A worker whose process id stands in the file `deaf` asks its broker for nothing any more, and lives on."""
+
+    @functools.wraps(function)
+    def wrapped(self, *arguments, **options):
+        try:
+            if (Path(FOLDER) / "deaf").read_text() == str(os.getpid()):
+                return None
+        except FileNotFoundError:
+            pass
+        return function(self, *arguments, **options)
 
     return wrapped
 
@@ -155,21 +190,22 @@ def _about(prefix):
     return lambda _storage, given, *_: given.startswith(prefix)
 
 
-def _is_training(request, *_):
-    return request.name == TRAIN
+def _is_bell(request, *_):
+    return request.name == BELL
 
 
 WRAPPERS = {
     "service.releases.service": {"order_release": around("reserve.before")},
     "service.releases.repository": {"place": placed},
-    "service.platform.outbox": {"celery_sender": _with_visibility_timeout},
-    "celery.app.base": {"Celery.send_task": sent_and_marked},
+    "service.platform.broker": {"celery_sender": _with_visibility_timeout},
+    "celery.app.base": {"Celery.send_task": rung},
+    "kombu.transport.redis": {"Channel._brpop_start": deaf},
     "celery.worker.request": {
         "Request.__init__": received,
-        "Request.acknowledge": around("acknowledge.before", "acknowledge.after", when=_is_training),
+        "Request.acknowledge": around("acknowledge.before", "acknowledge.after", when=_is_bell),
     },
     "workers.lease": {
-        "claim": in_transaction("claim"),
+        "claim_next": claimed,
         "charge": in_transaction("charge"),
         "record_checkpoint": in_transaction("checkpoint.record"),
         "publish": in_transaction("publish"),

@@ -2,7 +2,6 @@
 
 import io
 import json
-import uuid
 import zipfile
 
 import numpy as np
@@ -38,8 +37,8 @@ def published(api, context, dataset_id, signing_key):  # noqa: ARG001 - what sig
     def publish(order):
         reply = api.order(dataset_id, order)
         assert reply.status_code == 202, reply.text
-        with context.transaction() as session:
-            lease = leases.claim(session, uuid.UUID(reply.json()["id"]), lease_seconds=600, max_attempts=1)
+        lease = leases.claim_next(context.settings)
+        assert str(lease.release_id) == reply.json()["id"]
         Attempt(context, lease).run()
         return read(api, reply.json()["links"]["self"]).json()
 

@@ -61,9 +61,8 @@ def objects(context):
 
 def charge(context, release):
     """As a worker does, up to the moment before the first row."""
-    release_id = uuid.UUID(release)
-    with context.transaction() as session:
-        lease = leases.claim(session, release_id, lease_seconds=60, max_attempts=3)
+    lease = leases.claim_next(context.settings)
+    assert str(lease.release_id) == release
     attempt = Attempt(context, lease)
     attempt.charge()
     return attempt
@@ -163,9 +162,9 @@ def test_a_reserved_order_is_named_and_must_be_cancelled_first(api, context):
     refused = put(api, made["id"], schema=RIGHT)
     _assert_problem(refused, 409, "open_orders")
     assert refused.json()["release_ids"] == [order["id"]]
-    with context.transaction() as session:
-        lease = leases.claim(session, uuid.UUID(order["id"]), lease_seconds=60, max_attempts=3)
-    early = Attempt(context, lease)  # a worker that has loaded the old declaration and is about to charge
+    early = Attempt(
+        context, leases.claim_next(context.settings)
+    )  # a worker that has loaded the old declaration and is about to charge
     assert api.http.post(f"/v1/releases/{order['id']}/cancel", headers=api.owner).json()["state"] == "voided"
     assert put(api, made["id"], schema=RIGHT).status_code == 200
     with pytest.raises(leases.LeaseLost):

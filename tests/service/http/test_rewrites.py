@@ -45,8 +45,8 @@ def publish(api, context, signing_key, tmp_path):  # noqa: ARG001 - what signs c
 
     def publish_one(dataset):
         release = api.order(dataset, ORDER).json()["id"]
-        with context.transaction() as session:
-            lease = leases.claim(session, uuid.UUID(release), lease_seconds=600.0, max_attempts=3)
+        lease = leases.claim_next(context.settings)
+        assert str(lease.release_id) == release
         Attempt(context, lease).run()
         reply = api.http.get(f"/v1/releases/{release}/certificate", headers=api.reader)
         assert reply.status_code == 200, reply.text
@@ -378,9 +378,8 @@ def test_what_the_files_lack_a_service_proves(api, publish, signing_key, monkeyp
 
 
 def test_nothing_is_charged_where_nothing_could_be_signed(api, context, signing_key, settings, dataset_id):
-    release = api.order(dataset_id, ORDER).json()["id"]
-    with context.transaction() as session:
-        lease = leases.claim(session, uuid.UUID(release), lease_seconds=600.0, max_attempts=3)
+    api.order(dataset_id, ORDER)
+    lease = leases.claim_next(context.settings)
     settings.signing_key_path.rename(settings.signing_key_path.with_name("elsewhere"))
     attempt = Attempt(context, lease)
     attempt.handed_over = True  # it would wait for the file

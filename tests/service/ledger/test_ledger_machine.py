@@ -30,7 +30,6 @@ from service.ledger import service as ledger
 from service.ledger.service import LedgerConflict
 from service.platform.context import open_context
 from service.platform.database import transaction
-from service.platform.outbox import TRAIN_TASK, enqueue
 from service.privacy.filters import LARGEST_COST, NANO, Shares
 from service.releases import service as releases
 from service.releases.models import Release
@@ -128,7 +127,6 @@ class History(RuleBasedStateMachine):
             if session.get(Release, release) is None:
                 add_bare_release(session, self.tenant, self.dataset, cost, id=release)
             reserve(session, self.dataset, release, cost)
-            enqueue(session, TRAIN_TASK, release)
 
         happened = self.happens(move, fate, BudgetExhausted)
         assert happened == (BudgetExhausted if not room else fate != "crashed")
@@ -145,22 +143,20 @@ class History(RuleBasedStateMachine):
             with pytest.raises(LedgerConflict):
                 reserve(session, self.dataset, release, Shares(job.cost.simple, NANO // 2 + 7))
 
-    @rule(release=jobs)
-    def deliver(self, release):
-        """A message reaches a worker, for the first time or again."""
-        job = self.model[release]
-        with transaction(self.settings) as session:
-            lease = leases.claim(session, release, lease_seconds=3600, max_attempts=MAX_ATTEMPTS)
-        if not job.active or job.held:
-            assert lease is None
-            return
-        job.attempts, job.token = job.attempts + 1, job.token + 1
-        if job.attempts > MAX_ATTEMPTS:
-            assert lease is None
+    @rule()
+    def claim(self):
+        """A worker looks: the oldest release that nobody holds is its own; those without an attempt left end first."""
+        lease = leases.claim_next(self.settings)
+        for release, job in self.model.items():  # in the order of the orders
+            if not job.active or job.held:
+                continue
+            job.attempts, job.token = job.attempts + 1, job.token + 1
+            if job.attempts <= MAX_ATTEMPTS:
+                assert lease == Lease(release, job.token)
+                job.held = True
+                return
             job.state = "voided" if job.state == "reserved" else "failed"
-            return
-        assert lease == Lease(release, job.token)
-        job.held = True
+        assert lease is None
 
     @rule(release=jobs)
     def lapse(self, release):
@@ -279,6 +275,13 @@ class History(RuleBasedStateMachine):
             states = dict(
                 session.execute(text("SELECT id, state FROM releases WHERE dataset_id = :d"), {"d": self.dataset}).all()
             )
+            session.execute(  # the next history begins with an empty queue
+                text(
+                    "UPDATE releases SET lease_expires_at = 'infinity' "
+                    "WHERE dataset_id = :d AND state IN ('reserved', 'charged')"
+                ),
+                {"d": self.dataset},
+            )
         assert totals_of(entries) == self.totals()
         assert states == {release: job.state for release, job in self.model.items()}
         for release, job in self.model.items():
@@ -288,6 +291,7 @@ class History(RuleBasedStateMachine):
 
 
 def run(settings, sequences):
+    settings = settings.model_copy(update={"lease_seconds": 3_600.0, "max_attempts": MAX_ATTEMPTS})
     machine = type("Machine", (History,), {"settings": settings, "context": open_context(settings)})
     profile = hypothesis_settings(
         max_examples=sequences,

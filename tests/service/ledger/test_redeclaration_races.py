@@ -16,7 +16,6 @@ from service.base.errors import LedgerConflict, Redeclared
 from service.datasets import repository as datasets
 from service.ledger import service as ledger
 from service.platform.database import driver, transaction
-from service.platform.outbox import TRAIN_TASK
 from service.privacy.filters import Shares
 from service.releases import repository
 from service.releases.models import Release
@@ -71,6 +70,10 @@ def order(settings, tenant, dataset, ground):
             price=json.dumps({"units": ground.account.units}),
             task=TRAIN_TASK,
             key_id=key,
+            priority=3,
+            most_of_key=10_000,
+            most_of_tenant=10_000,
+            key_id=uuid.uuid4(),
             action="order_release",
             request_id=uuid.uuid4(),
             audit_outcome=DONE,

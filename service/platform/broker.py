@@ -1,15 +1,16 @@
-"""Messages to workers and signs of life, as rows of Postgres; `service/upkeep/relay.py` carries them to the broker.
+"""What goes through the broker, and signs of life as rows of Postgres.
 
-A message is written in the transaction that makes it true, so there is never one without the other.
+The broker is a doorbell: a message says that there may be something to do, never what. Postgres says what. So a message
+that is lost, comes twice, or was put there by a stranger can do no more than wake a worker, or let it sleep on until it
+looks by itself.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, DateTime, Identity, Text, func, insert, select
+from sqlalchemy import DateTime, Text, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
@@ -21,21 +22,11 @@ if TYPE_CHECKING:
 else:
     celery = lazy("celery")
 
-TRAIN_TASK = "imprimatur.train"
+BELL_TASK = "imprimatur.bell"
 PING_TASK = "imprimatur.ping"
+OLD_TRAIN_TASK = "imprimatur.train"
+"""The message of the version before, with a release's id in it; to a worker of this version it is a bell."""
 QUEUE = "imprimatur"
-
-
-class OutboxRow(Base):
-    """One message to be sent, written in the transaction that makes it true."""
-
-    __tablename__ = "outbox"
-
-    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
-    task: Mapped[str] = mapped_column(Text)
-    release_id: Mapped[uuid.UUID]
-    created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
-    sent_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
 
 
 class Heartbeat(Base):
@@ -53,16 +44,13 @@ def celery_sender(redis_url: str) -> celery.Celery:
     app.conf.update(
         task_default_queue=QUEUE,
         task_ignore_result=True,
+        task_serializer="json",
+        accept_content=["json"],
         broker_connection_retry_on_startup=True,
         broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 5},
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1},
     )
     return app
-
-
-def enqueue(session: Session, task: str, release_id: uuid.UUID) -> None:
-    """Write a message into the caller's transaction."""
-    session.execute(insert(OutboxRow).values(task=task, release_id=release_id))
 
 
 def beat(session: Session, part: str) -> None:

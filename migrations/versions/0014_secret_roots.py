@@ -1,6 +1,6 @@
 """Which roots of the secret key file the service's data were made with.
 
-Revision: 0018; follows 0009. Expand: the version before works on beside it, and notices nothing.
+Revision: 0014; follows 0011. Expand: the version before works on beside it, and notices nothing.
 
 An id is a keyed hash of a constant under the root, so it tells nothing about the root. A process compares its file with
 the roots that are in use before it does anything: with a wrong or a lost file every API key would look unknown, and no row
@@ -9,8 +9,8 @@ could be read. Only the role that owns the database writes here.
 
 from alembic import op
 
-revision = "0018"
-down_revision = "0009"
+revision = "0014"
+down_revision = "0011"
 
 TABLES = """
 CREATE TABLE secret_roots (
@@ -35,6 +35,7 @@ BEGIN
     END LOOP;
 END $$;
 GRANT SELECT ON secret_roots TO imprimatur_app, imprimatur_api, imprimatur_worker;
+GRANT INSERT (root_id) ON api_keys TO imprimatur_app, imprimatur_api;
 """
 
 

@@ -1,9 +1,9 @@
 """`imprimatur_app` loses its rights, and no checkpoint is named before its steps are recorded. Contract.
 
-Revision: 0011; follows 0010. A process of the version before, or one that still logs in as `imprimatur_app`, is refused
+Revision: 0015; follows 0014. A process of the version before, or one that still logs in as `imprimatur_app`, is refused
 from here on and changes nothing. In this order:
 
-1. `python -m service.platform.database 0010`
+1. `python -m service.platform.database 0014`
 2. give the three roles passwords: `ALTER ROLE imprimatur_api PASSWORD '…'`, and so for `imprimatur_relay` and
    `imprimatur_worker` (`imprimatur up` does it by itself)
 3. start the new processes, each with the `IMPRIMATUR_DATABASE_URL` of its role, and stop the old ones
@@ -16,8 +16,8 @@ and is settled as before: by the steps of that checkpoint.
 
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0015"
+down_revision = "0014"
 
 RIGHTS = """
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM imprimatur_app;
