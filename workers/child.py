@@ -98,8 +98,9 @@ def run_child(
     try:
         return _Watched(context, lease, child, limits, settles=settles).until_it_ends(stopping)
     finally:
-        kill_tree(child.pid)
-        child.wait()
+        if child.poll() is None:  # else its number may be another's by now
+            kill_tree(child.pid)
+            child.wait()
 
 
 class _Watched:

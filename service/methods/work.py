@@ -65,7 +65,8 @@ class Machine:
     """Of the libraries."""
 
     def seconds_of(self, work: Work) -> float:
-        return self.start_seconds + sum(getattr(work, kind) * getattr(self.seconds, kind) for kind in KINDS)
+        each: list[float] = [getattr(work, kind) * getattr(self.seconds, kind) for kind in KINDS]
+        return self.start_seconds + sum(each)
 
     def memory_of(self, work: Work) -> float:
         return self.start_bytes + work.memory_bytes
