@@ -4,13 +4,15 @@
 
 On the CPU every job is a process of its own: its processor time, with one thread, and the most memory that it held. Writes
 bench/results/jobs.md and prints the rates for `service/methods/work.py`. On a GPU all run in this process, one after the other, by the
-clock; that needs neither a database nor a service and takes about two minutes. It prints one compact JSON document and writes no page.
+clock, without a ZIP and with noise of a made-up size, which takes as long: that needs neither a database, nor a service, nor a price,
+and about two minutes. It prints one compact JSON document and writes no page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -22,14 +24,12 @@ from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 from scipy.optimize import nnls
 
-from bench.jobs.grid import JOBS, Job
+from bench.jobs.grid import JOBS, Job, without_prices
 from bench.pages import keep
 from service.methods.work import CPU, KINDS, Machine, Work
-from workers.child import memory_of_tree
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 from workers.training import make_release
@@ -82,9 +82,10 @@ def _run(job: Job, device: str) -> Measured:
         torch.cuda.reset_peak_memory_stats()
     began = time.perf_counter(), time.process_time()
     made = make_release(order, plan, source, SecureRandom())
-    made.bundle(schema=job.declared(), certificate={}, order=order.model_dump(mode="json"))
     if on_gpu:
         torch.cuda.synchronize()
+    else:
+        made.bundle(schema=job.declared(), certificate={}, order=order.model_dump(mode="json"))
     clock, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     held = torch.cuda.max_memory_allocated() if on_gpu else 0
     return {"name": job.name, "work": asdict(job.work(order)), "seconds": clock if on_gpu else processor, "bytes": held}
@@ -92,6 +93,8 @@ def _run(job: Job, device: str) -> Measured:
 
 def _alone(job: Job) -> Measured:
     """In a process of its own, whose memory is looked at all the time as a worker does."""
+    from workers.child import memory_of_tree
+
     command = [sys.executable, "-m", "bench.jobs", "--one", job.name]
     most = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
@@ -109,6 +112,7 @@ def _alone(job: Job) -> Measured:
 def _on_cuda(jobs: Sequence[Job]) -> list[Measured]:
     if not torch.cuda.is_available():
         raise SystemExit("no GPU here that torch can use")
+    without_prices()
     _run(_named("idpgan, table"), "cuda")  # what loads once
     found = []
     for job in jobs:
@@ -156,7 +160,7 @@ def _page(measured: Sequence[Measured]) -> str:
         )
     table = "\n".join(rows)
     return f"""\
-`python -m bench.jobs`, {platform.machine()}, one thread of {psutil.cpu_count()} processors; processor time of the training and the ZIP, {CPU.start_seconds:g} s
+`python -m bench.jobs`, {platform.machine()}, one thread of {os.cpu_count()} processors; processor time of training and ZIP, {CPU.start_seconds:g} s
 added to both for what comes before. Estimated over measured: seconds {min(seconds):.2f} to {max(seconds):.2f} (geometric mean {geometric_mean(seconds):.2f}), memory
 {min(memory):.2f} to {max(memory):.2f} ({geometric_mean(memory):.2f}).
 

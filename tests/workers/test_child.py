@@ -4,6 +4,7 @@ Children are real processes and the claims are in real Postgres. Time is the tes
 thinks it does.
 """
 
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from workers import child as children
 from workers import lease as leases
 
 COST = Shares(1_000, 2_000)
+MOST_POLLS = 1_000
 BUSY = "sum(range(10**12))"
 """One call of C: no handler of a signal runs before it returns, which is hours later."""
 DEAF = f"import signal; [signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGUSR1)]; ready(); {BUSY}"
@@ -87,6 +89,7 @@ class Polls:
         if self.since_ready == 0:
             self.when_ready()
         self.since_ready += 1
+        assert self.since_ready < MOST_POLLS, "it is never ended"
         self.now += seconds
 
     def command(self, code):
@@ -223,3 +226,16 @@ def test_the_kernel_limits_a_child_whose_watcher_is_gone():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert done.stdout == "limited\n"
+
+
+def test_an_attempt_limits_itself_by_what_its_worker_says():
+    code = """
+    import signal, sys
+    from workers import run
+    def told(): raise SystemExit(f"an alarm in {signal.alarm(0)} s")
+    run.open_context = told
+    sys.argv = ["workers.run", "7f1c0d5e-0000-4000-8000-000000000000", "1", "540.0", str(8 << 30)]
+    run.main()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert re.search(r"an alarm in (59\d|600) s", done.stderr), done.stderr
