@@ -93,6 +93,15 @@ class Price(TypedDict):
     shares: dict[str, int]
 
 
+class Estimate(TypedDict):
+    """What carrying out an order takes, within a small factor."""
+
+    seconds_on_a_cpu: float
+    seconds_on_a_gpu: float | None
+    memory_bytes: int
+    flops: float
+
+
 class Quote(TypedDict):
     """An order with every knob resolved, its price, and whether it fits now."""
 
@@ -103,6 +112,7 @@ class Quote(TypedDict):
     last_noise_multiplier: float | None
     fits: bool
     remaining: dict[str, int]
+    estimate: NotRequired[Estimate]  # an older service sends none
     warnings: NotRequired[list[str]]
 
 
@@ -115,6 +125,7 @@ class Release(TypedDict):
     order: Json
     price: Price
     priority: NotRequired[int]  # an older service sends none
+    estimate: NotRequired[Estimate | None]
     progress: Json
     certificate: Json | None
     failure: str | None

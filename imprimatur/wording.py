@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from imprimatur.replies import Estimate
 
 _PARAMETERS = {
     "noise_multiplier": "noise multiplier",
@@ -13,6 +16,27 @@ _PARAMETERS = {
     "shape": "shape",
     "sampling_probability": "sampling probability",
 }
+
+
+def estimate_in_words(estimate: Estimate) -> str:
+    """For example: about 40 s on a CPU worker, 0.6 GB."""
+    words = f"about {duration_in_words(estimate['seconds_on_a_cpu'])} on a CPU worker"
+    on_a_gpu = estimate["seconds_on_a_gpu"]
+    if on_a_gpu is not None:
+        words += f", {duration_in_words(on_a_gpu)} on a GPU"
+    return f"{words}, {estimate['memory_bytes'] / 1e9:.1f} GB"
+
+
+def duration_in_words(seconds: float) -> str:
+    """To two digits, in the unit that fits: 40 s, 12 min, 3.5 h, 12 days."""
+    for unit, length, most in (("s", 1.0, 120.0), ("min", 60.0, 120.0), ("h", 3_600.0, 48.0)):
+        if seconds < most * length:
+            return f"{_two_digits(seconds / length)} {unit}"
+    return f"{_two_digits(seconds / 86_400.0)} days"
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 10.0 else f"{value:.2g}"
 
 
 def run_in_words(run: Mapping[str, Any], *, digits: int) -> str:

@@ -80,6 +80,15 @@ def give_back(session: Session, lease: Lease, *, spent: bool) -> None:
     )
 
 
+def is_cancelled(session: Session, lease: Lease) -> bool:
+    """Whether a person has asked to stop, or has voided it. A read, so it costs next to nothing."""
+    asked = session.execute(
+        text("SELECT cancel_requested AND state <> 'published' FROM releases WHERE id = :id AND lease_token = :token"),
+        {"id": lease.release_id, "token": lease.token},
+    ).scalar_one_or_none()
+    return bool(asked)
+
+
 def report(session: Session, lease: Lease, *, step: int, phase: str) -> bool:
     """Publish progress; returns whether a person has asked to stop."""
     row = _write(session, lease, "step = :step, phase = :phase", step=step, phase=phase)

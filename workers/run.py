@@ -1,4 +1,4 @@
-"""One attempt at one release, in a process of its own: `python -m workers.run RELEASE_ID TOKEN`.
+"""One attempt at one release, in a process of its own: `python -m workers.run RELEASE_ID TOKEN SECONDS BYTES`.
 
 Reserve, commit, then touch: the charge is posted and committed before the first private row is decrypted. From then on
 no outcome gives it back. Exit status 0 means that the release has ended or is no longer ours; anything else asks for
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
+import torch
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound, Unavailable
@@ -39,6 +40,7 @@ from service.releases.models import Release
 from workers import lease as leases
 from workers.certificate import certify
 from workers.checkpoints import Checkpoint
+from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.generators.errors import UnusableGeneratorError
@@ -78,13 +80,13 @@ class Attempt:
         self.lease = lease
         self.handed_over = False
         self._next_report = 0.0
-        self._cancelled = False
+        self.cancelled = False
         self.release, self.dataset = self.patiently(self._load)
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
         self.hooks = Hooks(
             on_progress=lambda step: self.report(step, "training"),
             on_warm_up=lambda share: self.report(round(share * self.release.steps), "warming up"),
-            should_stop=lambda: self._cancelled or self.handed_over,
+            should_stop=lambda: self.cancelled or self.handed_over,
             checkpoints=self.checkpoints,
         )
 
@@ -159,7 +161,7 @@ class Attempt:
             return
         try:
             with self.context.transaction() as session:
-                self._cancelled = leases.report(session, self.lease, step=step, phase=phase)
+                self.cancelled = leases.report(session, self.lease, step=step, phase=phase)
         except Unavailable:
             logger.warning("no progress written: the database does not answer")
         self._next_report = time.monotonic() + REPORT_SECONDS
@@ -351,6 +353,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     os.nice(NICENESS)
     lease = Lease(uuid.UUID(sys.argv[1]), int(sys.argv[2]))
+    limit_myself(Limits.from_arguments(sys.argv[3:5]), has_gpu=torch.cuda.is_available())
     # Ctrl-C in a terminal reaches the whole group; it is the worker that decides when we stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -359,7 +362,11 @@ def main() -> int:
         def hand_over(_: int, __: FrameType | None) -> None:
             attempt.handed_over = True
 
+        def cancel(_: int, __: FrameType | None) -> None:
+            attempt.cancelled = True
+
         signal.signal(signal.SIGTERM, hand_over)
+        signal.signal(CANCEL_SIGNAL, cancel)
         attempt.run()
     except LeaseLost:
         logger.info("release %s is no longer ours", lease.release_id)
@@ -370,7 +377,7 @@ def main() -> int:
         # Frames and class, never the message: a library's message may quote a cell.
         frames = "".join(traceback.format_tb(error.__traceback__))
         logger.error("release %s failed with %s\n%s", lease.release_id, type(error).__name__, frames)  # noqa: TRY400 - see above
-        return BROKEN
+        return OVER_LIMITS if was_refused_memory(error) else BROKEN
     return 0
 
 

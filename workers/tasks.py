@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from typing import Any
 
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
@@ -21,6 +16,7 @@ from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
 from workers import lease as leases
 from workers.app import celery
+from workers.child import end_over_limits, run_child
 from workers.doorbell import Doorbell, forget_other_tasks
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.numerics.compiling import SharedLibrary
@@ -28,8 +24,6 @@ from workers.watch import Watch
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS = 10.0
-POLL_SECONDS = 0.2
 LOOK_SECONDS = 3.0
 """A worker that hears no bell looks for itself so often: without a broker, orders begin later by this."""
 
@@ -119,10 +113,14 @@ def claim(context: Context) -> Lease | None:
 def train(context: Context, lease: Lease) -> None:
     """One attempt at a release, from its claim to its end or to the next worker's turn."""
     logger.info("release %s claimed with token %d", lease.release_id, lease.token)
-    exit_status = run_child(context, lease)
-    if exit_status != 0:
-        logger.warning("release %s: its process ended with status %d", lease.release_id, exit_status)
-        hand_over(context, lease, spent=exit_status != RETRY and not stopping.is_set())
+    ended = run_child(context, lease, stopping, library.for_a_child())
+    if ended.status != 0:
+        logger.warning("release %s: its process ended with status %d", lease.release_id, ended.status)
+    if ended.over_limits:
+        end_over_limits(context, lease)
+    elif ended.status != 0:
+        # Of a cancelled one the next claim settles the charge: its new token fences off whatever the killed one still sends.
+        hand_over(context, lease, spent=not (ended.status == RETRY or ended.cancelled or stopping.is_set()))
 
 
 def _look_now_and_then() -> None:
@@ -136,31 +134,6 @@ def _look_now_and_then() -> None:
 looks = threading.Thread(target=_look_now_and_then, name="looks", daemon=True)
 
 
-def run_child(context: Context, lease: Lease) -> int:
-    """Train in a process of its own, so that a crash or a lack of memory there cannot take the worker along."""
-    command = [sys.executable, "-m", "workers.run", str(lease.release_id), str(lease.token)]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **library.for_a_child())  # noqa: S603 - our own module
-    next_beat, deadline, told = 0.0, math.inf, False
-    try:
-        while (status := child.poll()) is None:
-            now = time.monotonic()
-            if now >= next_beat:
-                next_beat = now + context.settings.heartbeat_seconds
-                if not _beat(context, lease):
-                    # Lost, or just published: what the child still writes is fenced off, so it may end by itself.
-                    next_beat, deadline = math.inf, min(deadline, now + STOP_SECONDS)
-            if stopping.is_set() and not told:
-                child.send_signal(signal.SIGTERM)
-                told, deadline = True, min(deadline, now + STOP_SECONDS)
-            if now > deadline:
-                child.kill()
-            time.sleep(POLL_SECONDS)
-        return status
-    finally:
-        child.kill()
-        child.wait()
-
-
 def hand_over(context: Context, lease: Lease, *, spent: bool) -> None:
     """Give the claim back so that another attempt begins within seconds; an ended release needs nothing."""
     try:
@@ -170,16 +143,3 @@ def hand_over(context: Context, lease: Lease, *, spent: bool) -> None:
         logger.info("release %s has ended or has moved on", lease.release_id)
     except Unavailable:
         logger.warning("release %s: the database does not answer; its lease will lapse", lease.release_id)
-
-
-def _beat(context: Context, lease: Lease) -> bool:
-    """Renew the claim; False once it is lost. A silent database is no reason to stop before the lease lapses."""
-    try:
-        with context.transaction() as session:
-            leases.renew(session, lease, lease_seconds=context.settings.lease_seconds)
-            beat(session, "worker")
-    except LeaseLost:
-        return False
-    except Unavailable:
-        logger.warning("release %s: no heartbeat, the database does not answer", lease.release_id)
-    return True

@@ -29,6 +29,9 @@ IDPGAN = "workers/methods/idpgan/training.py"
 TABLE_IDPGAN = "workers/methods/idpgan/tables.py"
 PLAN = "workers/plan.py"
 RUN = "workers/run.py"
+CHILD = "workers/child.py"
+GAN_WORK = "service/methods/idpgan/work.py"
+T_CHILD = "tests/workers/test_child.py"
 HOOKS = "workers/hooks.py"
 PUBLIC = "workers/methods/ganobfuscator/public.py"
 T_COMPARISONS = "tests/workers/methods/ganobfuscator/test_comparisons.py"
@@ -647,6 +650,58 @@ BUGS: tuple[Bug, ...] = (
         "an early stop settled at one step less than ran",
         ((ACCOUNTING, "    left = steps\n", "    left = steps - 1\n"),),
         (f"{T_CALIBRATION}::test_a_cut_list_costs_less_and_keeps_the_labels",),
+    ),
+    # -- jobs
+    Bug(
+        "a cancelled training that was killed is settled at nothing, although a checkpoint of it was visible",
+        ((RUN, "self.settle(self.checkpoints.steps_done(self.release.events))", "self.settle(0)"),),
+        (
+            "tests/faults/test_one_holder.py::test_a_cancelled_training_that_hears_nothing_is_ended_and_settled_at_what_was_visible",
+        ),
+    ),
+    Bug(
+        "a cancel waits for the training to listen",
+        ((CHILD, "self._tell(CANCEL_SIGNAL, now + CANCEL_SECONDS)", "self._tell(CANCEL_SIGNAL, math.inf)"),),
+        (f"{T_CHILD}::test_a_cancel_ends_a_child_that_hears_nothing_within_five_seconds_of_polls",),
+    ),
+    Bug(
+        "memory of a training is not limited",
+        ((CHILD, " or memory_of_tree(self.child.pid) > self.limits.memory_bytes", ""),),
+        (f"{T_CHILD}::test_a_child_over_a_limit_is_killed_and_nothing_of_it_lives_on",),
+    ),
+    Bug(
+        "the limits are not given to the process of a training",
+        ((RUN, "    limit_myself(Limits.from_arguments(sys.argv[3:5]), has_gpu=torch.cuda.is_available())\n", ""),),
+        (f"{T_CHILD}::test_an_attempt_limits_itself_by_what_its_worker_says",),
+    ),
+    Bug(
+        "a training over its limits is tried again",
+        (
+            (
+                "workers/tasks.py",
+                "        if ended.over_limits:\n",
+                "        if ended.over_limits and ended.status == 0:\n",
+            ),
+        ),
+        (f"{T_CHILD}::test_a_worker_gives_its_limits_to_the_process_of_a_training",),
+    ),
+    Bug(
+        "an order over the limits is taken",
+        (("service/releases/service.py", "    refuse_too_much(resolved, estimate, context.settings)", "    pass"),),
+        ("tests/service/http/test_work_limits.py::test_an_order_of_a_week_is_refused_and_costs_nothing",),
+    ),
+    Bug(
+        "an estimate forgets that a unit may have many rows",
+        (
+            (
+                GAN_WORK,
+                "_private_step(order, networks, expected * most, most)",
+                "_private_step(order, networks, expected, most)",
+            ),
+        ),
+        (
+            "tests/service/methods/test_estimates.py::test_an_estimate_takes_every_unit_to_have_the_most_rows_it_may_have",
+        ),
     ),
     # -- prices
     Bug(

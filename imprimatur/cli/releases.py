@@ -34,9 +34,10 @@ from imprimatur.cli.output import (
     share,
 )
 from imprimatur.cli.progress import follow
+from imprimatur.wording import estimate_in_words
 
 if TYPE_CHECKING:
-    from imprimatur.replies import Release
+    from imprimatur.replies import Estimate, Release
 
 
 def quote(
@@ -83,7 +84,8 @@ def quote(
         print_table(title, ("account", "costs", "left"), rows)
         console().print(EITHER_ACCOUNT)
         chosen = found["order"].get("chosen_because")
-        print_pairs({"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"})
+        pairs = {"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"}
+        print_pairs(pairs | _takes(found.get("estimate")))
         print_warnings(found)
     if not found["fits"]:
         raise typer.Exit(Exit.OVER_BUDGET)
@@ -180,9 +182,16 @@ def _print_release(found: Release, *, as_json: bool) -> None:
             "progress": _progress(found),
             "price": f"ε = {price['epsilon']:.6g}, δ = {price['delta']:.3g}",
         }
+        if found["state"] in {"reserved", "charged"}:
+            pairs |= _takes(found.get("estimate"))
         print_pairs(pairs | ({"failure": found["failure"]} if found["failure"] else {}))
     if found["state"] == "failed":
         raise Failure(f"release {found['id']} failed: {found['failure']}", code="release_failed")
+
+
+def _takes(estimate: Estimate | None) -> dict[str, str]:
+    """Nothing where an older service says nothing."""
+    return {} if estimate is None else {"takes": estimate_in_words(estimate)}
 
 
 def _progress(found: Release) -> str:

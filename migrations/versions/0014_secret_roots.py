@@ -1,6 +1,6 @@
 """Which roots of the secret key file the service's data were made with.
 
-Revision: 0014; follows 0011. Expand: the version before works on beside it, and notices nothing.
+Revision: 0014; follows 0013. Expand: the version before works on beside it, and notices nothing.
 
 An id is a keyed hash of a constant under the root, so it tells nothing about the root. A process compares its file with
 the roots that are in use before it does anything: with a wrong or a lost file every API key would look unknown, and no row
@@ -10,7 +10,7 @@ could be read. Only the role that owns the database writes here.
 from alembic import op
 
 revision = "0014"
-down_revision = "0011"
+down_revision = "0013"
 
 TABLES = """
 CREATE TABLE secret_roots (

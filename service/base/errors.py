@@ -50,6 +50,12 @@ class Unpriceable(InvalidOrder):
     code = "unpriceable"
 
 
+class TooMuchWork(InvalidOrder):
+    """The order is estimated to take longer, or to hold more, than this installation allows. Values: estimate, limits."""
+
+    code = "too_much_work"
+
+
 class TooLarge(ImprimaturError):
     """The body, or what it unpacks to, is over the limit. Values: limit_bytes."""
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts
 from service.methods.knobs import Order
+from service.methods.work import Work
 from service.privacy.calibration import EventsAt
 
 Modality = Literal["table", "image"]
@@ -58,6 +59,8 @@ class Method(Generic[O]):
     """Fills in what the order leaves open. Called once for an order that is placed; resolving again changes nothing."""
     events: Callable[[O, float, float], EventsAt]
     """(resolved order, ε, δ) -> noise multiplier -> events: the one place where their sequence is written."""
+    estimate: Callable[[O, Facts], Work]
+    """How much a resolved order is to compute and to hold: at most, where that depends on what noise will say."""
     card: Card
     returns: Literal["generator", "answers"] = "generator"
     """What is published: something that rows or images are drawn from, or numbers."""

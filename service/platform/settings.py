@@ -66,6 +66,15 @@ class Settings(BaseSettings):
     )
     heartbeat_seconds: float = Field(10.0, description="How often a worker renews its claim.")
     max_attempts: int = Field(3, description="Claims of one release before it is failed; the charge stands.")
+    job_seconds_limit: float = Field(
+        43_200.0, gt=0, description="Wall clock of one attempt; an order may be estimated at a third of it."
+    )
+    job_memory_bytes_limit: int = Field(
+        16 << 30, gt=0, description="Memory of one attempt's process; an order may be estimated at two thirds of it."
+    )
+    job_cpu_speed: float = Field(
+        1.0, gt=0, description="How fast a worker is beside the processor that estimates were fitted on."
+    )
     relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the queue.")
     database_pool_size: int = Field(10, description="Connections one process keeps.")
     scratch_dir: Path | None = Field(

@@ -27,6 +27,7 @@ from service.base.errors import (
     NotInRelease,
     NotReady,
     TooManyOpenOrders,
+    TooMuchWork,
     Unpriceable,
 )
 from service.platform.context import Context
@@ -35,7 +36,7 @@ from service.releases import service
 from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
-from service.releases.schemas import PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+from service.releases.schemas import EstimateReply, PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.requests.problems import problems
 from service.requests.streaming import ClosingStream
 from service.samples.cache import SamplerCache
@@ -68,7 +69,7 @@ ORDER_BODY = {
         },
     }
 }
-ORDER_REFUSALS = (InvalidOrder, Unpriceable)
+ORDER_REFUSALS = (InvalidOrder, Unpriceable, TooMuchWork)
 
 
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)
@@ -82,6 +83,7 @@ def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: Js
         steps=quoted.order.progress_steps,
         first_noise_multiplier=first,
         last_noise_multiplier=last,
+        estimate=EstimateReply.model_validate(quoted.estimate),
         fits=quoted.remaining.fits(quoted.price.shares),
         remaining=SharesReply.model_validate(quoted.remaining),
         warnings=quoted.warnings,

@@ -36,6 +36,8 @@ class Release(Base):
     simple_cost: Mapped[int] = mapped_column(BigInteger)
     renyi_cost: Mapped[int] = mapped_column(BigInteger)
     idempotency_key: Mapped[str | None] = mapped_column(Text)
+    estimate: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What it was estimated to take; None of those ordered before there were estimates."""
     body_digest: Mapped[bytes] = mapped_column(LargeBinary)
     phase: Mapped[str] = mapped_column(Text)
     step: Mapped[int] = mapped_column(BigInteger)

@@ -26,9 +26,10 @@ WITH money AS (
                        %(declaration)s::bigint)
 ), placed AS (
     INSERT INTO releases (id, tenant_id, dataset_id, key_id, priority, order_, price, simple_cost, renyi_cost,
-                          idempotency_key, body_digest, steps)
+                          idempotency_key, body_digest, steps, estimate)
     SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(key_id)s, %(priority)s::smallint, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
-           %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint
+           %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint,
+           %(estimate)s::jsonb
     FROM money WHERE outcome = 'done'
     RETURNING id, state, phase, step, created_at
 ), line AS MATERIALIZED (

@@ -35,6 +35,17 @@ class PriceReply(BaseModel):
         return cls(epsilon=price.epsilon, delta=price.delta, shares=SharesReply.model_validate(price.shares))
 
 
+class EstimateReply(BaseModel):
+    """What carrying out an order takes, within a small factor; from the order and declarations alone."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    seconds_on_a_cpu: Annotated[float, Field(description="Of one worker without a GPU, once it begins.")]
+    seconds_on_a_gpu: Annotated[float | None, Field(description="Of one with a GPU; null where none was measured.")]
+    memory_bytes: Annotated[int, Field(description="Of the worker's process, beside what lies on a GPU.")]
+    flops: float
+
+
 class QuoteReply(BaseModel):
     """The price of an order and whether it fits now. Reserves nothing, reads no private row."""
 
@@ -43,6 +54,7 @@ class QuoteReply(BaseModel):
     steps: int
     first_noise_multiplier: float | None
     last_noise_multiplier: float | None
+    estimate: EstimateReply
     fits: bool
     remaining: SharesReply
     warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]
@@ -77,10 +89,16 @@ class ReleaseReply(BaseModel):
     order: dict[str, Any]
     price: PriceReply
     priority: Annotated[int, Field(description="Of the order; 0 goes first among the waiting releases of its key.")]
+    estimate: Annotated[
+        EstimateReply | None, Field(description="Null where it was ordered before there were estimates.")
+    ]
     progress: Progress
     certificate: dict[str, Any] | None
     failure: Annotated[
-        str | None, Field(description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, ….")
+        str | None,
+        Field(
+            description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, over_limits, …."
+        ),
     ]
     created_at: dt.datetime
     links: Links
@@ -99,6 +117,7 @@ class ReleaseReply(BaseModel):
                 shares=SharesReply(simple=release.simple_cost, renyi=release.renyi_cost),
             ),
             priority=release.priority,
+            estimate=None if release.estimate is None else EstimateReply(**release.estimate),
             progress=Progress(step=release.step, steps=release.steps, phase=release.phase),
             certificate=_without_proofs(release.certificate),
             failure=release.failure,

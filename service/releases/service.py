@@ -27,6 +27,7 @@ from service.ledger import service as ledger
 from service.methods.catalogue import parse_order
 from service.methods.knobs import AnyOrder, Order
 from service.methods.pricing import Price, price_order, resolve_order
+from service.methods.work import Estimate
 from service.platform.context import Context
 from service.platform.settings import Settings
 from service.privacy.filters import Shares
@@ -34,6 +35,7 @@ from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
 from service.releases.models import Release
 from service.releases.priority import DEFAULT_URGENCY
+from service.releases.work import estimate_of, refuse_too_much
 from service.samples.cache import expect_samples
 
 MAX_IDEMPOTENCY_KEY_LENGTH = 255
@@ -53,6 +55,8 @@ class Quote:
     warnings: list[str]
     declaration: int
     """Under which declaration of the dataset."""
+    estimate: Estimate
+    """What it takes to carry it out."""
 
 
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
@@ -60,7 +64,7 @@ def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
     order = parse_order(document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
-    return _price(order, ground)
+    return _price(context, order, ground)
 
 
 def order_release(
@@ -85,7 +89,7 @@ def order_release(
         with context.driver() as connection:
             repository.make_durable(connection)  # its own request may not have come so far
         return _same_body(find(context, principal, ground.earlier_id), digest)
-    quoted = _price(parse_order(document), ground)
+    quoted = _price(context, parse_order(document), ground)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
     written = {
@@ -117,6 +121,7 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
                 price=quoted.price.json_text,
                 most_of_key=settings.open_orders_per_key,
                 most_of_tenant=settings.open_orders_per_tenant,
+                estimate=json.dumps(quoted.estimate.as_json),
                 action=principal.action,
                 request_id=principal.request_id,
                 audit_outcome=DONE,
@@ -139,6 +144,7 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
         **written,
         order_=quoted.order.model_dump(mode="json"),
         price=quoted.price.as_json,
+        estimate=quoted.estimate.as_json,
         state=placed.state,
         phase=placed.phase,
         step=placed.step,
@@ -210,14 +216,16 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(order: AnyOrder, ground: repository.Ground) -> Quote:
+def _price(context: Context, order: AnyOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
     resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
+    estimate = estimate_of(resolved, ground.facts, context.settings)
+    refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
     price = price_order(resolved, account.budget)
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
-    return Quote(resolved, price, left, warnings, ground.declaration)
+    return Quote(resolved, price, left, warnings, ground.declaration, estimate)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

@@ -26,6 +26,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.InvalidFile: 422,
     errors.InvalidOrder: 422,
     errors.Unpriceable: 422,
+    errors.TooMuchWork: 422,
     errors.TooLarge: 413,
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,

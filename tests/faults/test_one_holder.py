@@ -13,6 +13,8 @@ from service.datasets.models import Dataset
 from service.platform.context import open_context
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.filters import renyi_cost
+from workers.checkpoints import Checkpoint
+from workers.plan import Plan
 
 LONG = {**ORDER, "steps": 4_000}
 
@@ -186,3 +188,30 @@ def test_a_cancel_while_nobody_holds_the_release_settles_what_its_checkpoint_hol
     assert entries["settle"]["simple"] == entries["post"]["simple"]
     assert 0 < entries["settle"]["renyi"] < entries["post"]["renyi"]
     stack.check_storage()
+
+
+def test_a_cancelled_training_that_hears_nothing_is_ended_and_settled_at_what_was_visible(shared):
+    """Frozen, as in a step of an hour: its worker ends it, and the next claim settles what its last checkpoint holds."""
+    stack, dataset = shared, shared.new_dataset()
+    release_id = stack.order(dataset, LONG)
+    stack.wait_for_step(release_id, 20)
+    workers = [psutil.Process(pid) for name, pid in stack.pids.items() if name.startswith("worker")]
+    (training,) = [p for worker in workers for p in worker.children() if release_id in p.cmdline()]
+    training.suspend()
+    context = open_context(stack.settings())
+    frozen = stack.release(release_id)
+    saved = Checkpoint.from_bytes(context.storage.get(frozen.checkpoint_key))
+    visible = Plan(frozen.events, saved.values["position"]).steps_done
+    assert visible >= 5
+    with stack.client() as client:
+        client.cancel(release_id)
+        ended = stack.wait(release_id)
+        entries = {entry["kind"]: entry for entry in client.ledger(dataset)["items"]}
+    assert not training.is_running()
+    assert (ended.state, ended.failure, ended.attempts, ended.lease_token) == ("failed", "cancelled", 1, 2)
+    with context.transaction() as session:
+        budget = session.get_one(Dataset, ended.dataset_id).budget
+    ran = first_steps(ended.events, visible)
+    assert entries["settle"]["renyi"] == renyi_cost(renyi_divergence(ran, budget.renyi_order), budget)
+    assert 0 < entries["settle"]["renyi"] < entries["post"]["renyi"]
+    assert stack.check_storage() >= 0

@@ -6,6 +6,7 @@ from service.methods.dpacgan.card import CARD
 from service.methods.dpacgan.order import DpacganOrder
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, resolve_plain
+from service.methods.idpgan.work import estimate
 from service.methods.interface import Method
 
 
@@ -23,5 +24,6 @@ METHOD = Method(
     check=check,
     resolve=resolve_plain,
     events=events,
+    estimate=estimate,
     card=CARD,
 )

@@ -11,3 +11,7 @@ class DpacganOrder(PublicNormOrder):
     """A comparison, for labelled images: the critic also names the class, and clip norms come from public records (Guo et al. 2018)."""
 
     method: Literal["dpacgan"]
+
+    @property
+    def names_classes(self) -> bool:
+        return True

@@ -4,6 +4,7 @@ from service.methods.ganobfuscator.card import CARD
 from service.methods.ganobfuscator.order import GanobfuscatorOrder
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, resolve_plain
+from service.methods.idpgan.work import estimate
 from service.methods.interface import Method
 
 METHOD = Method(
@@ -13,5 +14,6 @@ METHOD = Method(
     check=check_networks,
     resolve=resolve_plain,
     events=events,
+    estimate=estimate,
     card=CARD,
 )

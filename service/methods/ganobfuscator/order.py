@@ -22,6 +22,10 @@ class PublicNormOrder(PlainGanOrder):
         ),
     ] = 32
 
+    @property
+    def public_records_a_step(self) -> int:
+        return min(self.looked_at, self.public_records)
+
 
 class GanobfuscatorOrder(PublicNormOrder):
     """A comparison: WGAN-GP whose clip norm is, at every step, the mean gradient norm of public records (Xu et al. 2019)."""

@@ -4,6 +4,7 @@ from service.methods.idpgan.card import CARD
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, offer, resolve
+from service.methods.idpgan.work import estimate
 from service.methods.interface import Method
 
 METHOD = Method(
@@ -13,6 +14,7 @@ METHOD = Method(
     check=check_networks,
     resolve=resolve,
     events=events,
+    estimate=estimate,
     card=CARD,
     offer=offer,
 )

@@ -85,6 +85,16 @@ class GanOrder(Order):
         return False
 
     @property
+    def public_records_a_step(self) -> int:
+        """Made-up records that every private step looks at besides."""
+        return 0
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether the critic has a second head that names classes."""
+        return False
+
+    @property
     def mixture_first(self) -> MixtureFirst | None:
         """The mixture that images begin from; None where there is none."""
         return None

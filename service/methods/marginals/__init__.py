@@ -5,6 +5,7 @@ from service.methods.marginals.card import CARD
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.price import events
 from service.methods.marginals.resolve import offer, resolve
+from service.methods.marginals.work import estimate
 
 METHOD = Method(
     name="marginals",
@@ -13,6 +14,7 @@ METHOD = Method(
     check=lambda _order, _schema: None,
     resolve=resolve,
     events=events,
+    estimate=estimate,
     card=CARD,
     offer=offer,
 )

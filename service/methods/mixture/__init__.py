@@ -5,6 +5,7 @@ from service.methods.mixture.card import CARD
 from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import events
 from service.methods.mixture.resolve import offer, resolve
+from service.methods.mixture.work import estimate
 
 METHOD = Method(
     name="mixture",
@@ -13,6 +14,7 @@ METHOD = Method(
     check=lambda _order, _schema: None,
     resolve=resolve,
     events=events,
+    estimate=estimate,
     card=CARD,
     offer=offer,
 )

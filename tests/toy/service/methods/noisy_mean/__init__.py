@@ -11,6 +11,7 @@ from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.methods.facts import Facts
 from service.methods.interface import Card, Measured, Method
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, Order
+from service.methods.work import Work, coded_rows
 from service.privacy.calibration import EventsAt
 from service.privacy.events import GaussianEvent
 
@@ -47,6 +48,13 @@ def events(_order: NoisyMeanOrder, _epsilon: float, _delta: float) -> EventsAt:
     return lambda noise_multiplier: (GaussianEvent(HISTOGRAM, noise_multiplier),)
 
 
+def estimate(order: NoisyMeanOrder, facts: Facts) -> Work:
+    """Reading the table, and one look at a column of it."""
+    shape = facts.table(order.numeric_bins)
+    rows = float(facts.units) * shape.max_rows_per_unit
+    return coded_rows(rows, len(shape.cells), 0) + Work(elements=rows, draws=float(order.numeric_bins), calls=1.0)
+
+
 METHOD = Method(
     name="noisy_mean",
     takes=frozenset({"table"}),
@@ -54,6 +62,7 @@ METHOD = Method(
     check=check,
     resolve=resolve,
     events=events,
+    estimate=estimate,
     returns="answers",
     card=Card(
         summary="The mean of one column, from a noisy histogram of its bins.",

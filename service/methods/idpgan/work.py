@@ -1,0 +1,218 @@
+"""How much a trained generator is: of networks, private steps, free steps, and what they begin with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from service.base.errors import InvalidOrder
+from service.domain.shapes import ImageShape, TableShape
+from service.methods.facts import Facts
+from service.methods.idpgan.knobs import ImageNetworks, TablesFirst
+from service.methods.idpgan.order import IdpganOrder
+from service.methods.idpgan.price import TrainedOrder
+from service.methods.idpgan.start import mixture_of
+from service.methods.marginals.pair_rules import pair_widths
+from service.methods.marginals.work import estimate as marginals_work
+from service.methods.mixture.work import estimate as mixture_work
+from service.methods.work import FLOAT, Work, coded_rows, perceptron_weights
+
+GENERATOR_BATCH = (64, 4_096)
+"""As `workers.methods.idpgan.training` has it."""
+PRIVATE_PASSES, FREE_PASSES = 12, 6
+"""Of a record through the critic: real, fake and between with their slopes, and sums of products; through both networks."""
+BLOCK_ROWS, KEPT_ROWS = 2_048, 256
+"""Records of one block, of engines that know the critic's form, and of one that keeps every unit's gradient."""
+MOST_ROWS_OF_A_UNIT = 64
+BLOCK_OF_IMAGES, HELD_BYTES = 64, 96 << 20
+KERNEL = 4
+BYTES_PER_WEIGHT = 80
+"""Weights, gradients, averages and Adam's two means in float32; sums, noise and their copies in float64."""
+EXPORTED_BYTES_PER_WEIGHT = 20
+"""Of the generator, while it is written as ONNX."""
+ARRAYS_OF_A_BATCH = 16
+"""That long as a block's records, alive at once."""
+ROWS_OF_A_SLICE = 512
+"""Of one value of the condition, where the generator is fitted to tables first."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Weights, multiplications of a record, and numbers between its layers."""
+
+    weights: int
+    multiplications: float
+    activations: float
+    convolves: bool = False
+
+    @classmethod
+    def perceptron(cls, *widths: int) -> Network:
+        weights = perceptron_weights(widths)
+        return cls(weights, float(weights), float(sum(widths)))
+
+    def passes(self, records: float, number: float) -> Work:
+        """So many records through it so many times."""
+        flops = 2.0 * number * records * self.multiplications
+        elements = number * records * self.activations
+        return (
+            Work(convolutions=flops, elements=elements) if self.convolves else Work(products=flops, elements=elements)
+        )
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Of an order, with the numbers of a record as the critic sees it, and of the noise that a fake begins with."""
+
+    generator: Network
+    critic: Network
+    record: int
+    noise: int
+
+
+def estimate(order: TrainedOrder, facts: Facts) -> Work:
+    """Reading, what comes first, and `steps` private steps with the free ones between."""
+    shape = facts.shape(order.numeric_bins)
+    networks = _networks(order, shape)
+    most = shape.max_images_per_unit if isinstance(shape, ImageShape) else shape.max_rows_per_unit
+    expected = facts.units * (order.sampling_probability or 1.0)
+    free = float(min(max(math.ceil(expected), GENERATOR_BATCH[0]), GENERATOR_BATCH[1]))
+    every = 1.0 if order.adaptive_critic_steps is not None else float(order.critic_steps_per_generator_step)
+
+    private = _private_step(order, networks, expected * most, most)
+    steps = private + _free_step(networks, free).times(1.0 / every)
+    held = BYTES_PER_WEIGHT * (networks.generator.weights + networks.critic.weights)
+    held += EXPORTED_BYTES_PER_WEIGHT * networks.generator.weights
+    begins = _read(shape, facts.units, most) + _start(order, facts, shape, networks, free)
+    return begins + steps.times(order.steps).holding(held)
+
+
+def _read(shape: TableShape | ImageShape, units: int, most: int) -> Work:
+    rows = float(units) * most
+    if isinstance(shape, ImageShape):
+        return Work(elements=2.0 * rows * shape.pixels, memory_bytes=2.0 * rows * shape.pixels)
+    return coded_rows(rows, len(shape.cells), shape.columns_of_values)
+
+
+def _networks(order: TrainedOrder, shape: TableShape | ImageShape) -> Networks:
+    if isinstance(shape, ImageShape):
+        return _image_networks(order, shape)
+    sizes, width = order.networks, sum(shape.cells.values())
+    record = width + sizes.pair_products
+    generator = Network.perceptron(sizes.noise_dimension, *sizes.generator_hidden, width)
+    return Networks(
+        generator, Network.perceptron(record, *sizes.critic_hidden, 1), record, sizes.noise_dimension + width
+    )
+
+
+def _image_networks(order: TrainedOrder, shape: ImageShape) -> Networks:
+    sizes = order.image_networks
+    if sizes is None:
+        raise InvalidOrder("image_networks must be resolved before pricing", where="image_networks")
+    height, width = (-(-side // sizes.shrink) for side in (shape.height, shape.width))
+    seen = height * width * shape.channels
+    record = seen + shape.classes
+    if sizes.layers == "perceptrons":
+        critic = Network.perceptron(record, *sizes.critic_hidden, 1)
+        generator = Network.perceptron(sizes.noise_dimension + shape.classes, *sizes.generator_hidden, seen)
+    else:
+        critic = _convolving_critic(sizes, (height, width), shape)
+        generator = _convolving_generator(sizes, (height, width), shape)
+    noise = sizes.noise_dimension
+    if order.mixture_first is not None:
+        generator = Network.perceptron(shape.pixels, *order.mixture_first.hidden, shape.pixels)
+        noise = mixture_of(order.mixture_first).rank
+    return Networks(generator, critic, record, noise)
+
+
+def _convolving_critic(sizes: ImageNetworks, sides: tuple[int, int], shape: ImageShape) -> Network:
+    """Every layer halves the sides."""
+    height, width = sides
+    weights, multiplications, activations, before = 0, 0.0, 0.0, shape.channels
+    for channels in sizes.critic_channels:
+        height, width = max(1, height // 2), max(1, width // 2)
+        kernel = KERNEL * KERNEL * before * channels
+        weights, multiplications = weights + kernel + channels, multiplications + float(kernel * height * width)
+        activations, before = activations + channels * height * width, channels
+    return Network(weights + before * height * width, multiplications, activations, convolves=True)
+
+
+def _convolving_generator(sizes: ImageNetworks, sides: tuple[int, int], shape: ImageShape) -> Network:
+    """A layer of perceptrons at the smallest sides, then one of convolutions at each doubling."""
+    channels = sizes.generator_channels
+    first = channels[0] * math.prod(-(-side // 2 ** len(channels)) for side in sides)
+    weights = first * (sizes.noise_dimension + shape.classes)
+    multiplications, activations = float(weights), float(first)
+    for place, (before, after) in enumerate(zip(channels, (*channels[1:], channels[-1]), strict=True)):
+        area = math.prod(-(-side // 2 ** (len(channels) - 1 - place)) for side in sides)
+        weights, multiplications = weights + 9 * before * after, multiplications + 9.0 * before * after * area
+        activations += after * area
+    last = 9 * channels[-1] * shape.channels
+    return Network(weights + last, multiplications + float(last * math.prod(sides)), activations, convolves=True)
+
+
+def _private_step(order: TrainedOrder, networks: Networks, records: float, most: int) -> Work:
+    """One draw through both networks, its gradients clipped and summed, noise, Adam."""
+    critic, generator = networks.critic, networks.generator
+    seen = records + float(order.public_records_a_step * most)
+    keeps_all = _keeps_every_gradient(order, most)
+    block = BLOCK_OF_IMAGES if critic.convolves else KEPT_ROWS if keeps_all else BLOCK_ROWS
+    block_units = max(1.0, min(block / most, seen / most))
+    work = generator.passes(seen, 1.0) + critic.passes(seen, PRIVATE_PASSES)
+    work += Work(
+        elements=20.0 * critic.weights + ARRAYS_OF_A_BATCH * seen * networks.record,
+        draws=critic.weights + seen * (networks.noise + 1.0),
+        calls=1.0 + seen / (most * block_units),
+        memory_bytes=ARRAYS_OF_A_BATCH * FLOAT * block_units * most * (networks.record + critic.activations),
+    )
+    if keeps_all or critic.convolves:
+        units = seen / most
+        kept = FLOAT * block_units * critic.weights
+        kept_bytes = 4.0 * kept if keeps_all else 2.0 * min(kept, HELD_BYTES) + kept / block_units
+        work += Work(elements=6.0 * units * critic.weights)
+        work = work.holding(kept_bytes)
+    return work
+
+
+def _keeps_every_gradient(order: TrainedOrder, most: int) -> bool:
+    """Critics that no formula knows, and units of very many records."""
+    is_known = order.image_networks is None or most == 1 or order.image_networks.layers == "perceptrons"
+    return order.names_classes or not is_known or most > MOST_ROWS_OF_A_UNIT
+
+
+def _free_step(networks: Networks, records: float) -> Work:
+    """A generator's step; reads no row."""
+    critic, generator = networks.critic, networks.generator
+    alive = generator.activations + critic.activations + ARRAYS_OF_A_BATCH * networks.record
+    return (
+        generator.passes(records, FREE_PASSES)
+        + critic.passes(records, FREE_PASSES)
+        + Work(
+            elements=10.0 * generator.weights + ARRAYS_OF_A_BATCH * records * networks.record,
+            draws=records * networks.noise,
+            calls=1.0,
+            memory_bytes=FLOAT * records * alive,
+        )
+    )
+
+
+def _start(order: TrainedOrder, facts: Facts, shape: TableShape | ImageShape, networks: Networks, free: float) -> Work:
+    """What is measured first, and the free steps towards it."""
+    if not isinstance(order, IdpganOrder):
+        return Work()
+    if order.mixture_first is not None:
+        return mixture_work(mixture_of(order.mixture_first), facts)
+    if order.tables_first is None or order.tables_order is None or isinstance(shape, ImageShape):
+        return Work()
+    start: TablesFirst = order.tables_first
+    strata = shape.cells.get(order.condition_on or "", 1)
+    cells = float(sum(pair_widths(tuple(shape.cells.values()), pair_cells=order.tables_order.pair_cells)))
+    rows = float(ROWS_OF_A_SLICE * strata)
+    toward = _free_step(networks, rows) + Work(products=4.0 * rows * cells**2, elements=8.0 * strata * cells**2)
+    critic = networks.critic.passes(free, PRIVATE_PASSES) + Work(
+        draws=2.0 * free * networks.record, elements=ARRAYS_OF_A_BATCH * free * networks.record, calls=1.0
+    )
+    fits = toward.times(start.generator_steps) + critic.times(start.critic_steps)
+    holds = Work(products=4.0 * free * cells**2 * float(start.hold > 0.0)).times(
+        order.steps / order.critic_steps_per_generator_step
+    )
+    return marginals_work(order.tables_order, facts) + fits + holds

@@ -1,0 +1,74 @@
+"""How much marginals are: counting tables, and the steps of fitting a mixture to them. At most, since a fit may end early."""
+
+from __future__ import annotations
+
+import math
+
+from service.methods.facts import Facts
+from service.methods.marginals.order import COMPONENTS, MarginalsOrder
+from service.methods.marginals.pair_rules import pair_widths
+from service.methods.work import FLOAT, Work, coded_rows
+
+FIRST_STEPS = 100
+"""Of every fit but the best, as `workers.methods.marginals.fit.generator` has it; so are the next ones."""
+MOST_LOGITS = 32_000_000
+UNITS_OF_A_COMPONENT, FEWEST_COMPONENTS = 2, 512
+FITS, FITS_OF_STRATA, FEWEST_STRATA_THAT_SHARE = 2, 3, 3
+TWINS = 2
+"""Beside each fit is another, which tells it when to stop."""
+ARRAYS_OF_LOGITS = 6
+"""That a fit or its twin holds: logits, Adam's means, the best ones, shares and their gradient."""
+LOOK_EVERY = 10
+STRENGTHS, RAKING_STEPS = 5, 6
+VALUES_OF_A_COLUMN = 2**16
+"""Possible values of a column whose values are counted one by one, as is usual; there may be a hundred times as many."""
+
+
+def estimate(order: MarginalsOrder, facts: Facts) -> Work:
+    """All pairs are counted, whichever will be chosen; each in the most groups that it may have."""
+    shape = facts.table(order.numeric_bins)
+    free = {name: cells for name, cells in shape.cells.items() if name != order.condition_on}
+    strata = 1 if order.condition_on is None else shape.cells.get(order.condition_on, 1)
+    widths = pair_widths(tuple(free.values()), pair_cells=order.pair_cells)
+    cells, alone = float(sum(widths)), float(sum(free.values()))
+    measures_pairs = order.pairs != "none" and len(free) > 1
+    pair_strata = 1 if order.pairs_within == "table" else strata
+
+    rows, pairs = float(facts.units) * shape.max_rows_per_unit, math.comb(len(free), 2) if measures_pairs else 0
+    counted = strata * alone + (pair_strata * (cells**2 - sum(width**2 for width in widths)) / 2.0 if pairs else 0.0)
+    values = VALUES_OF_A_COLUMN * shape.columns_of_values * float(order.counts_values)
+    looks = 2.0 if order.looks_at_single_columns_first else 1.0
+    work = coded_rows(rows, len(shape.cells), shape.columns_of_values) + Work(
+        elements=looks * rows * (len(free) + pairs) + 12.0 * counted,
+        draws=looks * counted + values,
+        calls=looks * (len(free) + pairs),
+        memory_bytes=40.0 * counted + 32.0 * VALUES_OF_A_COLUMN,
+    )
+    if measures_pairs:
+        work += _fits(order, strata=strata, pair_strata=pair_strata, cells=cells, alone=alone, units=facts.units)
+    return work
+
+
+def components_of(order: MarginalsOrder, *, strata: int, alone: float, units: int) -> int:
+    """As a worker will halve them."""
+    components = order.components or COMPONENTS
+    while components > 2 and components * strata * alone > MOST_LOGITS:
+        components //= 2
+    while components > max(FEWEST_COMPONENTS, units / strata / UNITS_OF_A_COMPONENT):
+        components //= 2
+    return components
+
+
+def _fits(order: MarginalsOrder, *, strata: int, pair_strata: int, cells: float, alone: float, units: int) -> Work:
+    components = components_of(order, strata=strata, alone=alone, units=units)
+    logits, square = float(strata * components) * alone, strata * components * cells**2
+    step = Work(products=3.0 * square, elements=24.0 * logits + 6.0 * pair_strata * cells**2, calls=float(strata))
+    look = Work(products=square, elements=10.0 * pair_strata * cells**2)
+    fits = FITS if pair_strata < FEWEST_STRATA_THAT_SHARE else FITS_OF_STRATA
+    steps = order.steps + (fits - 1) * min(FIRST_STEPS, order.steps)
+    raked = Work(products=square, elements=4.0 * RAKING_STEPS * logits).times(STRENGTHS)
+    denoised = Work(elements=50.0 * pair_strata * cells**2, calls=10.0).times(fits)
+    tables = 8.0 * pair_strata * cells**2
+    held = fits * TWINS * ARRAYS_OF_LOGITS * FLOAT * logits + 10.0 * tables
+    whole = (step.times(TWINS) + look.times(TWINS / LOOK_EVERY)).times(steps) + raked.times(TWINS) + denoised
+    return whole.holding(held)
