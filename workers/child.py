@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from service.platform.outbox import beat
+from service.platform.broker import beat
 
 from service.base.errors import Unavailable
 from service.platform.context import Context
