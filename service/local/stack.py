@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DATABASE = "imprimatur"
 APPLICATION_ROLE = "imprimatur_app"
 READY_SECONDS = 120.0
+DEFAULTS = {"IMPRIMATUR_SERVE_DOCS": "true"}
+"""Where the environment says nothing else. It listens on loopback alone, for the person who has started it."""
 WORKER_STOP_SECONDS = 20.0
 """Ten for the training process to leave a checkpoint, and some to give its claim back; it takes one or two."""
 
@@ -183,7 +185,7 @@ class EmbeddedStack:
                 "--port",
                 str(self.port),
             ),
-            *("--http", "service.http.protocol:ImpatientProtocol"),
+            *("--http", "service.http.protocol:ImpatientProtocol", "--no-proxy-headers", "--no-server-header"),
             *("--timeout-graceful-shutdown", "3", "--no-access-log"),
         )
         worker = (
@@ -202,7 +204,7 @@ class EmbeddedStack:
         return Program(
             name=name,
             command=(sys.executable, *arguments),
-            environment={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment()},
+            environment={**DEFAULTS, **os.environ, "PYTHONUNBUFFERED": "1", **self.environment()},
             log=self.logs / f"{name}.log",
             ready=ready,
             working_directory=self.directory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -47,6 +48,23 @@ class Settings(BaseSettings):
         300, gt=0, description="Requests without a good key from one IPv4 address or IPv6 /64 network."
     )
     rate_limit_burst_seconds: float = Field(10.0, gt=0, description="So many seconds' worth may come at once.")
+    trusted_proxies: str = Field(
+        "",
+        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto count, with commas; none: nobody's.",
+    )
+    allowed_hosts: str = Field(
+        "", description="Names the API answers to (Host, with or without port), with commas; none: any."
+    )
+    behind_tls: bool = Field(
+        default=False, description="A proxy with TLS is in front: browsers are told to use nothing else."
+    )
+    serve_docs: bool = Field(default=False, description="/docs and /openapi.json are served, to everybody.")
+    metrics: Literal["off", "open", "token"] = Field(
+        "off", description="/metrics: not there, for everybody, or for who sends the token of `metrics_token_file`."
+    )
+    metrics_token_file: Path | None = Field(
+        None, description="What `Authorization: Bearer …` of /metrics must hold, 32 characters or more, mode 0600."
+    )
     wait_limit_seconds: int = Field(600, description="Longest `Prefer: wait=N` that is honoured.")
 
     lease_seconds: float = Field(
@@ -64,6 +82,11 @@ class Settings(BaseSettings):
     def signing_key_path(self) -> Path:
         """Where the signing key lies."""
         return self.signing_key_file or self.secret_key_file.with_name("signing.key")
+
+
+def names_of(text: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 @lru_cache
