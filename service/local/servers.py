@@ -23,6 +23,7 @@ from psycopg import sql
 
 from service.local.accounts import Account, account_for_postgres, command_as
 from service.local.errors import CannotStart
+from service.local.private_files import append_private, make_private_folder, write_private
 from service.local.supervisor import Program
 
 LONGEST_SOCKET_PATH = 100
@@ -91,7 +92,7 @@ class Postgres:
     def program(self) -> Program:
         """The server, its data directory made if new and repaired if its last server was killed."""
         account = account_for_postgres()
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.directory)
         if not self.data.exists():
             self._make_cluster()
         _remove_stale_lock(self.data)
@@ -129,7 +130,7 @@ class Postgres:
         else:
             self.forget_socket_directory()  # a new private directory is safer than trusting the name of an old one
             made = tempfile.mkdtemp(prefix="imprimatur-", dir=_short_temporary_directory())
-            (self.directory / "socket-directory").write_text(made, encoding="utf-8")
+            write_private(self.directory / "socket-directory", made)
         if account is not None:
             os.chown(self.socket_directory, account.uid, account.gid)
 
@@ -148,7 +149,7 @@ class Postgres:
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),  # the same order of text on every machine
             *(("--no-sync",) if self.settings.get("fsync") == "off" else ()),
         )
-        with (self.logs / "postgres.log").open("ab") as log:
+        with append_private(self.logs / "postgres.log") as log:
             done = subprocess.run(  # noqa: S603 - our own command
                 command_as(account, command, (unfinished, self.binaries)),
                 env=_server_environment(),
@@ -186,13 +187,12 @@ class Redis:
 
     def program(self) -> Program:
         """The server, nothing saved to disk, the password in a file only we can read."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.directory)
         configuration = self.directory / "redis.conf"
-        configuration.touch(mode=0o600)
-        configuration.write_text(
+        write_private(
+            configuration,
             f"bind 127.0.0.1\nport {self.port}\nrequirepass {self.password}\n"
             'save ""\nappendonly no\ndaemonize no\nmaxmemory-policy noeviction\n',
-            encoding="utf-8",
         )
         return Program(
             name="redis",

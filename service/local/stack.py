@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
 from service.local.errors import AlreadyRunning, CannotStart
+from service.local.private_files import append_private, make_private_folder, write_private
 from service.local.servers import Postgres, Redis, free_port
 from service.local.supervisor import Program, Supervisor, stop_leftovers
 
@@ -96,7 +97,7 @@ class EmbeddedStack:
             self._supervisor.launch(program)
         for program in programs:
             self._supervisor.wait_ready(program, READY_SECONDS)
-        (self.directory / "address").write_text(self.url + "\n", encoding="utf-8")
+        write_private(self.directory / "address", self.url + "\n")
         self._exits.callback((self.directory / "address").unlink, missing_ok=True)
 
     @contextmanager
@@ -137,10 +138,11 @@ class EmbeddedStack:
         return Settings(**{name.removeprefix("IMPRIMATUR_").lower(): v for name, v in self.environment().items()})  # type: ignore[arg-type]
 
     def _own_directory(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.directory.is_dir() or _is_ours_alone(self.directory):
+            make_private_folder(self.directory)
         for folder in (self.logs, self.directory / "objects"):
-            folder.mkdir(exist_ok=True, mode=0o700)
-        lock = self._exits.enter_context((self.directory / "lock").open("a"))
+            make_private_folder(folder)
+        lock = self._exits.enter_context(append_private(self.directory / "lock"))
         _lock_or_refuse(lock, self.directory)
         for name in stop_leftovers(self._supervisor.pids_file):
             self._on_part(f"stopped a {name} that an earlier run had left behind")
@@ -218,7 +220,12 @@ class EmbeddedStack:
         return _status(f"{self.url}/readyz") == 200
 
 
-def _lock_or_refuse(lock: IO[str], directory: Path) -> None:
+def _is_ours_alone(directory: Path) -> bool:
+    """Empty, or a data directory; and not a folder of other things, which is left as open as it is."""
+    return (directory / "lock").exists() or next(directory.iterdir(), None) is None
+
+
+def _lock_or_refuse(lock: IO[bytes], directory: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
