@@ -168,8 +168,10 @@ def up(home: Path, *arguments: str, account: Account | None = None, umask: int =
             raise CannotStart(process.stderr.read())
         yield Up(process, json.loads(line))
     finally:
+        parts = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
         process.kill()
         process.communicate()
+        until(lambda: not any(processes.lives(part) for part in parts))  # the guardian ends them
 
 
 def open_to_others(folder: Path) -> list[Path]:
