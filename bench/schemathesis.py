@@ -113,7 +113,12 @@ def serve(context: Context) -> Iterator[World]:
     # Half of the cases come without a good key, all from one address; and one budget must last for all orders.
     unlimited = context.settings.model_copy(update={"rate_limit_failures_per_minute": 1e9, "max_epsilon": 1_000.0})
     config = uvicorn.Config(
-        create_app(unlimited), port=0, http=ImpatientProtocol, log_level="critical", access_log=False
+        create_app(unlimited),
+        port=0,
+        http=ImpatientProtocol,
+        proxy_headers=False,
+        log_level="critical",
+        access_log=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -81,7 +81,8 @@ def start_api(folder: Path) -> list[float]:
     }
     command = [
         *(sys.executable, "-m", "uvicorn", "service.http.app:create_app", "--factory", "--port", str(port)),
-        *("--http", "service.http.protocol:ImpatientProtocol", "--no-access-log", "--log-level", "error"),
+        *("--http", "service.http.protocol:ImpatientProtocol", "--no-proxy-headers", "--no-server-header"),
+        *("--no-access-log", "--log-level", "error"),
     ]
     began = time.monotonic()
     with subprocess.Popen(command, env=environment) as process:

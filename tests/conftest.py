@@ -186,6 +186,8 @@ def settings(database: Database, redis_url: str, tmp_path: Path) -> Any:
         redis_url=redis_url,
         storage_url=(tmp_path / "objects").as_uri(),
         secret_key_file=secret,
+        serve_docs=True,
+        metrics="open",
     )
 
 

@@ -84,14 +84,17 @@ def private_postgres(folder: Path) -> Iterator[PrivatePostgres]:
 
 
 @contextmanager
-def api_process(settings, log: Path) -> Iterator[str]:
-    """One API as `imprimatur up` runs it; gives its address."""
+def api_process(settings, log: Path, *, forgotten: str | None = None) -> Iterator[str]:
+    """One API as `imprimatur up` runs it, less the option that was `forgotten`; gives its address."""
     port = free_port()
     environment = {f"IMPRIMATUR_{name.upper()}": str(v) for name, v in settings.model_dump().items() if v is not None}
     command = [
         *(sys.executable, "-m", "uvicorn", "service.http.app:create_app", "--factory", "--port", str(port)),
-        *("--http", "service.http.protocol:ImpatientProtocol", "--no-access-log", "--timeout-graceful-shutdown", "1"),
+        *("--http", "service.http.protocol:ImpatientProtocol", "--no-proxy-headers", "--no-server-header"),
+        *("--no-access-log", "--timeout-graceful-shutdown", "1"),
     ]
+    if forgotten is not None:
+        command.remove(forgotten)
     with log.open("ab") as output:
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=output)
     url = f"http://127.0.0.1:{port}"

@@ -48,7 +48,8 @@ def redis(folder: Path) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def stack(folder: Path) -> Iterator[dict[str, Any]]:
-    with EmbeddedStack(folder / "data", 0, postgres_settings=TEST_SETTINGS) as running:
+    metrics = {"IMPRIMATUR_METRICS": "open"}
+    with EmbeddedStack(folder / "data", 0, postgres_settings=TEST_SETTINGS, extra_environment=metrics) as running:
         yield {"url": running.url, "data": str(running.directory), "environment": running.environment()}
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from service.platform.broker import beat
 
 from service.base.errors import Unavailable
+from service.platform.broker import beat
 from service.platform.context import Context
 from workers import lease as leases
 from workers.lease import Lease, LeaseLost

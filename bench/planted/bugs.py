@@ -124,6 +124,8 @@ T_REWRITES = "tests/service/http/test_rewrites.py"
 T_FILES = "tests/imprimatur/cli/test_verification_files.py"
 LOG = "service/ledger/log.py"
 RELAY = "service/upkeep/relay.py"
+APP = "service/http/app.py"
+T_SURFACE = "tests/service/http/test_surface.py"
 T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
 
 BUGS: tuple[Bug, ...] = (
@@ -1813,5 +1815,87 @@ BUGS: tuple[Bug, ...] = (
         "a worker waits for its broker",
         (("workers/tasks.py", "    looks.start()\n", ""),),
         ("tests/workers/test_doorbell.py::test_a_worker_looks_by_itself_when_no_bell_rings",),
+    ),
+    Bug(
+        "a failed login is logged with the key that was tried",
+        (
+            (
+                "service/auth/dependencies.py",
+                'None if reason == "missing" else digest[:4].hex()',
+                'request.headers.get("authorization")',
+            ),
+        ),
+        (f"{T_SURFACE}::test_no_line_holds_a_key",),
+    ),
+    Bug(
+        "a refusal is logged with the path as it was sent",
+        (("service/http/refusals.py", 'getattr(scope.get("route"), "path", "unmatched")', 'scope["path"]'),),
+        (f"{T_SURFACE}::test_a_caller_begins_no_line_of_their_own",),
+    ),
+    Bug(
+        "uploads that are refused for their rows are counted for strangers",
+        (("service/http/refusals.py", "{401, 403, 404,", "{401, 403, 422, 404,"),),
+        (f"{T_SURFACE}::test_refusals_at_the_door_leave_a_line_each_and_are_counted",),
+    ),
+    Bug(
+        "a key with an end makes one without",
+        (
+            (
+                "service/auth/service.py",
+                "    if wanted is None:\n        return callers_end\n",
+                "    if wanted is None:\n        return None\n",
+            ),
+        ),
+        ("tests/service/http/test_doors.py::test_a_key_makes_none_that_outlives_it",),
+    ),
+    Bug(
+        "a replacement lives as long as the old key, whatever the end of the key that asks",
+        (("service/auth/service.py", "else min(as_long, expires_at)", "else as_long"),),
+        ("tests/service/http/test_doors.py::test_a_key_makes_none_that_outlives_it",),
+    ),
+    Bug(
+        "quick routes answer outside of the security headers",
+        (
+            (APP, "    app.add_middleware(SecurityHeaders, behind_tls=settings.behind_tls)\n", ""),
+            (
+                APP,
+                "    app.add_middleware(QuickRoutes, routers=",
+                (
+                    "    app.add_middleware(SecurityHeaders, behind_tls=context.settings.behind_tls)\n"
+                    "    app.add_middleware(QuickRoutes, routers="
+                ),
+            ),
+        ),
+        (f"{T_SURFACE}::test_no_reply_goes_without_the_headers",),
+    ),
+    Bug(
+        "an address that the caller has written is believed",
+        (("service/http/protocol.py", "            self.app = self.app.app\n", "            pass\n"),),
+        (f"{T_SURFACE}::test_a_forged_address_evades_no_limit_where_the_option_was_forgotten",),
+    ),
+    Bug(
+        "a slash too many redirects to the Host that the caller has named",
+        ((APP, "        redirect_slashes=False,\n", ""),),
+        (f"{T_SURFACE}::test_no_redirect_and_no_link_leads_to_the_callers_host",),
+    ),
+    Bug(
+        "names of columns are Markdown in the model card",
+        (("workers/generators/table/card.py", "{escaped(column.name)}", "{column.name}"),),
+        ("tests/workers/test_card_names.py::test_a_card_of_a_table_shows_its_columns",),
+    ),
+    Bug(
+        "the labels of an image sample forget formulas",
+        (("service/samples/image_streams.py", "_csv_cell(written(", "_csv_cell(str("),),
+        ("tests/service/samples/test_image_streams.py",),
+    ),
+    Bug(
+        "names that others gave reach the terminal as they are",
+        (("imprimatur/cli/output.py", "escape(visible(str(value), keep=keep))", "escape(str(value))"),),
+        ("tests/imprimatur/cli/test_names_of_others.py",),
+    ),
+    Bug(
+        "a part of the service runs before anything knows of it",
+        (("service/local/supervisor.py", "(*GATE, *program.command)", "program.command"),),
+        ("tests/service/local/test_supervisor.py::test_a_child_that_nothing_knows_of_yet_does_not_run",),
     ),
 )

@@ -9,7 +9,7 @@ import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, Data, Key, Url, connect
 from imprimatur.cli.options import Output
-from imprimatur.cli.output import Exit, Failure, print_json
+from imprimatur.cli.output import Exit, Failure, echo, print_json
 from imprimatur.cli.results import save_json
 from imprimatur.wording import run_in_words
 
@@ -210,7 +210,7 @@ def _option(field: str) -> str:
 
 def _write(text: str, output: Path | None) -> None:
     if output is None or str(output) == "-":
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")

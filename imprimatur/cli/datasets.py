@@ -25,6 +25,7 @@ from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import (
     EITHER_ACCOUNT,
     console,
+    echo,
     notes,
     print_json,
     print_pairs,
@@ -181,13 +182,13 @@ def print_dataset(dataset: Dataset) -> None:
 def print_notices(dataset: Dataset) -> None:
     """What the upload did to cells, for the owner on standard error: also in a script, for it cannot be taken back."""
     for notice in dataset.get("notices", []):
-        typer.echo(f"note: {notice}", err=True)
+        echo(f"note: {notice}", err=True)
 
 
 def print_warnings(said: Dataset | Quote) -> None:
     """What must be said beside a promise, on standard error."""
     for warning in said.get("warnings", []):
-        typer.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 def warn_of_draft(schema: dict[str, Any]) -> None:

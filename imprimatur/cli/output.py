@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from imprimatur.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -67,12 +69,19 @@ def notes() -> Console:
 def note(sentence: str) -> None:
     """A remark for a person; nothing when standard error is not a terminal."""
     if sys.stderr.isatty():
-        notes().print(sentence, style="dim")
+        notes().print(_escaped(sentence), style="dim")
 
 
 def print_json(document: Any) -> None:
     """The result for a program, on standard output."""
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+    text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    typer.echo(visible(text, keep="\n"))
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """A text with names of other people in it. A program gets it as it is, a person sees what would not be seen."""
+    is_seen = err or sys.stdout.isatty()
+    typer.echo(visible(text, keep="\n\t") if is_seen else text, err=err, nl=nl)
 
 
 def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[Any, ...]], whole: str = "") -> None:
@@ -80,12 +89,14 @@ def print_table(title: str | None, headings: tuple[str, ...], rows: list[tuple[A
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title and _escaped(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, *column in zip(headings, *rows, strict=True) if rows else ((h,) for h in headings):
         numbers = all(isinstance(cell, int | float) or str(cell).endswith("%") for cell in column) and bool(column)
-        table.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=heading == whole)
+        table.add_column(
+            _escaped(heading), justify="right" if numbers else "left", overflow="fold", no_wrap=heading == whole
+        )
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        table.add_row(*(_escaped(cell) for cell in row))
     console().print(table)
 
 
@@ -93,7 +104,7 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
     """One name and value per line."""
     width = max(len(name) for name in pairs)
     for name, value in pairs.items():
-        console().print(f"[dim]{name:<{width}}[/dim]  {_escaped(value)}", soft_wrap=True)
+        console().print(f"[dim]{_escaped(f'{name:<{width}}')}[/dim]  {_escaped(value)}", soft_wrap=True)
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
@@ -105,12 +116,15 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
             "detail": failure.detail,
             "exit_code": int(failure.exit_code),
         }
-        typer.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+        typer.echo(visible(json.dumps(document, ensure_ascii=False, default=str)), err=True)
         return
     screen = notes()
-    screen.print(f"[bold red]{failure.code}[/bold red]  {_escaped(failure.detail)}", soft_wrap=True)
+    detail = _escaped(failure.detail, keep="\n")  # which may show the end of a log
+    screen.print(f"[bold red]{_escaped(failure.code)}[/bold red]  {detail}", soft_wrap=True)
     for name, value in failure.values.items():
-        screen.print(f"  {name}: {_escaped(json.dumps(value, ensure_ascii=False, default=str))}", soft_wrap=True)
+        screen.print(
+            f"  {_escaped(name)}: {_escaped(json.dumps(value, ensure_ascii=False, default=str))}", soft_wrap=True
+        )
 
 
 def share(nano_shares: int) -> str:
@@ -123,10 +137,11 @@ def rounded_down(epsilon: float) -> str:
     return f"{float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(repr(epsilon))):.4g}"
 
 
-def _escaped(value: Any) -> str:
+def _escaped(value: Any, *, keep: str = "") -> str:
+    """The value as it is: neither markup of rich nor a terminal sequence."""
     from rich.markup import escape
 
-    return escape(str(value))
+    return escape(visible(str(value), keep=keep))
 
 
 def _exit_code(status: int, code: str) -> Exit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, conn
 from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, Where
 from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
 from imprimatur.cli.progress import byte_count
+from imprimatur.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,10 +177,12 @@ def conditions(where: list[str] | None) -> dict[str, str] | None:
 
 
 def write_to_stdout(chunks: Iterator[bytes]) -> None:
-    """Bytes as they come; a reader that has had enough (`| head`) ends it quietly."""
+    """Bytes as they come, on a terminal as text that is seen; a reader that has had enough (`| head`) ends it quietly."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    is_seen = sys.stdout.isatty()
     try:
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.write(visible(decoder.decode(chunk), keep="\r\n\t").encode() if is_seen else chunk)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         sys.stderr.close()  # Python would complain once more at exit

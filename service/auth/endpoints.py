@@ -18,15 +18,10 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"])
 
 @router.post("", status_code=status.HTTP_201_CREATED)
 def create_key(body: KeyRequest, context: ContextOf, principal: Owner) -> NewKeyReply:
-    """Make a key of scope owner, analyst or reader. Its secret is shown in this reply only."""
+    """Make a key of scope owner, analyst or reader. Its secret is shown in this reply only. It ends with yours, or before."""
     with context.transaction() as session:
-        made = service.create_key(
-            session,
-            context.secrets,
-            principal.tenant_id,
-            name=body.name,
-            scope=body.scope,
-            expires_at=body.expires_at,
+        made = service.make_key(
+            session, context.secrets, principal, name=body.name, scope=body.scope, expires_at=body.expires_at
         )
         audit.record(session, principal, "key", made.id)
     return NewKeyReply(id=made.id, key=made.key, expires_at=made.expires_at)

@@ -31,6 +31,10 @@ class RateLimits:
         else:
             _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a good key")
 
+    def knows(self, digest: bytes) -> bool:
+        """Whether this key was good not long ago."""
+        return self._keys.knows(digest)
+
     def failed(self, address: str, digest: bytes) -> None:
         """One more request without a good key; a key that was good and has ended counts as unknown from now on."""
         self._keys.drop(digest)

@@ -12,7 +12,11 @@ from service.auth.principal import Scope
 from service.base.text import Name
 
 End = Annotated[
-    AwareDatetime | None, Field(description="When the key stops working, at most ten years from now; null: never.")
+    AwareDatetime | None,
+    Field(
+        description="When the key stops working, at most ten years from now and not after the key that makes it; "
+        "null: with that key, never where it has no end."
+    ),
 ]
 
 
@@ -36,7 +40,10 @@ class ReplacementRequest(BaseModel):
     ] = 86_400
     expires_at: Annotated[
         AwareDatetime | None,
-        Field(description="When the new key stops working; default: it lives as long as the old one was made to live."),
+        Field(
+            description="When the new key stops working, not after the key that asks; default: it lives as long as the "
+            "old one was made to live, but no longer than the key that asks."
+        ),
     ] = None
 
 

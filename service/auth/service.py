@@ -58,7 +58,7 @@ def create_key(
     scope: Scope,
     expires_at: dt.datetime | None = None,
 ) -> NewKey:
-    """A new key of the tenant."""
+    """A new key of the tenant, made by the service itself: `make_key` is for what a key asks for."""
     now = dt.datetime.now(dt.UTC)
     if expires_at is not None:
         if not now < expires_at <= now + LONGEST_LIFE:
@@ -75,6 +75,20 @@ def create_key(
         expires_at=expires_at,
     )
     return NewKey(key_id, key, expires_at)
+
+
+def make_key(
+    session: Session,
+    key_secrets: Secrets,
+    principal: Principal,
+    *,
+    name: str,
+    scope: Scope,
+    expires_at: dt.datetime | None,
+) -> NewKey:
+    """A new key of the caller's tenant, which does not outlive the caller's own."""
+    end = _end_within(_end_of_caller(session, principal), expires_at)
+    return create_key(session, key_secrets, principal.tenant_id, name=name, scope=scope, expires_at=end)
 
 
 def create_tenant(session: Session, key_secrets: Secrets, name: str) -> str:
@@ -109,18 +123,27 @@ def replace_key(
 ) -> NewKey:
     """A key with the name and scope of an old one, which still works for `overlap_seconds`.
 
-    Without `expires_at` the new key lives as long as the old one was made to live.
+    Without `expires_at` the new key lives as long as the old one was made to live, but never longer than the caller's.
     """
+    asked_for_end = expires_at is not None
     lasting = repository.lock_lasting_owner_keys(session, principal.tenant_id)
+    for locked in sorted({key_id, principal.key_id}):  # in one order, so that two who replace each other's do not block
+        repository.lock_key(session, principal.tenant_id, locked)
+    callers_end = _end_of_caller(session, principal)
     old = repository.lock_key(session, principal.tenant_id, key_id)
     if old is None:
         raise NotFound("no such key")
+    expires_at = _end_within(callers_end, expires_at)
     if expires_at is not None and list(lasting) == [key_id]:
-        raise LastOwnerKey("this is the tenant's last owner key without an end; its replacement must have none either")
+        raise LastOwnerKey(
+            "this is the tenant's last owner key without an end; its replacement must have none either, which only a key "
+            "without an end can make"
+        )
     if old.replaced_by is not None or not repository.is_live(session, key_id):
         raise NotReplaceable("this key has ended or was replaced already; make a new one")
-    if expires_at is None and old.expires_at is not None:
-        expires_at = dt.datetime.now(dt.UTC) + (old.expires_at - old.created_at)
+    if not asked_for_end and old.expires_at is not None:
+        as_long = dt.datetime.now(dt.UTC) + (old.expires_at - old.created_at)
+        expires_at = as_long if expires_at is None else min(as_long, expires_at)
     scope = cast("Scope", old.scope)  # the CHECK allows no other
     new = create_key(session, key_secrets, principal.tenant_id, name=old.name, scope=scope, expires_at=expires_at)
     ended = repository.ended_after(overlap_seconds) if overlap_seconds else repository.revoked_now()
@@ -136,3 +159,23 @@ def revoke_key(session: Session, principal: Principal, key_id: uuid.UUID) -> Non
     if list(lasting) == [key_id]:
         raise LastOwnerKey("this is the tenant's last owner key without an end; replace it instead")
     repository.change_key(session, key_id, **repository.revoked_now())
+
+
+def _end_of_caller(session: Session, principal: Principal) -> dt.datetime | None:
+    """When the caller's key ends. Its row stays locked, so that it cannot be ended, or given an end, meanwhile."""
+    own = repository.lock_key(session, principal.tenant_id, principal.key_id)
+    if own is None or not repository.is_live(session, principal.key_id):
+        raise Unauthenticated("this API key is not known, was revoked or has expired")
+    return own.expires_at
+
+
+def _end_within(callers_end: dt.datetime | None, wanted: dt.datetime | None) -> dt.datetime | None:
+    """The end of a key that another makes: what was asked for, or else the maker's own end."""
+    if callers_end is None or (wanted is not None and wanted <= callers_end):
+        return wanted
+    if wanted is None:
+        return callers_end
+    raise InvalidInput(
+        f"expires_at: a key cannot make one that outlives it, and yours ends at {callers_end.isoformat()}",
+        where="expires_at",
+    )

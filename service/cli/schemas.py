@@ -12,7 +12,7 @@ from imprimatur.cli.connection import AsJson
 from imprimatur.cli.datasets import privacy_unit
 from imprimatur.cli.options import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
-from imprimatur.cli.output import print_json, print_table
+from imprimatur.cli.output import echo, print_json, print_table
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -46,12 +46,12 @@ def draft(
     drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
-        typer.echo(document)
+        echo(document)
     else:
         output.write_text(document + "\n", encoding="utf-8")
     _, left_out, columns = drafted["description"].partition(LEFT_OUT)
     if left_out:
-        typer.echo(left_out + columns, err=True)
+        echo(left_out + columns, err=True)
     typer.echo(
         "warning: everything in this schema was read from the rows: categories, bounds, types, `required` and `missingValues`, of images sizes and "
         "classes. That an upload is accepted says that every row meets it: declare it yourself before you use it.",
@@ -100,7 +100,7 @@ def check(
     if file is not None:
         typer.echo(f"{file}: {facts['rows']} rows follow the schema")
         for notice in facts["notices"]:
-            typer.echo(f"note: {notice}")
+            echo(f"note: {notice}")
 
 
 def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] | None, *, as_json: bool) -> None:
@@ -120,7 +120,7 @@ def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] |
     if file is not None:
         typer.echo(f"{file}: {facts['images']} images follow the schema")
     for notice in notices:
-        typer.echo(f"note: {notice}")
+        echo(f"note: {notice}")
 
 
 def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -> IngestedTable:

@@ -10,12 +10,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from anyio import CapacityLimiter
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from imprimatur.version import VERSION
 from service.audit.endpoints import router as audit
@@ -27,14 +28,18 @@ from service.auth.principal import Principal
 from service.base.errors import Unavailable, WrongSecretKey
 from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
+from service.http.metrics_token import needs_token, read_token
 from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads
+from service.http.refusals import RefusalLog, method_of
+from service.http.security_headers import KnownHosts, SecurityHeaders
 from service.ledger.endpoints import router as ledger
+from service.pages.docs import router as docs
 from service.pages.endpoints import router as pages
 from service.platform.broker import seconds_since_beat
 from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
-from service.platform.settings import Settings
+from service.platform.settings import Settings, names_of
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
@@ -73,6 +78,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=VERSION,
         description=DESCRIPTION,
         lifespan=lifespan,
+        # A redirect to the address with or without its last slash would go to whatever Host the caller has named.
+        redirect_slashes=False,
+        # /docs is a page of our own (service/pages): FastAPI's loads scripts of others into the origin of the keys.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json" if context.settings.serve_docs else None,
     )
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
@@ -83,11 +94,25 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost
     app.add_middleware(BodyLimit, settings=context.settings)
     http_errors.install(app, refused=_audited(Refusals(context)))
-    _install_metrics(app)
+    registry = CollectorRegistry()
+    _install_surface(app, context.settings, registry)
     for router in (datasets, methods, releases, publish, ledger, keys, audit, pages):
         app.include_router(router)
+    if context.settings.serve_docs:
+        app.include_router(docs)
     _install_probes(app)
+    _install_metrics(app, context.settings, registry)
     return app
+
+
+def _install_surface(app: FastAPI, settings: Settings, registry: CollectorRegistry) -> None:
+    """What every request passes on its way in and every reply on its way out; the last added is the outermost."""
+    if hosts := names_of(settings.allowed_hosts):
+        app.add_middleware(KnownHosts, hosts=hosts)
+    app.add_middleware(SecurityHeaders, behind_tls=settings.behind_tls)
+    app.add_middleware(Measure, registry=registry, refused=RefusalLog(registry).note)
+    if proxies := names_of(settings.trusted_proxies):
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
 
 
 def _audited(refusals: Refusals) -> Callable[[Request, int, str], None]:
@@ -161,8 +186,9 @@ class Measure:
     Outermost, so it also gives every request its id.
     """
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, refused: Callable[[Scope, int], None]) -> None:
         self.app = app
+        self.refused = refused
         self.ids = random.Random()  # noqa: S311 - unique, not secret; the system's source is a call into the kernel each
         labels = ("method", "route")
         self.requests = Counter(
@@ -180,22 +206,25 @@ class Measure:
         async def measured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", str(request_id).encode())]
-                method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
+                method, route = method_of(scope), getattr(scope.get("route"), "path", "unmatched")
                 is_secret = (method, route) in UPLOADS and message["status"] in ROWS_DECIDE
                 self.requests.labels(method, route, "answered" if is_secret else message["status"]).inc()
                 self.seconds.labels(method, route).observe(time.monotonic() - began)
+                self.refused(scope, message["status"])
             await send(message)
 
         await self.app(scope, receive, measured)
 
 
-def _install_metrics(app: FastAPI) -> None:
-    registry = CollectorRegistry()
-    app.add_middleware(Measure, registry=registry)
-
+def _install_metrics(app: FastAPI, settings: Settings, registry: CollectorRegistry) -> None:
+    if settings.metrics == "off":
+        return
     content = {"text/plain": {"schema": {"type": "string"}}}
+    door = [Depends(needs_token(read_token(settings.metrics_token_file)))] if settings.metrics == "token" else []
 
-    @app.get("/metrics", tags=["probes"], response_class=Response, responses={200: {"content": content}})
+    @app.get(
+        "/metrics", tags=["probes"], response_class=Response, responses={200: {"content": content}}, dependencies=door
+    )
     def metrics() -> Response:
         """Prometheus: counts and times of requests by route; nothing about any dataset."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

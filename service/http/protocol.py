@@ -2,6 +2,10 @@
 
     uvicorn service.http.app:create_app --factory --http service.http.protocol:ImpatientProtocol
 
+Start it with `--no-proxy-headers`: uvicorn believes an X-Forwarded-For of any caller on the same machine, by which a limit
+on addresses is evaded. Whose proxies count is a setting of the application (`trusted_proxies`); this protocol leaves
+uvicorn's own belief out even where the option was forgotten.
+
 uvicorn waits for ever for the first request of a connection and for the rest of a head that has begun, so that a few
 bytes a minute would hold a connection (slowloris). Bodies have their own limits in `service/requests/uploads.py`.
 """
@@ -9,9 +13,14 @@ bytes a minute would hold a connection (slowloris). Bodies have their own limits
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Any
 
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from service.http.security_headers import BASE
+from service.requests.rates import Rates
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,11 +36,35 @@ MAX_UNANSWERED_BYTES = 1 << 20
 """Of a head, or of what follows a reply that came before the end of its body; httptools itself keeps any number."""
 
 
+SERVER_LINES_PER_MINUTE = 60
+"""Warnings of uvicorn itself, such as of requests that are none: a stranger must not fill the log with them."""
+
+
+class _Sparingly(logging.Filter):
+    """Lets so many warnings a minute through; errors always."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rates = Rates(SERVER_LINES_PER_MINUTE)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno != logging.WARNING or not self._rates.seconds_until_free("")
+
+
+_SPARINGLY = _Sparingly()
+
+
 class ImpatientProtocol(H11Protocol):
     """Closes connections on which no request is being answered and none arrives whole."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes: int = 0
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if isinstance(self.app, ProxyHeadersMiddleware):
+            self.app = self.app.app
+        self.logger.addFilter(_SPARINGLY)  # once: a filter that is there is not added again
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -50,6 +83,15 @@ class ImpatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_head()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn's own
+        """To what is no request. uvicorn's own reply has none of the headers."""
+        head = {b"content-type": b"text/plain; charset=utf-8", b"connection": b"close", **BASE}
+        lines = [b"HTTP/1.1 400 Bad Request", *(name + b": " + value for name, value in head.items())]
+        body = b"this is no HTTP request\n"
+        lines.append(b"content-length: %d" % len(body))
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+        self.transport.close()
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

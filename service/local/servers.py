@@ -33,6 +33,7 @@ from service.local.database_access import (
     scram_verifier,
 )
 from service.local.errors import CannotStart
+from service.local.private_files import append_private, make_private_folder, write_private
 from service.local.supervisor import Program
 
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
@@ -124,7 +125,7 @@ class Postgres:
     def program(self) -> Program:
         """The server, its data directory made if new and repaired if its last server was killed."""
         account = account_for_postgres()
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.directory)
         new_password = make_password(self.passwords, SUPERUSER)
         if not self.data.exists():
             self._make_cluster(account)
@@ -195,7 +196,7 @@ class Postgres:
 
     def _run(self, command: tuple[str, ...], paths: tuple[Path, ...], account: Account | None, text: str = "") -> None:
         """A program of Postgres that ends by itself, with what it reads."""
-        with (self.logs / "postgres.log").open("ab") as log:
+        with append_private(self.logs / "postgres.log") as log:
             done = subprocess.run(  # noqa: S603 - our own command
                 command_as(account, command, paths),
                 env=_server_environment(),
@@ -232,13 +233,12 @@ class Redis:
 
     def program(self) -> Program:
         """The server, nothing saved to disk, the password in a file only we can read."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.directory)
         configuration = self.directory / "redis.conf"
-        configuration.touch(mode=0o600)
-        configuration.write_text(
+        write_private(
+            configuration,
             f"bind 127.0.0.1\nport {self.port}\nrequirepass {self.password}\n"
             'save ""\nappendonly no\ndaemonize no\nmaxmemory-policy noeviction\n',
-            encoding="utf-8",
         )
         return Program(
             name="redis",

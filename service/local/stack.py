@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from service.local.database_access import API_ROLE, PROCESS_ROLES, RELAY_ROLE, SUPERUSER, WORKER_ROLE
 from service.local.errors import AlreadyRunning, CannotStart
+from service.local.private_files import append_private, make_private_folder, write_private
 from service.local.servers import Postgres, Redis, free_port
 from service.local.supervisor import Program, Supervisor, stop_leftovers
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 DATABASE = "imprimatur"
 READY_SECONDS = 120.0
+DEFAULTS = {"IMPRIMATUR_SERVE_DOCS": "true"}
+"""Where the environment says nothing else. It listens on loopback alone, for the person who has started it."""
 WORKER_STOP_SECONDS = 20.0
 """Ten for the training process to leave a checkpoint, and some to give its claim back; it takes one or two."""
 
@@ -94,7 +97,7 @@ class EmbeddedStack:
             self._supervisor.launch(program)
         for program in programs:
             self._supervisor.wait_ready(program, READY_SECONDS)
-        (self.directory / "address").write_text(self.url + "\n", encoding="utf-8")
+        write_private(self.directory / "address", self.url + "\n")
         self._exits.callback((self.directory / "address").unlink, missing_ok=True)
 
     @contextmanager
@@ -140,10 +143,11 @@ class EmbeddedStack:
         return Settings(**{name.removeprefix("IMPRIMATUR_").lower(): v for name, v in self.environment().items()})  # type: ignore[arg-type]
 
     def _own_directory(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.directory.is_dir() or _is_ours_alone(self.directory):
+            make_private_folder(self.directory)
         for folder in (self.logs, self.directory / "objects"):
-            folder.mkdir(exist_ok=True, mode=0o700)
-        lock = self._exits.enter_context((self.directory / "lock").open("a"))
+            make_private_folder(folder)
+        lock = self._exits.enter_context(append_private(self.directory / "lock"))
         _lock_or_refuse(lock, self.directory)
         for name in stop_leftovers(self._supervisor.pids_file):
             self._on_part(f"stopped a {name} that an earlier run had left behind")
@@ -189,7 +193,7 @@ class EmbeddedStack:
                 "--port",
                 str(self.port),
             ),
-            *("--http", "service.http.protocol:ImpatientProtocol"),
+            *("--http", "service.http.protocol:ImpatientProtocol", "--no-proxy-headers", "--no-server-header"),
             *("--timeout-graceful-shutdown", "3", "--no-access-log"),
         )
         worker = (
@@ -210,7 +214,7 @@ class EmbeddedStack:
         return Program(
             name=name,
             command=(sys.executable, *arguments),
-            environment={**inherited, "PYTHONUNBUFFERED": "1", **self.environment(role)},
+            environment={**DEFAULTS, **inherited, "PYTHONUNBUFFERED": "1", **self.environment(role)},
             log=self.logs / f"{name}.log",
             ready=ready,
             working_directory=self.directory,
@@ -224,7 +228,12 @@ class EmbeddedStack:
         return _status(f"{self.url}/readyz") == 200
 
 
-def _lock_or_refuse(lock: IO[str], directory: Path) -> None:
+def _is_ours_alone(directory: Path) -> bool:
+    """Empty, or a data directory; and not a folder of other things, which is left as open as it is."""
+    return (directory / "lock").exists() or next(directory.iterdir(), None) is None
+
+
+def _lock_or_refuse(lock: IO[bytes], directory: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

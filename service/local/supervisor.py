@@ -1,4 +1,4 @@
-"""Child processes that are kept alive, and that are gone when the supervisor is gone, or at its next start."""
+"""Child processes that are kept alive, and that are gone soon after the supervisor is gone, or at its next start."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
+from service.local import logs, processes
 from service.local.errors import CannotStart
+from service.local.private_files import UMASK, append_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +30,9 @@ STEADY_SECONDS = 60.0
 """A child that lived this long is forgiven its earlier deaths."""
 DEATHS_BEFORE_READY = 3
 """A child that dies this often before it was ever ready will not get better by itself."""
+
+GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "gate")
+"""The same process, by number and moment of birth, becomes the program once it is told to go."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +60,18 @@ class _Child:
 
 @dataclass
 class Supervisor:
-    """Starts programs, restarts those that die, stops them in reverse order. One thread watches."""
+    """Starts programs, restarts those that die, stops them in reverse order. One thread watches.
+
+    A process of its own, the guardian (`service/local/processes.py`), stops them when the supervisor is killed. A program runs
+    only once the guardian and `pids_file` know it, so none is forgotten, whenever that happens.
+    """
 
     pids_file: Path
     _children: list[_Child] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _watcher: threading.Thread | None = None
+    _guardian: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -71,8 +82,10 @@ class Supervisor:
     def launch(self, program: Program) -> None:
         """Start the program without waiting for it."""
         with self._lock:
-            self._children.append(_Child(program, _spawn(program), time.monotonic()))
+            child = _Child(program, _spawn(program), time.monotonic())
+            self._children.append(child)
             self._remember()
+            _let_go(child.process)
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
             self._watcher.start()
@@ -107,19 +120,31 @@ class Supervisor:
             self._watcher.join()
         for child in reversed(self._children):
             if child.process.poll() is None:
-                _stop(psutil.Process(child.process.pid), child.program.stop_signal, child.program.stop_seconds)
+                process = psutil.Process(child.process.pid)
+                processes.stop(process, child.program.stop_signal, child.program.stop_seconds)
             child.process.wait()
         if self._children:
             self._children.clear()
             self.pids_file.unlink(missing_ok=True)
+        with self._lock:
+            self._dismiss_guardian()
 
     def _watch(self) -> None:
+        look_at_logs = time.monotonic()
         while not self._stopping.wait(POLL_SECONDS):
             with self._lock:
                 for child in self._children:
                     # No room on the disk, no memory for a fork: looked after again at the next round.
                     with suppress(OSError):
                         self._look_after(child, time.monotonic())
+                if self._guardian is None or self._guardian.poll() is not None:
+                    self._tell_guardian()
+                files = [child.program.log for child in self._children]
+            if time.monotonic() >= look_at_logs:
+                look_at_logs = time.monotonic() + logs.LOOK_SECONDS
+                for file in files:
+                    with suppress(OSError):
+                        logs.bound(file)
 
     def _look_after(self, child: _Child, now: float) -> None:
         if child.process.poll() is None:
@@ -129,32 +154,60 @@ class Supervisor:
             child.deaths = 1 if steady else child.deaths + 1
             backoff = min(FIRST_BACKOFF_SECONDS * 2 ** (child.deaths - 1), LONGEST_BACKOFF_SECONDS)
             child.restart_at = now + backoff
-            _kill_group(child.process.pid)  # what the dead one left behind, for example a training process
+            processes.kill_group(child.process.pid)  # what the dead one left behind, for example a training process
             _note(child.program, f"ended with {child.process.returncode}; starting again in {backoff:g} s")
         elif now >= child.restart_at:
             child.process, child.started_at, child.restart_at = _spawn(child.program), now, None
             self._remember()
+            _let_go(child.process)
 
     def _remember(self) -> None:
+        self._tell_guardian()
+        with suppress(OSError):  # on a full disk the old file stays, whole
+            write_private(self.pids_file, self._list())
+
+    def _list(self) -> str:
         rows = [
             {
                 "name": child.program.name,
                 "pid": child.process.pid,
-                "created": _created(child.process.pid),
+                "created": processes.created(child.process.pid),
                 "stop_signal": int(child.program.stop_signal),
+                "stop_seconds": child.program.stop_seconds,
+                "log": str(child.program.log),
             }
             for child in self._children
         ]
-        unfinished = self.pids_file.with_suffix(".unfinished")
-        with suppress(OSError):  # on a full disk the old file stays, whole
-            unfinished.write_text(json.dumps(rows), encoding="utf-8")
-            unfinished.replace(self.pids_file)
+        return json.dumps(rows)
+
+    def _tell_guardian(self) -> None:
+        """Give it the list, or a new guardian in its place where it is gone."""
+        for _ in range(2):
+            with suppress(OSError):
+                if self._guardian is None or self._guardian.poll() is not None:
+                    self._guardian = _start_guardian()
+                _say(self._guardian, self._list() + "\n")
+                return
+
+    def _dismiss_guardian(self) -> None:
+        if self._guardian is not None:
+            with suppress(OSError):
+                _say(self._guardian, "[]\n")
+            _close(self._guardian)
+            self._guardian.wait()
+            self._guardian = None
 
     @property
     def pids(self) -> dict[str, int]:
         """Process id of every program, by name."""
         with self._lock:
             return {child.program.name: child.process.pid for child in self._children}
+
+    @property
+    def guardian_pid(self) -> int | None:
+        """Process id of the guardian."""
+        with self._lock:
+            return None if self._guardian is None else self._guardian.pid
 
 
 def stop_leftovers(pids_file: Path) -> list[str]:
@@ -163,14 +216,7 @@ def stop_leftovers(pids_file: Path) -> list[str]:
         rows: list[dict[str, Any]] = json.loads(pids_file.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return []
-    found = []
-    for row in reversed(rows):
-        # A process id alone proves nothing: numbers are used again. With the moment of birth it is the same process.
-        with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(row["pid"])
-            if process.create_time() == row["created"]:
-                found.append(row["name"])
-                _stop(process, signal.Signals(row["stop_signal"]), seconds=10.0)
+    found = processes.stop_listed(rows)
     pids_file.unlink(missing_ok=True)
     return found
 
@@ -184,49 +230,52 @@ def tail(log: Path, lines: int = 15) -> str:
 
 
 def _spawn(program: Program) -> subprocess.Popen[bytes]:
-    with program.log.open("ab") as log:
+    """Start it at a gate: it waits for `_let_go`, and ends where the supervisor is gone before that."""
+    with append_private(program.log) as log:
         # Its own session: Ctrl-C in the terminal reaches the supervisor alone, which then stops all in order.
         return subprocess.Popen(  # noqa: S603 - the commands are our own
-            program.command,
+            (*GATE, *program.command),
             env=dict(program.environment),
             cwd=program.working_directory,
-            stdin=subprocess.DEVNULL,
+            bufsize=0,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=UMASK,
         )
 
 
-def _stop(process: psutil.Process, stop_signal: signal.Signals, seconds: float) -> None:
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(stop_signal)
-    deadline = time.monotonic() + seconds
-    while _lives(process) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS / 2)
-    _kill_group(process.pid)
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        _say(process, "go\n")
+    _close(process)
 
 
-def _lives(process: psutil.Process) -> bool:
-    """Not gone, and not a zombie that its new parent is slow to bury."""
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+def _start_guardian() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - our own file
+        (sys.executable, "-P", processes.__file__, str(os.getpid())),
+        cwd="/",
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        umask=UMASK,
+    )
 
 
-def _kill_group(pid: int) -> None:
-    """Every child leads its own session, so its group is its descendants and nobody else."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+def _say(process: subprocess.Popen[bytes], text: str) -> None:
+    if process.stdin is not None:
+        process.stdin.write(text.encode())
 
 
-def _created(pid: int) -> float:
-    try:
-        return float(psutil.Process(pid).create_time())
-    except psutil.NoSuchProcess:
-        return 0.0
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
 
 
 def _note(program: Program, sentence: str) -> None:
-    with suppress(OSError), program.log.open("a", encoding="utf-8") as log:
-        log.write(f"[supervisor] {program.name} {sentence}\n")
+    with suppress(OSError), append_private(program.log) as log:
+        log.write(f"[supervisor] {program.name} {sentence}\n".encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -59,6 +60,23 @@ class Settings(BaseSettings):
         200, gt=0, description="Releases that one API key may have ordered and that have not ended."
     )
     open_orders_per_tenant: int = Field(1_000, gt=0, description="The same of all keys of a tenant.")
+    trusted_proxies: str = Field(
+        "",
+        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto count, with commas; none: nobody's.",
+    )
+    allowed_hosts: str = Field(
+        "", description="Names the API answers to (Host, with or without port), with commas; none: any."
+    )
+    behind_tls: bool = Field(
+        default=False, description="A proxy with TLS is in front: browsers are told to use nothing else."
+    )
+    serve_docs: bool = Field(default=False, description="/docs and /openapi.json are served, to everybody.")
+    metrics: Literal["off", "open", "token"] = Field(
+        "off", description="/metrics: not there, for everybody, or for who sends the token of `metrics_token_file`."
+    )
+    metrics_token_file: Path | None = Field(
+        None, description="What `Authorization: Bearer …` of /metrics must hold, 32 characters or more, mode 0600."
+    )
     wait_limit_seconds: int = Field(600, description="Longest `Prefer: wait=N` that is honoured.")
 
     lease_seconds: float = Field(
@@ -97,6 +115,11 @@ class Settings(BaseSettings):
     def worker_keyring_path(self) -> Path:
         """Where the workers' part of it is written."""
         return self.worker_key_file or self.keyring_path.with_name("worker.key")
+
+
+def names_of(text: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 @lru_cache

@@ -64,6 +64,7 @@ TITLES = {
     409: "Refused",
     410: "Gone",
     413: "Too large",
+    421: "Not for this service",
     422: "Not acceptable as it stands",
     429: "Too often",
     431: "Too large",
@@ -73,8 +74,8 @@ TITLES = {
 
 FRAMEWORK = {
     400: (422, "invalid_input", "the body cannot be read; send JSON in UTF-8"),
-    404: (404, "not_found", "there is nothing at this address; see /docs"),
-    405: (405, "method_not_allowed", "this address does not take that method; see /docs"),
+    404: (404, "not_found", "there is nothing at this address; the API begins at /v1"),
+    405: (405, "method_not_allowed", "this address does not take that method; the reply's Allow names those it takes"),
 }
 """What the framework itself refuses, said in our words."""
 
@@ -141,6 +142,7 @@ def install(app: FastAPI, *, refused: Callable[[Request, int, str], None]) -> No
     @app.exception_handler(errors.ImprimaturError)
     def known(request: Request, error: errors.ImprimaturError) -> Response:
         status = status_of(error)
+        _note(request, error.code)
         refused(request, status, error.code)
         return problem(status, error.code, error.detail, **error.values)
 
@@ -156,11 +158,17 @@ def install(app: FastAPI, *, refused: Callable[[Request, int, str], None]) -> No
         return problem(refusal.status_code, refusal.error.code, refusal.error.detail, **refusal.error.values)
 
     @app.exception_handler(HTTPException)
-    async def plain(_: Request, error: HTTPException) -> Response:
+    async def plain(request: Request, error: HTTPException) -> Response:
         status, code, detail = FRAMEWORK.get(error.status_code, (error.status_code, "invalid_input", str(error.detail)))
+        _note(request, code)
         reply = problem(status, code, detail)
         reply.headers.update(error.headers or {})  # Allow, where the method is wrong
         return reply
+
+
+def _note(request: Request, code: str) -> None:
+    """For `service/http/refusals.py`."""
+    request.scope.setdefault("state", {})["refusal"] = code
 
 
 class RefusedBody(FastApiHTTPException):
@@ -192,7 +200,9 @@ class LastResort:
                 raise
             # Frames and class, never the message: a library's message may quote a cell.
             frames = "".join(traceback.format_tb(error.__traceback__))
-            logger.error("%s %s failed with %s\n%s", scope["method"], scope["path"], type(error).__name__, frames)  # noqa: TRY400 - see above
+            # Nor the path as it was sent, which may hold a line feed or a key.
+            route = getattr(scope.get("route"), "path", "no route")
+            logger.error("a request of %s failed with %s\n%s", route, type(error).__name__, frames)  # noqa: TRY400 - see above
             if started:
                 raise ConnectionAbortedError("the reply broke off") from None
             if isinstance(error, OSError) and error.errno in NO_ROOM:

@@ -11,7 +11,7 @@ from typing import Literal
 
 Formulas = Literal["escape", "keep"]
 
-_STARTS = frozenset("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
+_STARTS = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """The last four are the full-width forms, which some spreadsheets take for the first four."""
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?%?")
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from service.base.errors import InvalidInput
 from service.samples.drain import Drain
+from service.samples.formulas import disarmed
 from service.samples.image_sampler import ImageSamplingError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from service.samples.image_sampler import ImageSampler
     from service.samples.request import Wanted
@@ -34,7 +35,7 @@ def npz(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
 
 def png_files(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
     """A ZIP of PNG files with their labels."""
-    return _zip(_begun(sampler, wanted), sampler, wanted.rows)
+    return _zip(_begun(sampler, wanted), sampler, wanted.rows, disarmed if wanted.formulas == "escape" else str)
 
 
 def picture(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
@@ -82,8 +83,8 @@ def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator
     yield sink.drain()
 
 
-def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:
-    """One PNG file an image, and the labels as an upload would have them."""
+def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int, written: Callable[[str], str]) -> Generator[bytes]:
+    """One PNG file an image, and the labels as an upload would have them, less what a spreadsheet would carry out."""
     sink, digits, number = Drain(), max(6, len(str(rows - 1))), 0
     lines = ["file,label"]
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # PNG is compressed already
@@ -92,7 +93,7 @@ def _zip(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator
                 name = f"{number:0{digits}}.png"
                 archive.writestr(_member(name, zipfile.ZIP_STORED), _png(image))
                 if labels is not None:
-                    lines.append(f"{name},{_csv_cell(sampler.classes[labels[i]])}")
+                    lines.append(f"{name},{_csv_cell(written(sampler.classes[labels[i]]))}")
                 number += 1
             yield sink.drain()
         if sampler.classes:

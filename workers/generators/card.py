@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.methods.catalogue import CATALOGUE
+from workers.generators.markdown import escaped, indented_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ CERTIFICATE_FILE = {"certificate.json": "the guarantee, signed"}
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What one kind of release says of itself, between the sections that all have. Markdown."""
+    """What one kind of release says of itself, between the sections that all have. Markdown: names in it are escaped."""
 
     title: str
     what_it_does: str
@@ -52,7 +52,7 @@ def model_card(content: Content, *, certificate: Mapping[str, Any], order: Mappi
         *([] if card is None else [_method(card)]),
         _origin(content, certificate),
         *([content.more] if content.more else []),
-        f"## Order\n\n    {json.dumps(order, ensure_ascii=False, sort_keys=True)}",
+        f"## Order\n\n{indented_json(order)}",
     ]
     return "\n\n".join(section.strip("\n") for section in sections) + "\n"
 
@@ -67,7 +67,7 @@ def _protected(content: Content, certificate: Mapping[str, Any]) -> str:
     epsilon = f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {SEE}"
     delta = f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {SEE}"
     lines = [
-        f"Unit of protection: {certificate.get('unit', SEE)}",
+        f"Unit of protection: {escaped(certificate.get('unit', SEE))}",
         f"{content.record.capitalize()}s of a unit, on average: {_mean_rows(certificate.get('rows_per_unit'))}",
         f"Adjacency: {certificate.get('adjacency', SEE)}",
         f"Trust model: {certificate.get('trust_model', SEE)}",

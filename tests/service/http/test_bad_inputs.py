@@ -106,6 +106,7 @@ class Server:
                     str(self.port),
                 ),
                 *("--no-access-log", "--http", "service.http.protocol:ImpatientProtocol"),
+                "--no-proxy-headers",
             ],
             env={**os.environ, **self.environment},
             stdout=self.output,

@@ -217,6 +217,54 @@ def test_a_key_replaced_at_once_is_dead_and_its_successor_lives_as_long(api):
     )
 
 
+def test_a_key_makes_none_that_outlives_it(api):
+    """Neither by asking for a later end, nor for none, nor in place of a key that has none."""
+    end = "2030-01-01T00:00:00Z"
+    maker = make_key(api, scope="owner", expires_at=end)
+    lasting = make_key(api, scope="owner")
+    headers = bearer(maker["key"])
+
+    def asked(path, **body):
+        return api.http.post(path, json=body, headers=headers)
+
+    later = {"expires_at": "2030-01-01T00:00:01Z"}
+    _assert_problem(asked("/v1/keys", name="k", scope="owner", **later), 422, "invalid_input")
+    assert asked("/v1/keys", name="k", scope="owner").json()["expires_at"] == end
+    assert asked("/v1/keys", name="k", scope="reader", expires_at=None).json()["expires_at"] == end
+    sooner = asked("/v1/keys", name="k", scope="reader", expires_at="2029-01-01T00:00:00Z").json()
+    assert sooner["expires_at"] == "2029-01-01T00:00:00Z"
+
+    for key_id in (lasting["id"], maker["id"]):
+        replacement = f"/v1/keys/{key_id}/replacement"
+        _assert_problem(asked(replacement, **later), 422, "invalid_input")
+        assert asked(replacement, overlap_seconds=60).json()["expires_at"] == end
+    ends = {key["id"]: key["expires_at"] for key in api.http.get("/v1/keys", headers=api.owner).json()["items"]}
+    assert ends[maker["id"]] < end, "in its overlap a key ends sooner"
+    last_hour = asked("/v1/keys", name="k", scope="owner").json()
+    assert last_hour["expires_at"] == ends[maker["id"]]
+
+
+def test_a_key_with_an_end_does_not_replace_the_last_owner_key_without_one(api):
+    mine = next(k["id"] for k in api.http.get("/v1/keys", headers=api.owner).json()["items"] if k["scope"] == "owner")
+    ending = bearer(make_key(api, scope="owner", expires_at="2030-01-01T00:00:00Z")["key"])
+    reply = api.http.post(f"/v1/keys/{mine}/replacement", json={"overlap_seconds": 0}, headers=ending)
+    _assert_problem(reply, 409, "last_owner_key")
+    assert api.http.get("/v1/keys", headers=api.owner).status_code == 200
+
+
+def test_a_key_that_was_revoked_meanwhile_makes_none(api, context):
+    """The request had passed the door when the key was revoked."""
+    from service.auth import service as auth
+    from service.base.errors import Unauthenticated
+
+    maker = make_key(api, scope="owner")
+    with context.driver() as connection:
+        principal = auth.authenticate(connection, context.secrets, maker["key"])
+    assert api.http.delete(f"/v1/keys/{maker['id']}", headers=api.owner).status_code == 204
+    with context.transaction() as session, pytest.raises(Unauthenticated):
+        auth.make_key(session, context.secrets, principal, name="k", scope="owner", expires_at=None)
+
+
 def test_the_last_owner_key_can_only_be_replaced(api):
     keys = api.http.get("/v1/keys", headers=api.owner).json()["items"]
     mine = next(key["id"] for key in keys if key["scope"] == "owner")

@@ -26,7 +26,7 @@ import pytest
 import redis
 
 from imprimatur import Client
-from service.local import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor
+from service.local import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor, processes
 from service.local.accounts import Account, command_as
 from service.local.servers import redis_server
 from service.upkeep.installation import install
@@ -35,6 +35,7 @@ from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+ROOT = Path(__file__).parents[3]
 FOLDERS = {"plain": "data", "spaces": "my data, here", "deep": "/".join(["a-long-name-of-a-folder"] * 8)}
 
 
@@ -136,7 +137,7 @@ class Up:
 
 
 @contextmanager
-def up(home: Path, *arguments: str, account: Account | None = None) -> Iterator[Up]:
+def up(home: Path, *arguments: str, account: Account | None = None, umask: int = -1) -> Iterator[Up]:
     python = Path(sys.executable)
     command = (
         str(python),
@@ -152,8 +153,9 @@ def up(home: Path, *arguments: str, account: Account | None = None) -> Iterator[
     )
     process = subprocess.Popen(
         command_as(account, command, (python,)),
-        env={"HOME": str(home), "PATH": os.defpath, "LANG": "xx_YY.UTF-8"},
+        env={"HOME": str(home), "PATH": os.defpath, "LANG": "xx_YY.UTF-8", "PYTHONPATH": str(ROOT)},
         cwd=home,
+        umask=umask,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -166,15 +168,29 @@ def up(home: Path, *arguments: str, account: Account | None = None) -> Iterator[
             raise CannotStart(process.stderr.read())
         yield Up(process, json.loads(line))
     finally:
+        parts = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
         process.kill()
         process.communicate()
+        until(lambda: not any(processes.lives(part) for part in parts))  # the guardian ends them
+
+
+def open_to_others(folder: Path) -> list[Path]:
+    """Everything below that is not its owner's alone; the folder of a socket is what protects it."""
+    there = [(path, path.lstat().st_mode) for path in (folder, *folder.rglob("*"))]
+    return [path for path, mode in there if not stat.S_ISSOCK(mode) and mode & 0o077]
+
+
+def running_below(home: Path) -> set[psutil.Process]:
+    """What was started with a path below this home."""
+    return {p for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])}
 
 
 def test_up_starts_heals_recovers_and_stops(home):
     data = home / "data"
-    with up(home) as first:
+    with up(home, umask=0) as first:
         assert first.answers()
-        assert {stat.S_IMODE((data / name).stat().st_mode) for name in ("admin.key", "secret.key")} == {0o600}
+        assert {"pids.json", "lock", "address", "admin.key", "secret.key"} <= {path.name for path in data.iterdir()}
+        assert open_to_others(data) == []
         key = (data / "admin.key").read_text().strip()
         with Client(first.facts["url"], key) as client:
             assert client.datasets() == []
@@ -187,12 +203,13 @@ def test_up_starts_heals_recovers_and_stops(home):
 
         os.kill(first.facts["pids"]["api"], signal.SIGKILL)
         until(first.answers)
-        first.process.send_signal(signal.SIGKILL)  # leaves everything else behind, running
-    orphans = [psutil.Process(pid) for name, pid in first.facts["pids"].items() if name != "api"]
-    assert all(orphan.is_running() for orphan in orphans)
+        orphans = psutil.Process(first.process.pid).children(recursive=True)
+        assert set(first.facts["pids"].values()) - {first.facts["pids"]["api"]} < {orphan.pid for orphan in orphans}
+        first.process.send_signal(signal.SIGKILL)
+    until(lambda: not any(processes.lives(orphan) for orphan in orphans))
+    assert "database system is shut down" in (data / "logs" / "postgres.log").read_text()
 
     with up(home) as second:
-        assert not any(orphan.is_running() and orphan.status() != psutil.STATUS_ZOMBIE for orphan in orphans)
         with Client(second.facts["url"], key) as client:
             assert client.datasets() == []
         _stops_without_a_trace(second, home)
@@ -263,7 +280,7 @@ def _stops_without_a_trace(running: Up, home: Path) -> None:
     running.process.send_signal(signal.SIGINT)
     assert running.process.wait(60) == 0
     assert not (home / "data" / "address").exists()
-    assert not [p for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])]
+    assert not running_below(home)
     assert not running.answers()
 
 

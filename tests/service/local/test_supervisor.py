@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from service.local import CannotStart, Supervisor
+from service.local import CannotStart, Supervisor, logs
 from service.local.supervisor import Program, stop_leftovers
 
 if TYPE_CHECKING:
@@ -95,7 +96,16 @@ def test_kills_what_will_not_stop_with_all_its_descendants(tmp_path):
     until(lambda: not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_finds_the_children_of_a_killed_supervisor(tmp_path):
+def gone(pid: int) -> bool:
+    """Or a zombie, where the first process of a container buries nothing."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def killed_supervisor(tmp_path: Path, *lines: str) -> str:
+    """A supervisor in a process of its own, which does this and is then killed; what it said."""
     killed = (
         "import os, signal, sys\n"
         f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"  # noqa: PTH120
@@ -103,16 +113,103 @@ def test_finds_the_children_of_a_killed_supervisor(tmp_path):
         "from test_supervisor import Supervisor, sleeper\n"
         f"folder = Path({str(tmp_path)!r})\n"
         "supervisor = Supervisor(folder / 'pids.json')\n"
-        "supervisor.start(sleeper(folder, 'orphan'))\n"
-        "print(supervisor.pids['orphan'], flush=True)\n"
+        + "".join(f"{line}\n" for line in lines)
+        + "sys.stdout.flush()\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     (tmp_path / "order").touch()
-    done = subprocess.run([sys.executable, "-c", killed], capture_output=True, text=True, check=False, timeout=60)
-    orphan = psutil.Process(int(done.stdout))
+    command = [sys.executable, "-c", killed]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=60).stdout
+
+
+def test_the_guardian_stops_the_children_of_a_killed_supervisor_in_order(tmp_path):
+    said = killed_supervisor(
+        tmp_path,
+        "supervisor.start(sleeper(folder, 'a'))",
+        "supervisor.start(sleeper(folder, 'b'))",
+        "print(*supervisor.pids.values(), supervisor.guardian_pid)",
+    )
+    *children, guardian = map(int, said.split())
+    until(lambda: all(map(gone, (*children, guardian))))
+    assert (tmp_path / "order").read_text().split() == ["start", "a", "start", "b", "stop", "b", "stop", "a"]
+    assert "its supervisor was gone" in (tmp_path / "a.log").read_text()
+
+
+def test_a_child_that_nothing_knows_of_yet_does_not_run(tmp_path):
+    """The supervisor is killed between the child's birth and the note of it."""
+    killed_supervisor(
+        tmp_path,
+        "Supervisor._remember = lambda self: os.kill(os.getpid(), signal.SIGKILL)",
+        "supervisor.start(sleeper(folder, 'a'))",
+    )
+    until(
+        lambda: not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
+    )
+    assert (tmp_path / "order").read_text() == ""
+
+
+def test_a_guardian_that_is_killed_is_replaced(tmp_path):
+    (tmp_path / "order").touch()
+    with Supervisor(tmp_path / "pids.json") as supervisor:
+        supervisor.start(sleeper(tmp_path, "a"))
+        first = supervisor.guardian_pid
+        os.kill(first, signal.SIGKILL)
+        until(lambda: supervisor.guardian_pid not in {None, first})
+        last = supervisor.guardian_pid
+    assert gone(last)
+
+
+def test_the_next_start_finds_what_a_killed_supervisor_and_a_killed_guardian_left(tmp_path):
+    said = killed_supervisor(
+        tmp_path,
+        "supervisor.start(sleeper(folder, 'orphan'))",
+        "print(supervisor.pids['orphan'])",
+        "supervisor._lock.acquire()",  # so that no new guardian is made
+        "os.kill(supervisor.guardian_pid, signal.SIGKILL)",
+    )
+    orphan = psutil.Process(int(said))
     assert orphan.is_running()
     assert stop_leftovers(tmp_path / "pids.json") == ["orphan"]
     assert not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE
+
+
+def test_logs_are_bounded_and_go_on(tmp_path, monkeypatch):
+    """What writes has the log open, and is not asked to open it anew."""
+    monkeypatch.setattr(logs, "LOG_BYTES", 1 << 16)
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.1)
+    code = "import time\nwhile True: print('x' * 99, flush=True); time.sleep(0.0001)"
+    program = script(tmp_path, "talker", code)
+    old = [tmp_path / f"talker.log.{number}" for number in (1, 2, 3)]
+    with Supervisor(tmp_path / "pids.json") as supervisor:
+        supervisor.start(program)
+        until(old[1].exists)
+        first = old[1].stat().st_ino
+        until(lambda: old[1].stat().st_ino != first)  # and again, so the oldest has gone
+        assert all(file.stat().st_size <= logs.LOG_BYTES for file in old[:2])
+        assert not old[2].exists()
+        program.log.unlink()  # so that nothing below is a race with the writer
+    for file in old[:2]:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert set(file.read_text()) == {"x", "\n"}, "no hole of zeros: the log is open to append"
+
+
+def test_what_a_supervisor_writes_is_its_owners_alone_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        (tmp_path / "writer.log").write_text("of an earlier version\n")
+        (tmp_path / "writer.log").chmod(0o666)
+        program = script(
+            tmp_path,
+            "writer",
+            "import pathlib, time; pathlib.Path('made').mkdir(); pathlib.Path('made/file').touch(); time.sleep(600)",
+            ready=(tmp_path / "made" / "file").exists,
+        )
+        with Supervisor(tmp_path / "pids.json") as supervisor:
+            supervisor.start(program)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    finally:
+        os.umask(before)
+    assert modes == {"pids.json": 0o600, "writer.log": 0o600, "made": 0o700, "file": 0o600}
 
 
 def test_leaves_a_stranger_with_a_reused_number_alone(tmp_path):

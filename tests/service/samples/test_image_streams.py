@@ -94,6 +94,14 @@ def test_zip_can_be_uploaded_again():
     assert [line.split(",")[1] for line in lines[1:]] == ["abc"[label] for label in same["labels"]]
 
 
+def test_classes_that_a_spreadsheet_would_carry_out_are_disarmed_in_the_labels():
+    sampler = tiny_image_sampler(classes=("=1+1", "b", "@SUM(A1)"))
+    for formulas, wanted in (("escape", {"'=1+1", "b", "'@SUM(A1)"}), ("keep", {"=1+1", "b", "@SUM(A1)"})):
+        with zipfile.ZipFile(io.BytesIO(stream(sampler, rows=200, format="zip", formulas=formulas))) as archive:
+            lines = archive.read("labels.csv").decode().splitlines()
+        assert {line.split(",")[1] for line in lines[1:]} == wanted
+
+
 def test_png_shows_a_class_a_row():
     picture = np.asarray(Image.open(io.BytesIO(stream(rows=12, format="png", seed=1))))
     assert picture.shape == (3 * 6 - 2, 4 * 7 - 2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.visible import visible
 from workers.generators.card import CERTIFICATE_FILE, Content, model_card
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ _USE = """\
 
     pip install numpy onnxruntime
     python sample.py --rows 1000 -o images.npz
-    python sample.py --rows 1000 --seed 7 --where label={example} -o some.npz
+    python sample.py --rows 1000 --seed 7 --where {example} -o some.npz
 
 Any number of images may be drawn, shared and analysed: drawing costs no privacy.
 """
@@ -40,7 +42,7 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
     content = Content(
         title="A generator of synthetic images",
         what_it_does=f"It draws new images of {schema.height} × {schema.width} pixels, {colours}{classes}; the private images are not in it.",
-        use=_USE.replace("{example}", names[0] if names else "CLASS"),
+        use=_USE.replace("{example}", shlex.quote(visible(f"label={names[0] if names else 'CLASS'}"))),
         record="image",
         declared="size and classes",
         population="How a class looks on average is one.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from workers.generators.card import CERTIFICATE_FILE, Content, model_card
+from workers.generators.markdown import code, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +40,9 @@ def table_card(
     *, domain: TableDomain, condition: str | None, certificate: Mapping[str, Any], order: Mapping[str, Any]
 ) -> str:
     """The whole card. condition: the column that the generator can be asked for values of."""
+    option = code(f"--where {shlex.quote(f'{condition}:VALUE')}")
     where = (
-        f"`--where {condition}:VALUE` sets the condition the generator was made with; other columns are filtered.\n"
+        f"{option} sets the condition the generator was made with; other columns are filtered.\n"
         if condition
         else "`--where` filters: a rare value takes longer.\n"
     )
@@ -65,7 +68,7 @@ def table_card(
 
 def _columns(domain: TableDomain) -> str:
     rows = "\n".join(
-        f"| {column.name.replace('|', chr(92) + '|')} | {column.type} | {column.size} {_KINDS[column.kind]}{_shared(column)} |"
+        f"| {escaped(column.name)} | {column.type} | {column.size} {_KINDS[column.kind]}{_shared(column)} |"
         for column in domain.columns
     )
     return f"## Columns\n\n| column | type | categories or bins |\n|---|---|---|\n{rows}"
