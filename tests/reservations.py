@@ -1,4 +1,4 @@
-"""A reservation as an order makes it, without the order; and what a check of the ledger finds."""
+"""A reservation as an order makes it, without the order; a claim; what a check of the ledger finds."""
 
 from sqlalchemy import text
 
@@ -6,6 +6,7 @@ from imprimatur.verify.chain import verify_ledger
 from service.ledger import repository
 from service.ledger.models import LedgerEntry
 from service.ledger.service import require_done
+from workers.lease import Lease
 
 # The call of the ledger in `service.releases.repository.PLACE`.
 RESERVE = text(
@@ -20,6 +21,15 @@ def reserve(session, dataset, release, cost, *, declaration=1):
     row = session.execute(RESERVE, {"dataset": dataset, "release": release, "declaration": declaration, **costs}).one()
     require_done(row, cost)
     return LedgerEntry(**{column.name: getattr(row, column.name) for column in LedgerEntry.__table__.columns})
+
+
+def claim(session, release, *, lease_seconds=600.0):
+    """A worker's claim on this very release, whose turn it may not be."""
+    query = text(
+        "UPDATE releases SET lease_token = lease_token + 1, attempts = attempts + 1,"
+        " lease_expires_at = clock_timestamp() + make_interval(secs => :seconds) WHERE id = :id RETURNING lease_token"
+    )
+    return Lease(release, session.execute(query, {"id": release, "seconds": lease_seconds}).scalar_one())
 
 
 def faults_of(session, dataset):

@@ -64,6 +64,20 @@ def test_only_what_signs_can_read_the_signing_key():
     assert "/signing" in (ROOT / "Dockerfile").read_text().partition("-m 0700")[2].splitlines()[0]
 
 
+def test_each_process_has_the_database_role_of_its_own():
+    """And the owner's password is in no container but the one that migrates, and the server's."""
+    roles = {"migrate": "postgres", "api": "imprimatur_api", "relay": "imprimatur_relay"}
+    roles |= dict.fromkeys(("worker-cpu", "worker-gpu"), "imprimatur_worker")
+    passwords = {"postgres": "POSTGRES", **{f"imprimatur_{part}": part.upper() for part in ("api", "relay", "worker")}}
+    for name, role in roles.items():
+        environment = SERVICES[name]["environment"]
+        url = environment["IMPRIMATUR_DATABASE_URL"]
+        assert url.startswith(f"postgresql+psycopg://{role}:${{{passwords[role]}_PASSWORD:?"), name
+        assert ("IMPRIMATUR_MIGRATION_DATABASE_URL" in environment) == (name == "migrate")
+        others = {f"{each}_PASSWORD" for each in passwords.values()} - {f"{passwords[role]}_PASSWORD"}
+        assert not any(other in str(environment) for other in others), name
+
+
 def test_files_images_and_volumes_exist():
     dockerfile = (ROOT / "Dockerfile").read_text()
     stages = set(re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE))

@@ -53,6 +53,9 @@ CERTIFICATE = "workers/certificate.py"
 DRAFT = "service/intake/table/draft.py"
 
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
+ROLES = "migrations/versions/0010_three_roles.py"
+LAST_ROLE = "migrations/versions/0011_old_role_without_rights.py"
+T_ROLES = "tests/service/test_roles.py"
 DATASET_ROWS = "service/datasets/repository.py"
 T_RACES = "tests/service/ledger/test_redeclaration_races.py"
 T_REDECLARATION = "tests/service/http/test_redeclaration.py"
@@ -1701,6 +1704,72 @@ BUGS: tuple[Bug, ...] = (
             ("imprimatur/cli/output.py", "import ROUND_FLOOR,", "import ROUND_CEILING,"),
         ),
         ("tests/imprimatur/cli/test_rounding.py",),
+    ),
+    Bug(
+        "a settlement may be below what was recorded",
+        ((ROLES, "r.state = 'published' OR r.recorded_renyi > ledger_settle.renyi", "r.state = 'published'"),),
+        (f"{T_ROLES}::test_nor_to_a_worker",),
+    ),
+    Bug(
+        "steps are recorded after their checkpoint is stored",
+        (
+            (
+                RUN,
+                "            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))\n        key = self",
+                "            pass\n        key = self",
+            ),
+            (
+                RUN,
+                "            leases.record_checkpoint(session, lease, key=key)\n",
+                (
+                    "            leases.record_steps(session, lease, steps=steps, renyi=self._attempt.cost_after(steps))\n"
+                    "            leases.record_checkpoint(session, lease, key=key)\n"
+                ),
+            ),
+        ),
+        ("tests/workers/test_recorded_steps.py",),
+    ),
+    Bug(
+        "the API's role may settle",
+        (
+            (
+                ROLES,
+                "public.dataset_redeclare, public.dataset_erase, public.release_cancel,",
+                "public.dataset_redeclare, public.ledger_settle, public.dataset_erase, public.release_cancel,",
+            ),
+        ),
+        (f"{T_ROLES}::test_what_was_seen_is_not_given_back_to_the_api",),
+    ),
+    Bug(
+        "recorded steps may be lowered",
+        ((ROLES, "NEW.recorded_renyi < OLD.recorded_renyi", "false"),),
+        (f"{T_ROLES}::test_recorded_steps_only_ever_grow",),
+    ),
+    Bug(
+        "a checkpoint may be named before its steps are recorded",
+        ((LAST_ROLE, "NEW.recorded_token <> NEW.lease_token OR EXISTS (", "EXISTS ("),),
+        (f"{T_ROLES}::test_no_checkpoint_is_named_before_its_steps_are_recorded",),
+    ),
+    Bug(
+        "an attempt settles at its own steps although more were recorded",
+        (("workers/lease.py", "max(settled_renyi, row.recorded_renyi)", "settled_renyi"),),
+        (f"{T_ROLES}::test_an_attempt_that_knows_of_fewer_steps_than_were_recorded_settles_at_the_recorded_ones",),
+    ),
+    Bug(
+        "a revoked key can be revived",
+        ((ROLES, "(OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)", "(false)"),),
+        (f"{T_ROLES}::test_a_key_that_has_ended_stays_ended",),
+    ),
+    Bug(
+        "the embedded Postgres trusts whom it finds at its socket",
+        (
+            (
+                "service/local/database_access.py",
+                "local   all       all   scram-sha-256\n",
+                "local   all       all   trust\n",
+            ),
+        ),
+        ("tests/service/local/test_database_access.py::test_each_role_logs_in_by_its_own_password_and_nobody_without",),
     ),
     Bug(
         "a knob of one kind is listed without its kind",

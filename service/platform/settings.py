@@ -17,7 +17,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="IMPRIMATUR_", frozen=True, extra="ignore")
 
-    database_url: str = Field(description="SQLAlchemy URL of the application role, postgresql+psycopg://…")
+    database_url: str = Field(description="SQLAlchemy URL of the process's role, postgresql+psycopg://…")
     migration_database_url: str | None = Field(None, description="URL of the owning role; only migrations use it.")
     redis_url: str = Field(description="Celery broker; redis://… or redis+socket://…")
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")

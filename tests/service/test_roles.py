@@ -15,7 +15,7 @@ from service.platform.database import transaction
 from service.privacy.filters import Shares
 from tests.bare_rows import add_bare_dataset, add_bare_key, add_bare_release
 from tests.database_roles import OLD_ROLE
-from tests.reservations import faults_of, reserve
+from tests.reservations import claim, faults_of, reserve
 from workers import lease as leases
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0040-a-role-for-each-process.md"
@@ -127,7 +127,7 @@ def seen(settings):
         for one in (release, waiting):
             reserve(session, dataset, one, COST)
     with transaction(settings) as session:
-        lease = leases.claim(session, release, lease_seconds=600, max_attempts=3)
+        lease = claim(session, release)
         leases.charge(session, lease)
     with transaction(settings) as session:
         leases.record_steps(session, lease, steps=7, renyi=SEEN)
@@ -265,9 +265,9 @@ def test_steps_are_recorded_by_the_holder_of_a_charged_release_alone(database, s
 
 
 def test_no_checkpoint_is_named_before_its_steps_are_recorded(settings, database, seen):
-    say(database.relay_url, "UPDATE releases SET lease_expires_at = NULL WHERE id = {release}", **seen)
+    say(database.owner_url, "UPDATE releases SET lease_expires_at = NULL WHERE id = {release}", **seen)
     with transaction(settings) as session:
-        lease = leases.claim(session, seen["release"], lease_seconds=600, max_attempts=3)
+        lease = claim(session, seen["release"])
     name = "UPDATE releases SET checkpoint_key = 'checkpoints/next' WHERE id = {release}"
     for one in (name, name.replace("{release}", "{waiting}")):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="recorded before it is named"):

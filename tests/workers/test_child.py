@@ -23,7 +23,7 @@ from service.platform.settings import get_settings
 from service.privacy.filters import Shares
 from service.releases.models import Release
 from tests.bare_rows import add_bare_dataset
-from tests.reservations import reserve
+from tests.reservations import claim, reserve
 from workers import child as children
 from workers import lease as leases
 
@@ -68,7 +68,7 @@ def release_id(settings):
 def charged(settings, release_id):
     """The claim of a worker on a release that it has charged."""
     with transaction(settings) as session:
-        lease = leases.claim(session, release_id, lease_seconds=600.0, max_attempts=3)
+        lease = claim(session, release_id)
         leases.charge(session, lease)
     return lease
 
@@ -178,7 +178,7 @@ def test_over_limits_ends_the_release_at_once_and_a_charge_stands_in_full(settin
 
 def test_over_limits_before_the_charge_costs_nothing(settings, release_id):
     with transaction(settings) as session:
-        lease = leases.claim(session, release_id, lease_seconds=600.0, max_attempts=3)
+        lease = claim(session, release_id)
     children.end_over_limits(open_context(settings), lease)
     release, balance, kinds = read(settings, release_id)
     assert (release.state, release.failure, kinds) == ("voided", "over_limits", {"reserve", "void"})

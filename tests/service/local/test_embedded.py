@@ -191,6 +191,7 @@ def test_up_starts_heals_recovers_and_stops(home):
         assert first.answers()
         assert {"pids.json", "lock", "address", "admin.key", "secret.key"} <= {path.name for path in data.iterdir()}
         assert open_to_others(data) == []
+        assert_parts_have_their_own_role_alone(first.facts["pids"], data)
         key = (data / "admin.key").read_text().strip()
         with Client(first.facts["url"], key) as client:
             assert client.datasets() == []
@@ -213,6 +214,17 @@ def test_up_starts_heals_recovers_and_stops(home):
         with Client(second.facts["url"], key) as client:
             assert client.datasets() == []
         _stops_without_a_trace(second, home)
+
+
+def assert_parts_have_their_own_role_alone(pids, data):
+    """None has the owner's URL, or a password of the owner or of another part."""
+    passwords = {file.name: file.read_text().strip() for file in (data / "postgres" / "passwords").iterdir()}
+    assert set(passwords) == {"postgres", "imprimatur_api", "imprimatur_relay", "imprimatur_worker"}
+    for part in ("api", "relay", "worker"):
+        environment = psutil.Process(pids[part]).environ()
+        held = {role for role, password in passwords.items() if password in "\n".join(environment.values())}
+        assert held == {f"imprimatur_{part}"}
+        assert "IMPRIMATUR_MIGRATION_DATABASE_URL" not in environment
 
 
 def test_a_lost_signing_key_is_declared_lost_where_nothing_runs(home):
