@@ -20,6 +20,8 @@ from packaging.version import InvalidVersion, Version
 from supply.closure import pins
 
 SNAPSHOT = Path(__file__).with_name("advisories.json")
+READ_SINGLY = Path(__file__).with_name("read_singly.json")
+"""Newer than the snapshot, each read at the address it names. Empty it when a new snapshot has them."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -69,7 +71,10 @@ def affects(entry: dict[str, Any], version: str) -> bool:
 
 
 def read_snapshot() -> dict[str, Any]:
-    return json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    """The snapshot, and what was read singly since."""
+    snapshot = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    snapshot["advisories"] += json.loads(READ_SINGLY.read_text(encoding="utf-8"))["advisories"]
+    return snapshot
 
 
 def _entries(record: dict[str, Any], wanted: dict[str, str]) -> list[dict[str, Any]]:
