@@ -2,9 +2,12 @@
 PYTHON ?= python3
 # Two more than cores on the smallest machine: many tests wait for leases to lapse and servers to start.
 WORKERS ?= 4
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo up test test-long test-gpu audit planted check format constraints clean
+.PHONY: help demo up test test-long test-gpu test-pythons try-python audit planted check format
+.PHONY: constraints locks licences sbom advisories audit-dependencies digests clean
 
 help:
 	@echo "make demo         publish the example table from start to end (first run installs into .venv)"
@@ -12,23 +15,33 @@ help:
 	@echo "make test         check, then every test that needs no GPU and less than a minute"
 	@echo "make test-long    the tests that take longer"
 	@echo "make test-gpu     where there is a CUDA GPU: engines, noise and whole trainings on it against the CPU"
+	@echo "make test-pythons a selection of tests with every other Python from 3.11 that is on this machine"
 	@echo "make audit        attack every mechanism: what can be proven against what is claimed (docs/audits.md)"
 	@echo "make planted      put known mistakes into a copy of the tree; the tests must notice every one"
-	@echo "make check        ruff, mypy (strict), import-linter"
-	@echo "make constraints  pin every dependency anew, from both pyproject.toml"
+	@echo "make check        ruff, mypy (strict), import-linter, dependencies (audit-dependencies)"
+	@echo "make constraints  pin every dependency anew, from both pyproject.toml, with hashes (locks)"
+	@echo "make sbom         a bill of materials, sbom.json (CycloneDX)"
+	@echo "make audit-dependencies   licences, hashes, digests of images, known vulnerabilities: no network"
+	@echo "make advisories DATABASE=DIR   known vulnerabilities anew, from a checkout of a database"
+	@echo "make licences · make digests   docs/licences.md anew · images by the digests that registries name now"
 
-# Installed exactly as pinned; made again when the pins or the requirements of either distribution change.
-.venv/installed: pyproject.toml imprimatur/pyproject.toml constraints.txt
+# Installed exactly as pinned, each file by its hash; made again when the pins or the requirements of either distribution
+# change. A CPU build of torch needs no CUDA; on Linux the torch of the index does.
+$(VENV)/installed: pyproject.toml imprimatur/pyproject.toml $(wildcard requirements/*.txt)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e ./imprimatur -e '.[worker,embedded,dev]'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes -r requirements/development.txt
+ifndef WITHOUT_TORCH
+	$(PIP) --require-hashes --no-deps -r requirements/torch.txt
+	$(BIN)/python requirements/torch_needs_cuda.py || $(PIP) --require-hashes -r requirements/cuda.txt
+endif
+	$(PIP) --no-deps --no-build-isolation -e ./imprimatur -e .
 	touch $@
 
-demo: .venv/installed
+demo: $(VENV)/installed
 	$(BIN)/imprimatur demo
 
-up: .venv/installed
+up: $(VENV)/installed
 	$(BIN)/imprimatur up
 
 # One thread each: workers that share cores would wait for one another in every small product. Bytecode is kept: a test starts
@@ -36,42 +49,78 @@ up: .venv/installed
 test: check
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
 
-test-long: .venv/installed
+test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long
 
 # Elsewhere the same trainings run on a device made of the CPU, as part of make test.
-test-gpu: .venv/installed
+test-gpu: $(VENV)/installed
 	$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available() and "there is no CUDA GPU here")'
 	$(BIN)/python -m pytest tests/workers/mechanism/test_on_a_gpu.py tests/workers/engines/test_replayed.py tests/workers/test_second_device.py
 
-audit: .venv/installed
+# Every interpreter in a virtual environment of its own, under .venv-pythons.
+test-pythons:
+	.ci/interpreters
+
+# What `.ci/interpreters` runs for each: everything can be imported; Postgres and Redis; an order from upload to rows.
+try-python: $(VENV)/installed
+	$(BIN)/python -m pip check $(if $(WITHOUT_TORCH),|| true)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not long" tests/service/test_imports.py tests/test_constraints.py \
+		tests/service/platform tests/imprimatur/test_client.py \
+		$(if $(WITHOUT_TORCH),tests/service/local/test_embedded.py -k "not up_ and not signing_key",tests/service/local/test_embedded.py tests/service/test_end_to_end.py)
+
+audit: $(VENV)/installed
 	$(BIN)/python -m bench.audit
 
-planted: .venv/installed
+planted: $(VENV)/installed
 	$(BIN)/python -m bench.planted --workers 3
 
-check: .venv/installed
+check: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m supply check
 
-format: .venv/installed
+audit-dependencies: $(VENV)/installed
+	$(BIN)/python -m supply check
+
+licences: $(VENV)/installed
+	$(BIN)/python -m supply licences
+
+sbom: $(VENV)/installed
+	$(BIN)/python -m supply sbom sbom.json
+
+advisories: $(VENV)/installed
+	$(BIN)/python -m supply advisories $(DATABASE)
+
+digests: $(VENV)/installed
+	$(BIN)/python -m supply digests
+
+format: $(VENV)/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # The pins name versions only: no index, no local path, and torch without the suffix of one build. The client is a wheel
 # of this tree while they are made: a package of its name on an index is not it.
-constraints: .venv/installed
-	echo 'torch==2.13.0' > .venv/pinned.txt
-	rm -rf .venv/wheels
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir .venv/wheels ./imprimatur
+constraints: $(VENV)/installed
+	echo 'torch==2.13.0' > $(VENV)/pinned.txt
+	rm -rf $(VENV)/wheels
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(VENV)/wheels ./imprimatur
 	$(BIN)/python -m piptools compile --quiet --upgrade --all-extras --strip-extras --no-annotate --no-header \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--find-links .venv/wheels --constraint .venv/pinned.txt --output-file .venv/constraints.txt \
+		--find-links $(VENV)/wheels --constraint $(VENV)/pinned.txt --output-file $(VENV)/constraints.txt \
 		pyproject.toml imprimatur/pyproject.toml
 	{ echo '# Exact versions, generated from both pyproject.toml by `make constraints`; do not edit.'; \
-	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' .venv/constraints.txt | grep -v -e '^#' -e '^-' -e '^$$' -e '^imprimatur'; } > constraints.txt
+	  sed -e 's/^\(torch==[0-9.]*\)+.*/\1/' $(VENV)/constraints.txt | grep -v -e '^#' -e '^-' -e '^$$' -e '^imprimatur'; } > constraints.txt
+
+	$(MAKE) locks
+	@echo "Now: make licences check"
+
+# uv reads hashes from the index without downloading files. It is needed here only.
+locks: $(VENV)/installed
+	$(PYTHON) -m venv $(VENV)/locking
+	$(VENV)/locking/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
+	$(BIN)/python -m supply locks $(VENV)/locking/bin/uv
 
 clean:
-	rm -rf .venv build dist *.egg-info imprimatur/build imprimatur/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output
+	rm -rf .venv .venv-pythons sbom.json build dist *.egg-info imprimatur/build imprimatur/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-output

@@ -161,13 +161,19 @@ def _redis_url() -> str:
     return _shared(f"redis-{worker}")["url"]
 
 
+def forget_everything(redis_url: str) -> None:
+    """What FLUSHALL would do; the service's own account may not."""
+    from service.platform.broker_address import broker_client
+
+    with broker_client(redis_url) as connection:
+        for key in connection.scan_iter():
+            connection.delete(key)
+
+
 @pytest.fixture
 def redis_url(_redis_url: str) -> str:
     """A real Redis of this worker, emptied before the test."""
-    import redis
-
-    with redis.Redis.from_url(_redis_url) as connection:
-        connection.flushall()
+    forget_everything(_redis_url)
     return _redis_url
 
 

@@ -44,6 +44,7 @@ def redis(folder: Path) -> Iterator[dict[str, Any]]:
     with Supervisor(folder / "pids.json") as supervisor:
         supervisor.start(server.program())
         yield {"url": server.url}
+    server.forget_socket_directory()
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,15 +15,19 @@ import pytest
 import yaml
 
 from service.platform.settings import Settings
+from service.platform.storage import Storage
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
-OURS = [name for name, service in SERVICES.items() if "build" in service]
+OURS = [name for name, service in SERVICES.items() if "build" in service and name != "certificates"]
+"""Tried by tests/test_compose_tls.py: `certificates`."""
 
 
 def test_has_every_part():
-    assert set(SERVICES) == {"postgres", "redis", "migrate", "api", "relay", "worker-cpu", "worker-gpu"}
+    parts = {"certificates", "postgres", "redis", "migrate", "api", "relay", "worker-cpu", "worker-gpu", "front"}
+    assert set(SERVICES) == parts
+    assert SERVICES["front"]["profiles"] == ["tls"]
     assert SERVICES["worker-gpu"]["profiles"] == ["gpu"]
     assert SERVICES["worker-gpu"]["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
 
@@ -108,6 +114,46 @@ def test_no_password_is_checked_in():
     example = (ROOT / "docker" / "example.env").read_text()
     names = set(re.findall(r"\$\{(\w+):\?", text))
     assert names == set(re.findall(r"^(\w+)=$", example, re.MULTILINE))
+
+
+def test_credentials_of_an_object_store_come_from_their_file(monkeypatch):
+    """Under the names of docker/storage.example.env they sign what the service really sends, to the address that is given."""
+    for name, service in SERVICES.items():
+        files = service.get("env_file", [])
+        assert files == ([{"path": "docker/storage.env", "required": False}] if name in OURS else []), name
+    assert "docker/storage.env" in (ROOT / ".gitignore").read_text().splitlines()
+    example = (ROOT / "docker" / "storage.example.env").read_text()
+    names = set(re.findall(r"^# ([A-Z_0-9]+)=", example, re.MULTILINE))
+    seen: list[tuple[str, str]] = []
+
+    class Store(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            seen.append((self.path, self.headers["Authorization"]))
+            self.send_response(200)
+            self.send_header("ETag", '"x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Store) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        values = {
+            "AWS_ACCESS_KEY_ID": "THEKEY",
+            "AWS_SECRET_ACCESS_KEY": "s",
+            "AWS_REGION": "eu-central-1",
+            "AWS_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        }
+        assert values.keys() <= names
+        for name, value in {**values, "AWS_ALLOW_HTTP": "true"}.items():
+            monkeypatch.setenv(name, value)
+        Storage.from_url("s3://bucket/prefix").put("a/b", b"x")
+        server.shutdown()
+    ((path, authorization),) = seen
+    assert path.split("?")[0].endswith("bucket/prefix/a/b")
+    assert re.search(r"Credential=THEKEY/\d{8}/eu-central-1/s3/", authorization)
 
 
 def _source(module: str) -> str:

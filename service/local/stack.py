@@ -88,6 +88,7 @@ class EmbeddedStack:
         self._check_port()
         self._start_postgres()
         self._on_part("Redis")
+        self._exits.callback(self.redis.forget_socket_directory)
         self._supervisor.start(self.redis.program())
         self._on_part("migrations")
         self._prepare_database()

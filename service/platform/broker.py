@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.base.lazy import lazy
+from service.platform.broker_address import broker_url
 from service.platform.database import Base
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Heartbeat(Base):
 
 def celery_sender(redis_url: str) -> celery.Celery:
     """A Celery application that only sends: tasks are known by name, workers are never imported."""
-    app = celery.Celery("imprimatur", broker=redis_url)
+    app = celery.Celery("imprimatur", broker=broker_url(redis_url))
     app.conf.update(
         task_default_queue=QUEUE,
         task_ignore_result=True,

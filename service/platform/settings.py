@@ -19,7 +19,7 @@ class Settings(BaseSettings):
 
     database_url: str = Field(description="SQLAlchemy URL of the process's role, postgresql+psycopg://…")
     migration_database_url: str | None = Field(None, description="URL of the owning role; only migrations use it.")
-    redis_url: str = Field(description="Celery broker; redis://… or redis+socket://…")
+    redis_url: str = Field(description="Celery broker: redis+socket://…, rediss://… (TLS, checked) or redis://…")
     storage_url: str = Field(description="file:///…, s3://…, gs://… or az://…")
     secret_key_file: Path | None = Field(
         None, description="The keyring, mode 0600: all of it for the API, worker.key for workers, none for the relay."

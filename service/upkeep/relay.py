@@ -20,6 +20,7 @@ from service.audit import repository as audit
 from service.base.errors import ImprimaturError, Unavailable
 from service.ledger.log import sign_head
 from service.platform.broker import BELL_TASK, QUEUE, beat, celery_sender
+from service.platform.broker_address import broker_client
 from service.platform.context import open_context
 from service.platform.database import statement, transaction
 from service.platform.settings import Settings, get_settings
@@ -54,7 +55,7 @@ class Relay:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.sender = celery_sender(settings.redis_url)
-        self.broker = redis.Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=5)
+        self.broker = broker_client(settings.redis_url)
         self.next_beat = self.next_tidying = 0.0
 
     def round(self) -> None:

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-import redis
 
 from bench.faults.stack import BUDGET, ORDER
+from tests.conftest import forget_everything
 
 NANO = 1_000_000_000
 TINY = {**ORDER, "epsilon": 0.5}
@@ -55,8 +55,7 @@ def assert_all_published(stack, dataset, releases):
 def test_a_broker_that_forgets_everything_and_restarts_loses_no_job(shared):
     stack, dataset = shared, shared.new_dataset()
     releases = [stack.order(dataset, TINY)]
-    with redis.Redis.from_url(stack.redis.url) as broker:
-        broker.flushall()
+    forget_everything(stack.redis.url)
     releases.append(stack.order(dataset, TINY))
     kill(stack, "redis")
     releases.append(stack.order(dataset, TINY))

