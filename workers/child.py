@@ -251,4 +251,5 @@ def limit_myself(limits: Limits, *, has_gpu: bool) -> None:
 
 def was_refused_memory(error: Exception) -> bool:
     """Python and numpy say so by class, torch by a text of its own."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in str(error))
+    said = str(error) if isinstance(error, RuntimeError) else ""
+    return isinstance(error, MemoryError) or "allocate memory" in said or "bad_alloc" in said

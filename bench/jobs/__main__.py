@@ -35,6 +35,7 @@ from workers.plan import Plan
 from workers.training import make_release
 
 POLL_SECONDS = 0.1
+ROUNDS, TOO_LITTLE_WEIGHS = 20, 3.0
 Measured = dict[str, Any]
 """name, work, seconds, bytes."""
 
@@ -46,6 +47,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write what was measured to this file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    without_prices()
     if asked.one is not None:
         print(json.dumps(_run(_named(asked.one), "cpu")))
         return 0
@@ -112,7 +114,6 @@ def _alone(job: Job) -> Measured:
 def _on_cuda(jobs: Sequence[Job]) -> list[Measured]:
     if not torch.cuda.is_available():
         raise SystemExit("no GPU here that torch can use")
-    without_prices()
     _run(_named("idpgan, table"), "cuda")  # what loads once
     found = []
     for job in jobs:
@@ -124,11 +125,14 @@ def _on_cuda(jobs: Sequence[Job]) -> list[Measured]:
 
 
 def fitted(measured: Sequence[Measured]) -> Machine:
-    """Seconds of each kind, none below 0, of least squared relative error; and the start."""
+    """Seconds of each kind, none below 0, of least squared relative error; and the start. Too little weighs more than too much."""
     seconds = np.array([each["seconds"] for each in measured])
     amounts = np.array([[each["work"][kind] for kind in KINDS] + [1.0] for each in measured])
     scales = np.maximum(amounts.max(axis=0), 1e-300)
-    rates, _ = nnls(amounts / scales / seconds[:, None], np.ones(len(seconds)))
+    relative, weights = amounts / scales / seconds[:, None], np.ones(len(seconds))
+    for _ in range(ROUNDS):
+        rates, _ = nnls(relative * weights[:, None], weights)
+        weights = np.where(relative @ rates < 1.0, TOO_LITTLE_WEIGHS, 1.0)
     *kinds, start = (rates / scales).tolist()
     return Machine(Work(**dict(zip(KINDS, kinds, strict=True))), start, CPU.start_bytes)
 

@@ -73,9 +73,9 @@ class Machine:
 
 
 CPU = Machine(
-    Work(products=4e-11, convolutions=1e-10, elements=1e-9, draws=2e-8, calls=2e-3),
+    Work(products=1.6e-11, convolutions=1.9e-11, elements=3e-10, draws=5e-8, calls=1.5e-3),
     start_seconds=5.0,
-    start_bytes=400e6,
+    start_bytes=280e6,
 )
 """One thread of a server's processor, as `python -m bench.jobs` fitted it (bench/results/jobs.md)."""
 

@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     heartbeat_seconds: float = Field(10.0, description="How often a worker renews its claim.")
     max_attempts: int = Field(3, description="Claims of one release before it is failed; the charge stands.")
     job_seconds_limit: float = Field(
-        43_200.0, gt=0, description="Wall clock of one attempt; an order may be estimated at a third of it."
+        86_400.0, gt=0, description="Wall clock of one attempt; an order may be estimated at a third of it."
     )
     job_memory_bytes_limit: int = Field(
         16 << 30, gt=0, description="Memory of one attempt's process; an order may be estimated at two thirds of it."

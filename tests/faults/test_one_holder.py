@@ -114,16 +114,16 @@ def test_a_frozen_worker_puts_no_old_checkpoint_back_while_another_trains(faulty
 
 
 @pytest.mark.long
-def test_a_training_without_memory_is_tried_three_times_and_stays_charged(faulty, monkeypatch):
+def test_a_training_that_is_refused_memory_is_over_its_limits_and_stays_charged(faulty, monkeypatch):
     monkeypatch.setenv("IMPRIMATUR_FAULTS_CHILD_BYTES", str(4 << 30))
-    stack = faulty()
+    stack = faulty(job_memory_bytes_limit=64 << 30)
     dataset = stack.new_dataset()
     wide = {"generator_hidden": [4096] * 8, "critic_hidden": [4096] * 8, "noise_dimension": 4}
     release_id = stack.order(dataset, {**ORDER, "networks": wide})
     ended = stack.wait(release_id, seconds=300.0)
-    assert (ended.state, ended.failure) == ("failed", "worker_lost")
+    assert (ended.state, ended.failure) == ("failed", "over_limits")
     log = log_of_workers(stack)
-    assert log.count(f"release {release_id} claimed with token") == 3
+    assert log.count(f"release {release_id} claimed with token") == 1
     assert re.search(r"failed with \w*(Memory|Runtime)\w*Error", log)
     stack.check_charged_once(dataset, release_id)
     stack.check_storage()

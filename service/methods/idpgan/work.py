@@ -24,14 +24,18 @@ PRIVATE_PASSES, FREE_PASSES = 12, 6
 BLOCK_ROWS, KEPT_ROWS = 2_048, 256
 """Records of one block, of engines that know the critic's form, and of one that keeps every unit's gradient."""
 MOST_ROWS_OF_A_UNIT = 64
+KEPT_ARRAYS, KEPT_ARRAYS_PASSES = 10, 36
+"""That long as all gradients of a block of records, alive at once, and how often they are read or written."""
 BLOCK_OF_IMAGES, HELD_BYTES = 64, 96 << 20
 KERNEL = 4
-BYTES_PER_WEIGHT = 80
+BYTES_PER_WEIGHT = 50
 """Weights, gradients, averages and Adam's two means in float32; sums, noise and their copies in float64."""
-EXPORTED_BYTES_PER_WEIGHT = 20
+EXPORTED_BYTES_PER_WEIGHT = 10
 """Of the generator, while it is written as ONNX."""
 ARRAYS_OF_A_BATCH = 16
 """That long as a block's records, alive at once."""
+COPIES_OF_CONVOLUTIONS = 4.0
+"""Of what lies between layers, for the way back."""
 ROWS_OF_A_SLICE = 512
 """Of one value of the condition, where the generator is fitted to tables first."""
 
@@ -164,12 +168,12 @@ def _private_step(order: TrainedOrder, networks: Networks, records: float, most:
         calls=1.0 + seen / (most * block_units),
         memory_bytes=ARRAYS_OF_A_BATCH * FLOAT * block_units * most * (networks.record + critic.activations),
     )
-    if keeps_all or critic.convolves:
-        units = seen / most
-        kept = FLOAT * block_units * critic.weights
-        kept_bytes = 4.0 * kept if keeps_all else 2.0 * min(kept, HELD_BYTES) + kept / block_units
-        work += Work(elements=6.0 * units * critic.weights)
-        work = work.holding(kept_bytes)
+    if keeps_all:
+        kept = Work(elements=KEPT_ARRAYS_PASSES * seen * critic.weights)
+        return (work + kept).holding(KEPT_ARRAYS * FLOAT * min(KEPT_ROWS, seen) * critic.weights)
+    if critic.convolves:
+        held = min(FLOAT * block_units * critic.weights, float(HELD_BYTES))
+        return (work + Work(elements=6.0 * seen * critic.weights)).holding(2.0 * held)
     return work
 
 
@@ -182,7 +186,8 @@ def _keeps_every_gradient(order: TrainedOrder, most: int) -> bool:
 def _free_step(networks: Networks, records: float) -> Work:
     """A generator's step; reads no row."""
     critic, generator = networks.critic, networks.generator
-    alive = generator.activations + critic.activations + ARRAYS_OF_A_BATCH * networks.record
+    copies = COPIES_OF_CONVOLUTIONS if critic.convolves else 1.0
+    alive = copies * (generator.activations + critic.activations) + ARRAYS_OF_A_BATCH * networks.record
     return (
         generator.passes(records, FREE_PASSES)
         + critic.passes(records, FREE_PASSES)

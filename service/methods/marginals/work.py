@@ -62,7 +62,7 @@ def components_of(order: MarginalsOrder, *, strata: int, alone: float, units: in
 def _fits(order: MarginalsOrder, *, strata: int, pair_strata: int, cells: float, alone: float, units: int) -> Work:
     components = components_of(order, strata=strata, alone=alone, units=units)
     logits, square = float(strata * components) * alone, strata * components * cells**2
-    step = Work(products=3.0 * square, elements=24.0 * logits + 6.0 * pair_strata * cells**2, calls=float(strata))
+    step = Work(products=3.0 * square, elements=24.0 * logits + 6.0 * pair_strata * cells**2, calls=0.1 * strata)
     look = Work(products=square, elements=10.0 * pair_strata * cells**2)
     fits = FITS if pair_strata < FEWEST_STRATA_THAT_SHARE else FITS_OF_STRATA
     steps = order.steps + (fits - 1) * min(FIRST_STEPS, order.steps)

@@ -34,7 +34,7 @@ def estimate(order: MixtureOrder, facts: Facts) -> Work:
         + 30.0 * drawn * rank * (order.cells or 1)
         + 20.0 * DRAWN_FOR_TONES * pixels,
         draws=coefficients**2 + cells * rank**2 + drawn * rank + DRAWN_FOR_TONES * rank,
-        calls=40.0 * cells,
+        calls=5.0 * cells,
         memory_bytes=images * pixels * (2.0 if order.upright is False else 4.0)
         + 8.0 * (6.0 * cells * rank**2 + 4.0 * coefficients**2 + 4.0 * drawn / shape.classes * pixels)
         + 32.0 * DRAWN_FOR_TONES * pixels,
