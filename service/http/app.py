@@ -33,6 +33,7 @@ from service.pages.endpoints import router as pages
 from service.platform.context import Context, open_context
 from service.platform.outbox import seconds_since_beat
 from service.platform.settings import Settings
+from service.releases.bundles import Bundles
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
@@ -71,7 +72,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.context = context
-    app.state.samplers = SamplerCache(context.storage.get)
+    app.state.bundles = Bundles(context)
+    app.state.samplers = SamplerCache(context.storage.get_content)
     app.state.drawing = DrawingThreads()
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
