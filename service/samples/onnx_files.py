@@ -1,6 +1,6 @@
 """That an ONNX file is whole in itself: a network of standard operators that names no other file.
 
-onnxruntime opens files that a model names: tensors with external data, and operators of other domains that load
+onnxruntime may open files that a model names: tensors with external data, and operators of other domains that load
 compiled parts. So the model is walked before it is loaded, by the few fields of its protobuf form that can hold either.
 """
 

@@ -122,6 +122,22 @@ def test_bytes_outside_members_are_found():
         check(commented.getvalue())
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_member_that_the_directory_does_not_list_is_found(first):
+    """Programs that unpack a stream see it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in [("sample.py", b"evil"), *SIGNED] if first else [*SIGNED, ("setup.py", b"evil")]:
+            member = zipfile.ZipInfo(name)
+            member.external_attr = 0o100644 << 16
+            archive.writestr(member, content)
+            if content == b"evil":
+                archive.filelist.pop()
+                archive.NameToInfo.clear()
+    with pytest.raises(NotAsCertified):
+        check(buffer.getvalue())
+
+
 def test_a_member_of_two_names_is_found():
     whole = packed()
     first = whole.index(b"sample.py")
