@@ -8,6 +8,7 @@
 - `Client`: one service and one API key; a method for every endpoint.
 - `publish`: a DataFrame in, a synthetic DataFrame out.
 - `ApiError`: what the service answered instead: status, code, a sentence.
+- `NotAsCertified`: a downloaded ZIP is not the one that its certificate signs.
 - `NotPublished`: a release ended without anything to publish.
 - `MissingExtra`: a package is missing that an extra installs.
 - `Dataset`, `Budget`, `Ledger`, `Quote`, `Release`, `Json`: what the service answers, as types.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from imprimatur.errors import ApiError, MissingExtra, NotPublished
     from imprimatur.frames import publish
     from imprimatur.replies import Budget, Dataset, Json, Ledger, Quote, Release, SampleFormat
+    from imprimatur.verify.members import NotAsCertified
 
 __version__ = VERSION
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Json",
     "Ledger",
     "MissingExtra",
+    "NotAsCertified",
     "NotPublished",
     "Quote",
     "Release",
@@ -50,6 +53,7 @@ _MODULES = {
     "Client": "client",
     **dict.fromkeys(("ApiError", "MissingExtra", "NotPublished"), "errors"),
     "publish": "frames",
+    "NotAsCertified": "verify.members",
 }
 """Where a name is; all others are types of replies."""
 

@@ -35,6 +35,7 @@ from imprimatur.replies import (
 )
 from imprimatur.streams import save
 from imprimatur.transport import DEFAULT_RETRIES, Transport, Upload, priority_header
+from imprimatur.verify.members import NotAsCertified, check_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -274,9 +275,16 @@ class Client:
             return save(chunks, Path(path), on_bytes)
 
     def save_generator(self, release_id: str, path: str | Path) -> int:
-        """The trained generator as a ZIP that works without this project; its size in bytes."""
+        """The trained generator as a ZIP that works without this project; its size in bytes.
+
+        Raises `NotAsCertified`, and leaves no file, unless each member is as the release's certificate says. Who signed
+        that, `imprimatur verify` tells.
+        """
+        certificate = self.certificate(release_id)
+        if str(certificate.get("release_id")) != str(uuid.UUID(release_id)):
+            raise NotAsCertified("the service gave the certificate of another release")
         with self._transport.download(f"/v1/releases/{release_id}/generator", {}) as chunks:
-            return save(chunks, Path(path), None)
+            return save(chunks, Path(path), None, lambda file: check_bundle(file, certificate))
 
     def preview(self, release_id: str) -> bytes:
         """A PNG of what a generator of images makes so far; 409 `not_ready` where there is none."""

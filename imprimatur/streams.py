@@ -65,7 +65,13 @@ class _Watched:
         return piece
 
 
-def save(chunks: Iterator[bytes], path: Path, on_bytes: Callable[[int], None] | None) -> int:
+def save(
+    chunks: Iterator[bytes],
+    path: Path,
+    on_bytes: Callable[[int], None] | None,
+    check: Callable[[IO[bytes]], object] | None = None,
+) -> int:
+    """Into a file that appears only when it is whole, and only if `check` does not raise; its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     size = 0
@@ -75,6 +81,9 @@ def save(chunks: Iterator[bytes], path: Path, on_bytes: Callable[[int], None] | 
                 size += file.write(chunk)
                 if on_bytes is not None:
                     on_bytes(size)
+        if check is not None:
+            with unfinished.open("rb") as file:
+                check(file)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -14,12 +14,13 @@ from service.platform.signing import SigningKey
 from service.privacy.filters import open_budget
 from service.releases.models import Release
 from tests.orders import price_order
-from workers.certificate import certify
+from workers.certificate import certify, state
 
 NEW_IN_2 = (
     *("contribution_bound", "neighbouring_relation", "other_releases", "mechanisms", "accounting", "trust_model"),
     *("not_protected", "audit", "warnings", "transparency"),
 )
+NEW_IN_3 = ("members",)
 BUDGET = open_budget(5.0, 1e-6)
 IDPGAN = {
     "method": "idpgan",
@@ -35,6 +36,8 @@ NO_OTHERS = OtherReleases(charged=0, pending=0, simple=0, renyi=0, entries=2)
 SIGNING_KEY = SigningKey(os.urandom(32))
 TRANSPARENCY = {"tree_head": {"tree_size": 2}}
 """Passed through as it is; `tests/service/http/test_rewrites.py` has the real one."""
+FILES = {"config.json": b"{}", "sample.py": b"print(1)"}
+"""What is published with it."""
 
 
 def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False, budget=BUDGET, units=10_000):
@@ -62,20 +65,12 @@ def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image
         created_at=dt.datetime.now(dt.UTC),
     )
     made = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
-    return certify(
-        SIGNING_KEY,
-        dataset=dataset,
-        release=release,
-        posted=posted,
-        made=made,
-        transparency=TRANSPARENCY,
-        consistency=[],
-        others=others,
-    )
+    statement = state(dataset=dataset, release=release, posted=posted, made=made, others=others)
+    return certify(SIGNING_KEY, statement, FILES, transparency=TRANSPARENCY, consistency=[])
 
 
 def of_format_1(certificate):
     """As versions before format 2 made and signed it."""
-    left = {k: v for k, v in certificate.items() if k not in {*NEW_IN_2, *UNSIGNED}}
+    left = {k: v for k, v in certificate.items() if k not in {*NEW_IN_2, *NEW_IN_3, *UNSIGNED}}
     document = {**left, "format": 1, "noise": "Gaussian, from ChaCha20 seeded by the operating system"}
     return {**document, "public_key": SIGNING_KEY.public_key, "signature": SIGNING_KEY.sign(document)}

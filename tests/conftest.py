@@ -71,6 +71,12 @@ def loops_or_torch(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def remembers_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command remembers keys and heads of services; each test begins without, and none touches a person's own."""
+    monkeypatch.setenv("IMPRIMATUR_CONFIG", str(tmp_path_factory.mktemp("config", numbered=True) / "imprimatur"))
+
+
 # -- one set of servers for all workers ---------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.verify.members import facts_of
 from imprimatur.version import VERSION
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.methods.catalogue import CATALOGUE
@@ -19,6 +20,8 @@ from service.privacy.statements import statement_warnings
 from workers.audited import AUDIT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.ledger.service import OtherReleases
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
     from service.releases.models import Release
     from workers.generators.released import Released
 
-FORMAT = 2
-"""Since 2: contribution bound, neighbouring relation, mechanisms, trust model, what is not protected, other releases, audit."""
+FORMAT = 3
+"""Since 2: contribution bound, neighbouring relation, mechanisms, trust model, what is not protected, other releases, audit.
+Since 3: the members of the published ZIP."""
 
 # -- the words of certificates, all here: docs/certificate.md explains each
 
@@ -98,22 +102,11 @@ NOT_PROTECTED = (
 )
 
 
-def certify(
-    key: SigningKey,
-    *,
-    dataset: Dataset,
-    release: Release,
-    posted: LedgerEntry,
-    made: Released,
-    transparency: dict[str, Any],
-    consistency: list[dict[str, Any]],
-    others: OtherReleases,
+def state(
+    *, dataset: Dataset, release: Release, posted: LedgerEntry, made: Released, others: OtherReleases
 ) -> dict[str, Any]:
-    """The signed document. Everything in it is public: order, price, ledger line, versions.
-
-    Consistency proofs stand beside what is signed (`imprimatur.verify.signatures.UNSIGNED`): lists of releases leave them out.
-    """
-    document = {
+    """What is promised, before it is signed. Everything in it is public: order, price, ledger line, versions."""
+    return {
         "format": FORMAT,
         "release_id": str(release.id),
         "dataset_id": str(dataset.id),
@@ -149,8 +142,23 @@ def certify(
         "schema_source": "declared by the owner",
         "code_version": VERSION,
         "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "transparency": transparency,
     }
+
+
+def certify(
+    key: SigningKey,
+    statement: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    *,
+    transparency: dict[str, Any],
+    consistency: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The signed document: the statement, the files that are published with it, and the place in the log.
+
+    Consistency proofs stand beside what is signed (`imprimatur.verify.signatures.UNSIGNED`): lists of releases leave them out.
+    """
+    members = {name: facts_of(content) for name, content in files.items()}
+    document = {**statement, "members": members, "transparency": transparency}
     unsigned = {"consistency": consistency, "public_key": key.public_key}
     return {**document, **unsigned, "signature": key.sign(document)}
 

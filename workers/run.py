@@ -38,11 +38,12 @@ from service.privacy.events import Events
 from service.privacy.filters import Shares, renyi_cost
 from service.releases.models import Release
 from workers import lease as leases
-from workers.certificate import certify
+from workers.certificate import certify, state
 from workers.checkpoints import Checkpoint
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
 from workers.hooks import Hooks, TrainingStopped
@@ -197,18 +198,12 @@ class Attempt:
             key = self.signing_key()  # read at each try: it may be replaced before the head is signed
             return key, *log.transparency(self.context, key, posted)
 
+        statement = state(dataset=self.dataset, release=self.release, posted=posted, made=made, others=others)
+        # Before the certificate, which signs them.
+        files = made.files(schema=self.dataset.declared_schema, certificate=statement, order=self.release.order_)
         key, transparency, consistency = self.patiently(proved)
-        certificate = certify(
-            key,
-            dataset=self.dataset,
-            release=self.release,
-            posted=posted,
-            made=made,
-            transparency=transparency,
-            consistency=consistency,
-            others=others,
-        )
-        content = made.bundle(schema=self.dataset.declared_schema, certificate=certificate, order=self.release.order_)
+        certificate = certify(key, statement, files, transparency=transparency, consistency=consistency)
+        content = pack(files, certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
         self.in_transaction(
             lambda session: leases.publish(

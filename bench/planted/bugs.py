@@ -125,6 +125,16 @@ CERTIFICATE_FILES = "imprimatur/cli/verification/documents.py"
 T_MERKLE = "tests/imprimatur/verify/test_merkle.py"
 T_REWRITES = "tests/service/http/test_rewrites.py"
 T_FILES = "tests/imprimatur/cli/test_verification_files.py"
+MEMBERS = "imprimatur/verify/members.py"
+CHECKS = "imprimatur/cli/verification/checks.py"
+LEDGER_CHECKS = "imprimatur/cli/verification/ledgers.py"
+TRUST = "imprimatur/cli/verification/trust.py"
+BUNDLES = "service/releases/bundles.py"
+STORAGE = "service/platform/storage.py"
+T_MEMBERS = "tests/imprimatur/verify/test_members.py"
+T_SAVED = "tests/imprimatur/test_saved_generators.py"
+T_PUBLISHED_ZIP = "tests/service/http/test_published_zip.py"
+T_REMEMBERED = "tests/service/http/test_remembered.py"
 LOG = "service/ledger/log.py"
 RELAY = "service/upkeep/relay.py"
 APP = "service/http/app.py"
@@ -1393,9 +1403,9 @@ BUGS: tuple[Bug, ...] = (
         "Merkle log: a certificate is believed by the key that it brings along",
         (
             (
-                VERIFICATION,
-                "            trusted = {key.id: key.public_bytes for key in served}\n",
-                "            trusted = {key_id(c.public_bytes): c.public_bytes for c in certificates}\n",
+                TRUST,
+                "{key.id: key.public_bytes for key in served}, f",
+                "{key.id: key.public_bytes for key in listed}, f",
             ),
         ),
         (f"{T_REWRITES}::test_only_a_known_key_will_do",),
@@ -1442,6 +1452,91 @@ BUGS: tuple[Bug, ...] = (
         "verify: a proof that is none ends the check",
         ((CERTIFICATE_FILES, "[p for p in proofs if isinstance(p, dict)]", "list(proofs)"),),
         (f"{T_FILES}::test_proofs_that_are_none_prove_nothing",),
+    ),
+    # -- the published ZIP, and what verify is held against
+    Bug(
+        "published ZIP: the hash of a member is not compared",
+        ((MEMBERS, "if member.size != size or computed.hexdigest() != digest:", "if member.size != size:"),),
+        (f"{T_MEMBERS}::test_a_changed_member_is_found",),
+    ),
+    Bug(
+        "published ZIP: a member that is not signed passes",
+        ((MEMBERS, "    if more:\n", "    if False:\n"),),
+        (f"{T_MEMBERS}::test_an_extra_and_a_missing_member_are_found", f"{T_SAVED}::test_no_other_zip_is_saved"),
+    ),
+    Bug(
+        "published ZIP: a member may be listed twice",
+        ((MEMBERS, "    if doubled:\n", "    if False:\n"),),
+        (f"{T_MEMBERS}::test_a_member_that_is_listed_twice_is_found",),
+    ),
+    Bug(
+        "published ZIP: bytes that belong to no member pass",
+        (
+            (
+                MEMBERS,
+                "    if position != len(directory) or start + len(directory) + _END.size != size:\n",
+                "    if False:\n",
+            ),
+            (MEMBERS, " or at != start or ", " or "),
+            (MEMBERS, "    file.seek(start)\n    local = ", "    start = at\n    file.seek(start)\n    local = "),
+        ),
+        (f"{T_MEMBERS}::test_a_member_that_the_directory_does_not_list_is_found",),
+    ),
+    Bug(
+        "published ZIP: the service reads one that the release's certificate does not sign",
+        ((BUNDLES, "check_bundle(file, certificate)", "check_bundle(file)"),),
+        (f"{T_PUBLISHED_ZIP}::test_a_zip_that_the_database_names_instead_is_not_used",),
+    ),
+    Bug(
+        "published ZIP: a certificate in the database counts without its signature",
+        ((BUNDLES, "        self._require_signed(release_id, certificate)\n", ""),),
+        (f"{T_PUBLISHED_ZIP}::test_a_certificate_that_nobody_signed_here_is_not_used",),
+    ),
+    Bug(
+        "published ZIP: an object is not held against the hash that is its name",
+        (
+            (
+                STORAGE,
+                '    if not hmac.compare_digest(key.rpartition("/")[2], digest.hexdigest()):\n',
+                "    if False:\n",
+            ),
+        ),
+        (f"{T_PUBLISHED_ZIP}::test_an_object_that_is_swapped_after_it_was_checked_is_not_used",),
+    ),
+    Bug(
+        "published ZIP: the client saves one without looking into it",
+        (("imprimatur/client.py", "None, lambda file: check_bundle(file, certificate))", "None)"),),
+        (f"{T_SAVED}::test_no_other_zip_is_saved",),
+    ),
+    Bug(
+        "published ZIP: a network with external data is loaded",
+        (("service/samples/onnx_files.py", '    "tensor": {13: "external data", 14: "external data"},\n', ""),),
+        ("tests/service/samples/test_onnx_files.py::test_what_names_another_file_is_refused",),
+    ),
+    Bug(
+        "verify: a self-signed certificate passes",
+        ((VERIFICATION, "        checks.self_signed = True\n", '        checks.anchors.append("its own key")\n'),),
+        (f"{T_FILES}::test_a_self_made_certificate_is_self_signed_whatever_it_holds",),
+    ),
+    Bug(
+        "verify: what only the service says is called verified",
+        ((CHECKS, "return Result.VERIFIED if self.anchors else Result.CONSISTENT", "return Result.VERIFIED"),),
+        (f"{T_REMEMBERED}::test_the_first_time_is_consistent_and_the_next_is_verified",),
+    ),
+    Bug(
+        "verify: a remembered head is not compared",
+        ((LEDGER_CHECKS, "kept = kept_heads(memory, named)", "kept = kept_heads(None, named)"),),
+        (f"{T_REMEMBERED}::test_a_rewritten_log_of_another_dataset_is_found_by_the_head",),
+    ),
+    Bug(
+        "verify: a remembered ledger is not compared",
+        ((LEDGER_CHECKS, "        same = len(entries) >= seen.entries and ", "        same = True or "),),
+        (f"{T_REMEMBERED}::test_a_ledger_that_ends_earlier_is_found_although_the_log_holds",),
+    ),
+    Bug(
+        "verify: a changed key is taken although the pinned one does not endorse it",
+        ((TRUST, "            if served and served[-1].id not in ", "            if False and served[-1].id not in "),),
+        (f"{T_REMEMBERED}::test_a_changed_key_is_refused_unless_the_pinned_one_endorses_it",),
     ),
     # -- another declaration
     Bug(

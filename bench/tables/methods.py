@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,10 +83,9 @@ def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
         started = time.monotonic()
         source, randomness = _Frame(ask.table.train, schema), SecureRandom.from_test_seed(ask.seed)
         made = make_release(resolved, Plan(price.events), source, randomness)
-        bundle = made.bundle(schema=schema, certificate={}, order=resolved.model_dump(mode="json"))
+        files = made.files(schema=schema, certificate={}, order=resolved.model_dump(mode="json"))
         seconds = time.monotonic() - started
-        with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
-            sampler = TableSampler.from_files(json.loads(archive.read("config.json")), archive.read("generator.onnx"))
+        sampler = TableSampler.from_files(json.loads(files["config.json"]), files["generator.onnx"])
         columns: dict[str, list[Any]] = {name: [] for name in sampler.names}
         # As many as there are real ones first, since a sample is balanced as a whole; then the others.
         for rows, seed in ((min(ask.rows, units), ask.seed), (max(0, ask.rows - units), 1_000 + ask.seed)):

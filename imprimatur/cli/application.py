@@ -17,6 +17,8 @@ EXIT_CODES = """[bold]Exit codes[/bold]
 [bold]3[/bold] refused, over the privacy budget
 [bold]4[/bold] not found, not allowed, or no good key
 [bold]5[/bold] bad input · [bold]6[/bold] service unavailable
+[bold]7[/bold] self-signed, not verified (verify)
+[bold]8[/bold] consistent, not verified (verify)
 """
 
 HELP = """Private synthetic data behind a budget that refuses.
@@ -122,9 +124,12 @@ def main() -> None:
 def _expected(error: Exception) -> Failure | None:
     """Errors with a sentence for people; anything else is a bug and keeps its traceback."""
     from imprimatur.errors import ApiError, MissingExtra
+    from imprimatur.verify.members import NotAsCertified
 
     if isinstance(error, ApiError):
         return Failure.of(error)
+    if isinstance(error, NotAsCertified):
+        return Failure(f"{error}. Nothing was saved: try again, and tell the operator", code="not_as_certified")
     if isinstance(error, MissingExtra):
         return Failure(str(error), code="not_installed")
     if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) and error.filename:

@@ -37,7 +37,7 @@ def running_in(data: Path) -> Target | None:
     while _is_owned(data):
         with suppress(FileNotFoundError):
             address = (data / "address").read_text(encoding="utf-8").strip()
-            return Target(address, (data / "admin.key").read_text(encoding="utf-8").strip())
+            return Target(address, (data / "admin.key").read_text(encoding="utf-8").strip(), data)
         if time.monotonic() > deadline:
             raise Failure(
                 f"the service in {data} has not come up; see {data / 'logs'}", Exit.UNAVAILABLE, "unreachable"
@@ -66,7 +66,7 @@ def find_target(url: str | None, key: str | None, data: Path) -> Target | None:
     """What the options name, or what runs in the data directory."""
     running = None if url else running_in(data)
     if running is not None:
-        return Target(running.url, key or running.key)
+        return Target(running.url, key or running.key, data)
     return Target(url, key) if url else None
 
 

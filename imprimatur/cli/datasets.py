@@ -302,4 +302,8 @@ def ledger(
         for e in found["items"]
     ]
     print_table(None, ("#", "kind", "simple", "Rényi", "release", "at (UTC)", "hash"), rows)
-    console().print("chain and balances verified" if found["verified"] else "[bold red]NOT VERIFIED[/bold red]")
+    console().print(
+        "chain and balances consistent, by the service's own check; see `imprimatur verify`"
+        if found["verified"]
+        else "[bold red]NOT VERIFIED[/bold red]"
+    )

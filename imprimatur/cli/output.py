@@ -34,6 +34,8 @@ class Exit(IntEnum):
     NOT_FOUND = 4
     BAD_INPUT = 5
     UNAVAILABLE = 6
+    SELF_SIGNED = 7
+    CONSISTENT = 8
 
 
 class Failure(Exception):

@@ -12,14 +12,16 @@ import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
 from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, Where
-from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
+from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_pairs
 from imprimatur.cli.progress import byte_count
 from imprimatur.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from imprimatur.cli.target import Target
     from imprimatur.cli.verification.checks import Checks
+    from imprimatur.cli.verification.memory import Memory
     from imprimatur.replies import SampleFormat
 
 Checked = Annotated[
@@ -32,7 +34,11 @@ Certificates = Annotated[
 ]
 PublicKeys = Annotated[
     list[str] | None,
-    typer.Option("--public-key", metavar="KEY", help="The service's signing key, base64, or a file of it."),
+    typer.Option("--public-key", metavar="KEY", help="The service's signing key, base64, or a file of it; pins it."),
+]
+KeptHead = Annotated[
+    str | None,
+    typer.Option("--head", metavar="HEAD", help="A head of the log from before, JSON as verify shows it, or a file."),
 ]
 
 
@@ -96,56 +102,94 @@ def verify(
     target: Checked = None,
     certificates: Certificates = None,
     public_keys: PublicKeys = None,
+    head: KeptHead = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Check a ledger, or certificates. Exit code 1 when anything is wrong.
+    """Check a ledger, or certificates and the ZIP they belong to.
 
     A dataset: its hash chain is computed again here, and every entry is looked
     for in the log whose head the service has signed. Files: signature, key,
-    ledger entry and place in the log; of two or more, that nothing in the log
-    was rewritten between them. That needs no service; with one at hand, also
-    that the certificate is this service's.
+    each file of the ZIP, ledger entry and place in the log; of two or more,
+    that nothing in the log was rewritten between them. That needs no service.
 
-    A certificate names its own key, which anybody can make: --public-key says
-    which one you know (from /v1/ledger/keys, long ago). Otherwise the service
-    is asked; with neither, the check fails.
+    [bold]verified[/bold] is said only of what was held against something outside the
+    service: a key you name or that is pinned, a head or a ledger remembered
+    from an earlier verify (IMPRIMATUR_CONFIG, ~/.config/imprimatur), or
+    --head. At the first time there is nothing: [bold]consistent[/bold], exit code 8, and
+    the key and the head are kept for the next time. A certificate without a
+    service and a key you know is [bold]self-signed[/bold], exit code 7: anybody can
+    make one. Exit code 1 when anything is wrong.
 
     Examples:
     [cyan]imprimatur verify my-table[/cyan]
     [cyan]imprimatur verify generator.zip --public-key KEY[/cyan]
     [cyan]imprimatur verify --certificate a.json --certificate b.json --public-key KEY[/cyan]
     """
-    from imprimatur.cli.verification import known_key, verify_certificates, verify_in_log, verify_ledger
+    from imprimatur.cli.verification import Result, known_head, known_key
 
     known = [known_key(each) for each in public_keys or []]
+    named = None if head is None else known_head(head)
     files = list(certificates or [])
     if target is not None and Path(target).is_file():
         files.insert(0, Path(target))
         target = None
     if (target is None) == (not files):
         raise typer.BadParameter("give either a dataset or certificates", param_hint="DATASET|FILE")
+    service = find_target(url, key, data)
+    memory = None if service is None else _remembered(service)
     if target is None:
-        checks = verify_certificates(files, find_target(url, key, data), known)
+        from imprimatur.cli.verification import verify_certificates
+
+        checks = verify_certificates(files, service, known, memory, named)
     else:
+        from imprimatur.cli.verification import verify_in_log, verify_ledger
+
         with connect(url, key, data) as client:
             dataset_id = dataset_id_of(client, target)
-            checks = verify_ledger(client, dataset_id) + verify_in_log(client, dataset_id, known)
+            checks = verify_ledger(client, dataset_id)
+            checks.add(verify_in_log(client, dataset_id, known, memory, named))
+    _keep(checks, memory)
     _print_checks(checks, as_json=as_json)
-    if not checks.verified:
-        raise typer.Exit(Exit.FAILURE)
+    codes = {Result.FAILED: Exit.FAILURE, Result.SELF_SIGNED: Exit.SELF_SIGNED, Result.CONSISTENT: Exit.CONSISTENT}
+    if checks.result in codes:
+        raise typer.Exit(codes[checks.result])
+
+
+def _remembered(service: Target) -> Memory:
+    from imprimatur.cli.verification.memory import Memory
+
+    return Memory.of(service.service)
+
+
+def _keep(checks: Checks, memory: Memory | None) -> None:
+    """What held is remembered, where something was learned; a fault is no lesson."""
+    if memory is None or checks.faults:
+        return
+    try:
+        memory.save()
+    except OSError as error:
+        checks.notes.append(f"nothing is remembered for the next time: {memory.path}: {error.strerror}")
+        return
+    if checks.head is not None:
+        checks.notes.append(f"key and head are remembered in {memory.path}: the next verify compares with them")
 
 
 def _print_checks(checks: Checks, *, as_json: bool) -> None:
     if as_json:
-        print_json({"verified": checks.verified, "checks": checks.passed, "faults": checks.faults})
+        print_json(checks.to_json())
         return
-    for passed in checks.passed:
-        print_pairs({"ok": passed})
+    for word, passed in checks.held:
+        print_pairs({word.value: passed})
     for fault in checks.faults:
-        print_pairs({"FAULT": fault})
+        print_pairs({"FAILED": fault})
+    for remark in checks.notes:
+        print_pairs({"note": remark})
+    if checks.head is not None and not checks.faults:
+        print_pairs({"keep this head": json.dumps(checks.head.to_json(), separators=(",", ":"))})
+    console().print(checks.statement, soft_wrap=True, markup=False)
 
 
 def format_of(named: str | None, output: Path | None) -> SampleFormat | None:

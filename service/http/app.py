@@ -40,6 +40,7 @@ from service.platform.broker import seconds_since_beat
 from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
 from service.platform.settings import Settings, names_of
+from service.releases.bundles import Bundles
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
@@ -86,7 +87,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url="/openapi.json" if context.settings.serve_docs else None,
     )
     app.state.context = context
-    app.state.samplers = SamplerCache(context.storage.get)
+    app.state.bundles = Bundles(context)
+    app.state.samplers = SamplerCache(context.storage.get_content)
     app.state.drawing = DrawingThreads()
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)

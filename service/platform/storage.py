@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import hmac
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
-from service.base.errors import InvalidInput, NotFound, Unavailable
+from service.base.errors import InvalidInput, NotFound, Tampered, Unavailable
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _KEY = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9_.=-]+(?:/(?!\.+(?:/|$))[A-Za-z0-9_.=-]+)*")
@@ -67,6 +69,21 @@ class Storage:
         key = f"{prefix.rstrip('/')}/{hashlib.sha256(content).hexdigest()}"
         self.put(key, content)
         return key
+
+    def get_content(self, key: str) -> bytes:
+        """The whole object that `put_content` stored; `Tampered` if it is no longer the same."""
+        content = self.get(key)
+        _require_content(key, hashlib.sha256(content))
+        return content
+
+    def stream_content(self, key: str, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """The same in pieces. One that was changed is never given in full: the last piece waits for the whole hash.
+
+        The first piece is read at once: what is wrong with an object of one piece, or its absence, is told before any.
+        """
+        checked = _checked(key, self.stream(key, chunk_bytes=chunk_bytes))
+        first = next(checked, b"")
+        return itertools.chain([first], checked)
 
     def get(self, key: str) -> bytes:
         """The whole object; `NotFound` if there is none."""
@@ -132,6 +149,27 @@ def _pieces(found: obstore.GetResult, chunk_bytes: int) -> Iterator[bytes]:
     with _translated("read"):
         for piece in found.stream(min_chunk_size=chunk_bytes):
             yield bytes(piece)
+
+
+def _checked(key: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    digest, waiting = hashlib.sha256(), None
+    for piece in pieces:
+        digest.update(piece)
+        if waiting is not None:
+            yield waiting
+        waiting = piece
+    _require_content(key, digest)
+    if waiting is not None:
+        yield waiting
+
+
+def _require_content(key: str, digest: hashlib._Hash) -> None:
+    """The last part of such a key is the SHA-256 of what was stored."""
+    if not hmac.compare_digest(key.rpartition("/")[2], digest.hexdigest()):
+        raise Tampered(
+            f"the object {key} is not what was stored under this name: its SHA-256 is another. Nothing of it is used;"
+            " the operator must put it back from a backup"
+        )
 
 
 def _check_key(key: str) -> None:

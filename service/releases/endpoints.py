@@ -23,9 +23,9 @@ from service.base.errors import (
     InvalidInput,
     InvalidOrder,
     NotCancellable,
-    NotFound,
     NotInRelease,
     NotReady,
+    Tampered,
     TooManyOpenOrders,
     TooMuchWork,
     Unpriceable,
@@ -34,6 +34,7 @@ from service.platform.context import Context
 from service.privacy.events import noise_multipliers
 from service.releases import service
 from service.releases.answers import answers_of_bundle, not_a_generator
+from service.releases.bundles import Bundles
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import EstimateReply, PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
@@ -177,7 +178,7 @@ def sample_request(
     response_class=StreamingResponse,
     responses={
         200: {"description": "Synthetic rows.", "content": SAMPLE_CONTENT},
-        **problems(NotReady, NotInRelease),
+        **problems(NotReady, NotInRelease, Tampered),
     },
 )
 def read_sample(
@@ -213,10 +214,10 @@ def read_preview(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
     response_class=Response,
     responses={
         200: {"description": "The generator, or the answers.", "content": {"application/zip": BINARY}},
-        **problems(NotReady),
+        **problems(NotReady, Tampered),
     },
 )
-def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
+def read_generator(request: Request, release_id: uuid.UUID, context: ContextOf, principal: Reader) -> Response:
     """A ZIP that samples without this service: `python sample.py --rows 1000` needs only numpy and onnxruntime.
 
     Of a release of answers, the ZIP that holds them.
@@ -224,17 +225,17 @@ def read_generator(release_id: uuid.UUID, context: ContextOf, principal: Reader)
     release = service.find_published(context, principal, release_id)
     name = f"generator-{release_id}.zip"
     return StreamingResponse(
-        context.storage.stream(_bundle_key(release)),
+        context.storage.stream_content(_bundle_key(request, release)),
         media_type="application/zip",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 
-@router.get("/releases/{release_id}/answers", responses=problems(NotReady, NotInRelease))
-def read_answers(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
+@router.get("/releases/{release_id}/answers", responses=problems(NotReady, NotInRelease, Tampered))
+def read_answers(request: Request, release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """The answers of a release that holds some instead of a generator. Reading them costs no budget, however often."""
     release = service.find_published(context, principal, release_id)
-    return answers_of_bundle(context.storage.get(_bundle_key(release)), release_id)
+    return answers_of_bundle(context.storage.get_content(_bundle_key(request, release)), release_id)
 
 
 @router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
@@ -260,7 +261,7 @@ def sample_response(
     samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
     try:
-        sampler = samplers.get(_bundle_key(release))
+        sampler = samplers.get(_bundle_key(request, release))
     except NotInRelease:
         raise not_a_generator(release.id) from None
     chosen = sample.format or default_format(content_of(sampler))
@@ -282,10 +283,10 @@ def sample_response(
     )
 
 
-def _bundle_key(release: Release) -> str:
-    if release.bundle_key is None:
-        raise NotFound("this release has no bundle")
-    return release.bundle_key
+def _bundle_key(request: Request, release: Release) -> str:
+    """The key of the ZIP that the release's certificate signs; see `Bundles.checked_key`."""
+    bundles: Bundles = request.app.state.bundles
+    return bundles.checked_key(release)
 
 
 async def _events(context: Context, principal: Principal, release: Release) -> AsyncIterator[str]:

@@ -6,9 +6,10 @@ import io
 import json
 import zipfile
 
-from service.base.errors import NotInRelease
+from service.base.errors import NotInRelease, Tampered
 from service.samples.formats import Content
 from service.samples.image_sampler import ImageSampler
+from service.samples.onnx_files import NotSelfContainedError, require_self_contained
 from service.samples.table.sampler import TableSampler
 
 Sampler = TableSampler | ImageSampler
@@ -26,7 +27,12 @@ def sampler_from_bundle(bundle: bytes) -> Sampler:
                 "this release holds answers, not a generator: nothing can be drawn from it", holds=ANSWERS
             )
         kind = ImageSampler if config.get("kind") == "image" else TableSampler
-        return kind.from_files(config, archive.read("generator.onnx"))
+        network = archive.read("generator.onnx")
+    try:
+        require_self_contained(network)
+    except NotSelfContainedError as error:
+        raise Tampered(f"the generator of this release is not used: {error}") from None
+    return kind.from_files(config, network)
 
 
 def content_of(sampler: Sampler) -> Content:

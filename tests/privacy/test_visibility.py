@@ -403,8 +403,8 @@ def data_free(fields):
 
 
 def stable(certificate):
-    """A certificate less what differs between any two releases: ids, times, hashes."""
-    different = {"release_id", "dataset_id", "issued_at", "signature", "transparency"}
+    """A certificate less what differs between any two releases: ids, times, hashes of the ledger and of files."""
+    different = {"release_id", "dataset_id", "issued_at", "signature", "transparency", "members"}
     kept = {k: v for k, v in certificate.items() if k not in different}
     kept["ledger_entry"] = {k: v for k, v in certificate["ledger_entry"].items() if k != "hash"}
     return kept

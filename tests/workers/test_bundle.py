@@ -17,12 +17,13 @@ from tiny_generators import MIXED, domain_of, parse_csv
 from service.domain.table_schema import parse_table_schema
 from service.samples.samplers import sampler_from_bundle
 from service.samples.streams import stream_rows
+from tests.bundles import build_bundle
 from tests.lending import bare_environment, empty_room, lend
 from workers.generators.errors import UnusableGeneratorError
-from workers.generators.table.bundle import build_bundle, export_onnx
+from workers.generators.table.bundle import export_onnx
 from workers.networks.table import TableGenerator
 
-MEMBERS = ["generator.onnx", "generator.safetensors", "config.json", "certificate.json", "MODEL_CARD.md", "sample.py"]
+MEMBERS = ["generator.onnx", "generator.safetensors", "config.json", "MODEL_CARD.md", "sample.py", "certificate.json"]
 NOISE_DIMENSION = 16
 CERTIFICATE = {
     "unit": "one row",
@@ -215,3 +216,17 @@ def test_a_stranger_draws_rows_with_numpy_and_onnxruntime_only(bundle, tmp_path)
     assert b"nobody" in wrong.stderr
     assert b"Traceback" not in wrong.stderr
     assert sys.prefix not in first
+
+
+def test_an_export_that_names_other_files_is_not_published(monkeypatch):
+    real = torch.onnx.export
+
+    def with_external_data(model, arguments, path, **options):
+        import onnx
+
+        real(model, arguments, path, **options)
+        onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0)
+
+    monkeypatch.setattr(torch.onnx, "export", with_external_data)
+    with pytest.raises(UnusableGeneratorError, match="external data"):
+        export_onnx(trained(None), noise_dimension=NOISE_DIMENSION, categories=None)

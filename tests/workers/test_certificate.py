@@ -141,7 +141,7 @@ def test_the_unit_and_its_bound_are_there_for_programs():
 
 def test_format_2_is_signed_and_is_json():
     certificate = made_certificate()
-    assert certificate["format"] == FORMAT == 2
+    assert certificate["format"] == FORMAT == 3
     signed = {k: v for k, v in certificate.items() if k not in UNSIGNED}
     assert verify_signature(json.loads(json.dumps(signed)), certificate["signature"], certificate["public_key"])
     assert certificate["trust_model"].startswith("central: ")

@@ -17,11 +17,11 @@ from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.privacy.events import GaussianEvent
 from service.samples.samplers import sampler_from_bundle
+from tests.bundles import build_image_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
 from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
 from workers.generators.errors import UnusableGeneratorError
-from workers.generators.image.bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.measuring import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS, tone_curve

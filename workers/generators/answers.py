@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from workers.generators.archive import pack, to_json
+from workers.generators.archive import to_json
 from workers.generators.card import CERTIFICATE_FILE, Content, model_card
 from workers.generators.errors import UnusableGeneratorError
 
@@ -25,20 +25,17 @@ Answers are noisy, and small counts most of all. Do not use them to decide about
 against the real data with their owner."""
 
 
-def build_answers_bundle(
+def answers_files(
     answers: Mapping[str, Any], schema: DeclaredSchema, *, certificate: Mapping[str, Any], order: Mapping[str, Any]
-) -> bytes:
-    """The ZIP of these answers: values that JSON can hold, noisy or public."""
+) -> dict[str, bytes]:
+    """The files of these answers: values that JSON can hold, noisy or public."""
     _check(dict(answers))
     config = {"format": 1, "kind": "answers", "schema": schema.as_json()}
-    return pack(
-        {
-            "answers.json": to_json(answers),
-            "config.json": to_json(config),
-            "certificate.json": to_json(certificate),
-            "MODEL_CARD.md": answers_card(certificate=certificate, order=order).encode(),
-        }
-    )
+    return {
+        "answers.json": to_json(answers),
+        "config.json": to_json(config),
+        "MODEL_CARD.md": answers_card(certificate=certificate, order=order).encode(),
+    }
 
 
 def answers_card(*, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> str:

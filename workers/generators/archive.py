@@ -7,6 +7,8 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.verify.members import CERTIFICATE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,11 +20,13 @@ def to_json(document: Any) -> bytes:
     return (json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode()
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
-    """Name -> content as a ZIP, in this order."""
+def pack(files: Mapping[str, bytes], certificate: Mapping[str, Any]) -> bytes:
+    """Name -> content as a ZIP, in this order, and the certificate, which signs them all, at the end."""
+    if CERTIFICATE in files:
+        raise ValueError("the certificate signs the other files: it is made after them")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in files.items():
+        for name, content in {**files, CERTIFICATE: to_json(certificate)}.items():
             member = zipfile.ZipInfo(name, date_time=_FIXED_DATE)
             member.compress_type = zipfile.ZIP_DEFLATED
             member.create_system = 3

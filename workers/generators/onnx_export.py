@@ -13,6 +13,7 @@ import onnxruntime
 import safetensors.torch
 import torch
 
+from service.samples.onnx_files import NotSelfContainedError, require_self_contained
 from workers.generators.errors import UnusableGeneratorError
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def export(
             output_names=[output],
             dynamic_axes={name: {0: "batch"} for name in growing},
         )
-        return path.read_bytes()
+        onnx_bytes = path.read_bytes()
+    try:
+        require_self_contained(onnx_bytes)
+    except NotSelfContainedError as error:
+        raise UnusableGeneratorError(f"The generator is not published: {error}.") from None
+    return onnx_bytes
 
 
 def compare(generator: torch.nn.Module, onnx_bytes: bytes, *inputs: Mapping[str, Tensor]) -> None:

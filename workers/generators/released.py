@@ -29,8 +29,8 @@ class Released(ABC):
     """Mean rows or images of a unit, where that was charged."""
 
     @abstractmethod
-    def bundle(self, *, schema: Any, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
-        """The published ZIP."""
+    def files(self, *, schema: Any, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, bytes]:
+        """What is published beside the certificate, which signs these files and is quoted in one of them: unsigned here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +45,13 @@ class TableRelease(Released):
     condition_index: int | None
     condition_frequencies: tuple[float, ...] | None
 
-    def bundle(self, *, schema: TableSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+    def files(
+        self, *, schema: TableSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]
+    ) -> dict[str, bytes]:
         """See `workers.generators.table.bundle`."""
-        from workers.generators.table.bundle import build_bundle  # noqa: PLC0415 - ONNX is loaded when it is needed
+        from workers.generators.table.bundle import table_files  # noqa: PLC0415 - ONNX is loaded when it is needed
 
-        return build_bundle(
+        return table_files(
             self.generator,
             self.domain,
             noise_dimension=self.noise_dimension,
@@ -74,11 +76,13 @@ class ImageRelease(Released):
     one_a_run: bool
     """Whether all images of one call are of one component."""
 
-    def bundle(self, *, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+    def files(
+        self, *, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]
+    ) -> dict[str, bytes]:
         """See `workers.generators.image.bundle`."""
-        from workers.generators.image.bundle import build_image_bundle  # noqa: PLC0415 - as above
+        from workers.generators.image.bundle import image_files  # noqa: PLC0415 - as above
 
-        return build_image_bundle(
+        return image_files(
             self.generator,
             schema,
             noise_dimension=self.noise_dimension,
@@ -97,8 +101,10 @@ class AnswersRelease(Released):
     answers: Mapping[str, Any]
     """JSON values, all of them noisy or public; floats are finite."""
 
-    def bundle(self, *, schema: DeclaredSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> bytes:
+    def files(
+        self, *, schema: DeclaredSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]
+    ) -> dict[str, bytes]:
         """See `workers.generators.answers`."""
-        from workers.generators.answers import build_answers_bundle  # noqa: PLC0415 - beside the others
+        from workers.generators.answers import answers_files  # noqa: PLC0415 - beside the others
 
-        return build_answers_bundle(self.answers, schema, certificate=certificate, order=order)
+        return answers_files(self.answers, schema, certificate=certificate, order=order)

@@ -6,39 +6,65 @@ import datetime as dt
 import itertools
 import json
 import uuid
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.cli.verification.checks import Checks
+from imprimatur.cli.verification.checks import Checks, Word
 from imprimatur.cli.verification.documents import Certificate, path_of
 from imprimatur.cli.verification.growth import check_dataset, check_log
+from imprimatur.cli.verification.history import Kept, check_head, kept_heads, remember
+from imprimatur.cli.verification.trust import Trust
 from imprimatur.verify import chain, merkle
-from imprimatur.verify.heads import whole
-from imprimatur.verify.signatures import PublicKey, key_id, trusted_keys, verify_signature
+from imprimatur.verify.heads import TreeHead, whole
+from imprimatur.verify.members import NOT_BOUND, NotAsCertified, check_bundle, is_bound
+from imprimatur.verify.signatures import PublicKey, key_id, verify_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from imprimatur.cli.target import Target
+    from imprimatur.cli.verification.memory import Memory
 
 
-def verify_certificates(paths: Sequence[Path], target: Target | None, known: Sequence[bytes]) -> Checks:
+def verify_certificates(
+    paths: Sequence[Path],
+    target: Target | None,
+    known: Sequence[bytes],
+    memory: Memory | None = None,
+    named: TreeHead | None = None,
+) -> Checks:
     """Each certificate by itself, and that no entry was rewritten between one and the next.
 
-    Needs no service. With one, what certificates lack is fetched: its list of keys, and proofs, which prove themselves.
+    Needs no service. With one, what certificates lack is fetched: its list of keys, and proofs, which prove themselves;
+    and its log must follow the certificates, the named head, and what the memory holds of it.
     """
-    checks = Checks()
     certificates = [Certificate.read(path) for path in paths]
-    keys = _Keys.of(certificates, target, known)
-    for certificate in certificates:
-        own = Checks()
+    keys = _Keys.of(certificates, target, known, memory)
+    checks = Checks(keys.trust.word)
+    if keys.trust.fault:
+        checks.faults.append(keys.trust.fault)
+        return checks
+    for path, certificate in zip(paths, certificates, strict=True):
+        own = Checks(keys.trust.word)
         _check_certificate(own, certificate, keys)
+        _check_members(own, path, certificate)
         if target is not None:
             _compare_with_service(own, certificate.document, target)
-        label = f"{certificate.name}: " if len(certificates) > 1 else ""
-        checks.passed += [label + text for text in own.passed]
-        checks.faults += [label + text for text in own.faults]
+        checks.add(own, f"{certificate.name}: " if len(certificates) > 1 else "")
+    if target is not None:
+        _check_log_of_service(checks, certificates, target, keys, kept_heads(memory, named))
+    elif named is not None:
+        checks.notes.append("the head you named was not compared: name the service with --url, which has the proof")
+    _compare(checks, certificates, target)
+    if memory is not None and not checks.faults:
+        remember(memory, keys.trust, keys.lists[0], checks.head)
+    return checks
+
+
+def _compare(checks: Checks, certificates: list[Certificate], target: Target | None) -> None:
+    """That no two contradict each other, and nothing was rewritten between one and the next."""
     for one, other in itertools.combinations(certificates, 2):
         _check_same_payment(checks, one, other)
     with_head = [certificate for certificate in certificates if certificate.head is not None]
@@ -57,30 +83,26 @@ def verify_certificates(paths: Sequence[Path], target: Target | None, known: Seq
             for certificate in certificates
             if certificate.head is None
         ]
-    return checks
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Keys that certificates may be signed by, on whose word, and what is known of their history."""
+    """Keys that certificates may be signed by, and what is known of their history."""
 
-    trusted: dict[str, bytes]
-    whose: str
+    trust: Trust
     lists: tuple[tuple[PublicKey, ...], ...]
     """Lists of all keys of a service, oldest first, as certificates and the service give them."""
     of_heads: frozenset[str]
 
     @classmethod
-    def of(cls, certificates: Sequence[Certificate], target: Target | None, known: Sequence[bytes]) -> _Keys:
-        served = _served_keys(target)
-        if known:
-            listed = [key for certificate in certificates for key in certificate.keys]
-            trusted, whose = trusted_keys(known, listed), "a key you named"
-        else:
-            trusted = {key.id: key.public_bytes for key in served}
-            whose = "" if target is None else f"a key of {target.url}"
+    def of(
+        cls, certificates: Sequence[Certificate], target: Target | None, known: Sequence[bytes], memory: Memory | None
+    ) -> _Keys:
+        served = served_keys(target)
+        listed = [key for certificate in certificates for key in certificate.keys]
+        trust = Trust.of(known, memory, listed, served=served, service="" if target is None else target.url)
         heads = frozenset(c.head.key_id for c in certificates if c.head is not None)
-        return cls(trusted, whose, (served, *(certificate.keys for certificate in certificates)), heads)
+        return cls(trust, (served, *(certificate.keys for certificate in certificates)), heads)
 
     def is_from_before_the_log(self, signer: str) -> bool | None:
         """Whether a key signed before there was a signing key file, which signs heads; None where no list has it.
@@ -95,7 +117,7 @@ class _Keys:
         return all(len(keys) > 1 and keys[0].id == signer and keys[0].endorsed_by is None for keys in lists)
 
 
-def _served_keys(target: Target | None) -> tuple[PublicKey, ...]:
+def served_keys(target: Target | None) -> tuple[PublicKey, ...]:
     """The list of a service; empty where it cannot be had."""
     from imprimatur.client import Client
     from imprimatur.errors import ApiError
@@ -118,13 +140,14 @@ def _check_certificate(checks: Checks, certificate: Certificate, keys: _Keys) ->
         "the signature does not belong to this certificate: it was changed",
     )
     signer = key_id(certificate.public_bytes)
-    if keys.trusted:
-        fault = f"key {signer} is not {keys.whose}, and no endorsement leads to it from one"
-        checks.expect(signer in keys.trusted, f"key {signer} is {keys.whose}, or endorsed by one", fault)
+    trust = keys.trust
+    if trust.keys:
+        fault = f"key {signer} is not {trust.whose}, and no endorsement leads to it from one"
+        checks.expect(signer in trust.keys, f"key {signer} is {trust.whose}, or endorsed by one", fault)
+        checks.anchors += [trust.anchor] if trust.anchor else []
     else:
-        checks.faults.append(
-            f"self-signed by key {signer}: anybody can make a key. Give the service's with --public-key, or --url"
-        )
+        checks.self_signed = True
+        checks.notes.append(f"self-signed by key {signer}: no key is known to hold it against")
     kind = document["ledger_entry"].get("kind")
     checks.expect(kind == "post", "the entry it names is a charge", "the entry it names is no charge: it paid nothing")
     if certificate.head is None:
@@ -172,7 +195,7 @@ def _check_no_head(checks: Checks, document: dict[str, Any], signer: str, keys: 
             "it carries no tree head, and is not of format 1: only those from before the log have none"
         )
     elif early is None:
-        checks.passed.append(
+        checks.notes.append(
             f"it carries no tree head: it was made before the log if key {signer} is that of this time; no list of the"
             " service's keys is here to tell. Name the service with --url, which has it"
         )
@@ -211,7 +234,50 @@ def _entry_hash(document: dict[str, Any]) -> bytes:
     )
 
 
+def _check_members(checks: Checks, path: Path, certificate: Certificate) -> None:
+    """The other files of a ZIP, which certificates sign since format 3."""
+    if not zipfile.is_zipfile(path):
+        if is_bound(certificate.document):
+            checks.notes.append(
+                "the certificate alone: the files it signs were not looked at; give generator.zip for that"
+            )
+        return
+    try:
+        with path.open("rb") as file:
+            check_bundle(file, certificate.document)
+    except NotAsCertified as error:
+        checks.faults.append(
+            f"{error}. Do not use the ZIP: download it again, and if it is the same, tell the operator"
+        )
+        return
+    if is_bound(certificate.document):
+        checks.hold(
+            f"the ZIP holds the {len(certificate.document['members'])} files that the certificate signs, and no other"
+        )
+    else:
+        checks.notes.append(NOT_BOUND)
+
+
+def _check_log_of_service(
+    checks: Checks, certificates: Sequence[Certificate], target: Target, keys: _Keys, kept: list[Kept]
+) -> None:
+    """That the log as the service signs it now follows the certificates, and what was kept of it."""
+    from imprimatur.client import Client
+    from imprimatur.errors import ApiError
+
+    word = keys.trust.word
+    of_files = [Kept(c.head, f"the certificate {c.name}", word) for c in certificates if c.head is not None]
+    if not of_files and not kept:
+        return
+    try:
+        with Client(target.url, target.key) as client:
+            check_head(checks, client, keys.trust, [*kept, *of_files])
+    except ApiError as error:
+        checks.faults.append(f"{target.url}: {error.detail}")
+
+
 def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: Target) -> None:
+    """What the service says of the certificate today; it proves nothing, and a contradiction is a fault."""
     from imprimatur.client import Client
     from imprimatur.errors import ApiError
 
@@ -223,7 +289,9 @@ def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: T
         checks.faults.append(f"{target.url}: {error.detail}")
         return
     same = published == certificate
-    checks.expect(same, f"the certificate that {target.url} publishes", f"{target.url} publishes another certificate")
+    fault = f"{target.url} publishes another certificate"
+    checks.expect(same, f"the certificate that {target.url} publishes", fault, Word.CONSISTENT)
     paid = certificate.get("ledger_entry", {})
     in_ledger = any((entry["seq"], entry["hash"]) == (paid.get("seq"), paid.get("hash")) for entry in entries)
-    checks.expect(in_ledger, "paid by an entry of the ledger", "no entry of the ledger paid for this release")
+    fault = "no entry of the ledger paid for this release"
+    checks.expect(in_ledger, "paid by an entry of the ledger", fault, Word.CONSISTENT)

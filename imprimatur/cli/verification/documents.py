@@ -102,6 +102,20 @@ def known_key(text: str) -> bytes:
     return raw
 
 
+def known_head(text: str) -> TreeHead:
+    """A head of the log from before, as JSON or a file that holds it."""
+    try:
+        if not text.lstrip().startswith("{"):
+            text = Path(text).read_text("utf-8")
+        return TreeHead.of_json(read_json(text))
+    except (OSError, KeyError, TypeError, ValueError):
+        raise Failure(
+            "--head is no head of a log: JSON as `imprimatur verify` shows it, or a file that holds it",
+            Exit.BAD_INPUT,
+            "invalid_input",
+        ) from None
+
+
 def read_certificate(path: Path) -> dict[str, Any]:
     """The certificate in a JSON file or in a generator ZIP."""
     try:

@@ -7,15 +7,18 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from imprimatur.cli.verification.checks import Checks
+from imprimatur.cli.verification.checks import Checks, Word
 from imprimatur.cli.verification.documents import path_of
+from imprimatur.cli.verification.history import Kept, check_head, follows, kept_heads, remember
+from imprimatur.cli.verification.trust import Trust
 from imprimatur.verify import chain, merkle
 from imprimatur.verify.heads import TreeHead
-from imprimatur.verify.signatures import PublicKey, trusted_keys
+from imprimatur.verify.signatures import PublicKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from imprimatur.cli.verification.memory import KnownLedger, Memory
     from imprimatur.client import Client
     from imprimatur.replies import Entry, Json, LedgerBalance
 
@@ -76,8 +79,8 @@ class _Balance:
 def verify_ledger(client: Client, dataset_id: str) -> Checks:
     """Compute every hash again, add the entries up again, and look for the entries that certificates name.
 
-    Certificates are signed and in other people's hands: a history that was rewritten as a whole, balance included,
-    still lacks what they name.
+    All of it comes from the service: who rewrites the database can make it agree, certificates too. So what holds
+    here is consistent, and no more.
     """
     releases = client.releases(dataset_id)
     ledger = client.ledger(dataset_id)
@@ -86,10 +89,8 @@ def verify_ledger(client: Client, dataset_id: str) -> Checks:
     faults = chain.verify_ledger(entries, _Balance.of(ledger["balance"]))
     checks.faults += faults
     if not faults:
-        checks.passed += [
-            f"hash chain of {len(entries)} entries, computed again here",
-            "entries add up to the balances",
-        ]
+        checks.hold(f"hash chain of {len(entries)} entries, computed again here")
+        checks.hold("entries add up to the balances")
     fault = f"the service's own check fails: {'; '.join(ledger['faults'])}"
     checks.expect(ledger["verified"], "the service's own check", fault)
     hashes = {entry.seq: entry.hash.hex() for entry in entries}
@@ -103,41 +104,80 @@ def verify_ledger(client: Client, dataset_id: str) -> Checks:
     return checks
 
 
-def verify_in_log(client: Client, dataset_id: str, known: Sequence[bytes]) -> Checks:
+def verify_in_log(
+    client: Client,
+    dataset_id: str,
+    known: Sequence[bytes],
+    memory: Memory | None = None,
+    named: TreeHead | None = None,
+) -> Checks:
     """That every entry of a dataset is in the log whose head is signed, where certificates say it is.
 
-    Without a known key, the service's own list of keys is believed: a head by itself says little, but two heads, or a
-    head and a certificate from another day, cannot both be true of a log that was rewritten.
+    The head must follow the one that the caller names and the one in the memory, and the ledger what the memory holds
+    of it. Without any of them the service is held against itself alone: a head by itself says little, but two heads
+    from different days cannot both be true of a log that was rewritten. What held is then put into the memory.
     """
     checks = Checks()
     releases = client.releases(dataset_id)
     entries = [_Entry.of(dataset_id, entry) for entry in client.ledger(dataset_id)["items"]]
-    head = _signed_head(client, known)
-    if head is None:
-        checks.faults.append("the head of the log is not signed by a key you know")
+    listed = tuple(PublicKey.of_json(key) for key in client.signing_keys())
+    trust = Trust.of(known, memory, (), served=listed, service="this service")
+    if trust.fault:
+        checks.faults.append(trust.fault)
         return checks
-    checks.passed.append(f"head of the log of {head.tree_size} entries, signed by key {head.key_id}")
+    kept = kept_heads(memory, named)
+    head = check_head(checks, client, trust, kept)
+    if head is None:
+        return checks
     proofs = {item["seq"]: item for item in client.inclusion(dataset_id, head.tree_size)["items"]}
     _check_entries(checks, entries, proofs, head)
+    _anchor(checks, entries, proofs, kept, None if memory is None else memory.ledgers.get(dataset_id))
     certificates = [c for release in releases if (c := release["certificate"]) is not None and "transparency" in c]
     _check_places(checks, certificates, proofs)
     newest = certificates[:MOST_HEADS]
-    torn = [str(c["ledger_entry"]["seq"]) for c in newest if not _follows(client, c, head)]
+    heads = {str(c["ledger_entry"]["seq"]): TreeHead.of_json(c["transparency"]["tree_head"]) for c in newest}
+    torn = [seq for seq, earlier in heads.items() if not follows(client, earlier, head)]
     checks.expect(
         not torn,
         f"the log only grew since {len(newest)} certificates",
         f"the log was REWRITTEN since certificates of entries {', '.join(torn)}",
     )
+    if memory is not None and not checks.faults:
+        remember(memory, trust, listed, head)
+        memory.keep_ledger(dataset_id, [entry.hash for entry in entries])
     return checks
 
 
-def _signed_head(client: Client, known: Sequence[bytes]) -> TreeHead | None:
-    """The newest head, if a key that is trusted has signed it."""
-    listed = [PublicKey.of_json(key) for key in client.signing_keys()]
-    trusted = trusted_keys(known or [key.public_bytes for key in listed], listed)
-    head = TreeHead.of_json(client.tree_head())
-    signer = trusted.get(head.key_id)
-    return head if signer is not None and head.is_signed_by(signer) else None
+def _anchor(
+    checks: Checks, entries: list[_Entry], proofs: dict[int, Json], kept: list[Kept], seen: KnownLedger | None
+) -> None:
+    """How much of the ledger is held against something from before: what the caller saw, or a head that it kept."""
+    up_to = 0
+    if seen is not None:
+        same = len(entries) >= seen.entries and entries[seen.entries - 1].hash == seen.hash
+        checks.expect(
+            same,
+            f"the first {seen.entries} entries are those that are remembered since {seen.since}",
+            f"the ledger was REWRITTEN or rolled back: its first {seen.entries} entries are not those that are"
+            f" remembered since {seen.since}",
+            Word.VERIFIED,
+        )
+        up_to = seen.entries
+        checks.anchors.append(f"the {seen.entries} entries remembered since {seen.since}")
+    for each in kept:
+        covered = 0
+        for entry in entries:
+            if entry.seq not in proofs or proofs[entry.seq]["leaf_index"] >= each.head.tree_size:
+                break
+            covered += 1
+        if covered:
+            checks.hold(f"the first {covered} entries are in the log of {each.whence}", each.word)
+            checks.anchors.append(each.whence)
+        up_to = max(up_to, covered)
+    if up_to < len(entries):
+        checks.up_to = f" up to entry {up_to} of {len(entries)}"
+        newer = f"{len(entries) - up_to} of {len(entries)} entries are"
+        checks.notes.append(f"{newer} held against nothing from outside the service: they are consistent, not verified")
 
 
 def _check_entries(checks: Checks, entries: list[_Entry], proofs: dict[int, Json], head: TreeHead) -> None:
@@ -147,7 +187,7 @@ def _check_entries(checks: Checks, entries: list[_Entry], proofs: dict[int, Json
     checks.faults += [f"entry {seq} is not in the log as it is in the ledger: it was changed" for seq in changed]
     if not changed:
         newer = "" if len(in_log) == len(entries) else ", the others are newer"
-        checks.passed.append(f"{len(in_log)} of {len(entries)} entries are in it{newer}")
+        checks.hold(f"{len(in_log)} of {len(entries)} entries are in it{newer}")
     late = [
         str(entry.seq)
         for entry in entries
@@ -173,11 +213,3 @@ def _check_places(checks: Checks, certificates: list[Json], proofs: dict[int, Js
         f"{len(certificates)} certificates name the places of their entries",
         f"certificates name other places in the log for entries: {', '.join(moved)}",
     )
-
-
-def _follows(client: Client, certificate: Json, head: TreeHead) -> bool:
-    """Whether the log of this head begins with that of the certificate."""
-    earlier = TreeHead.of_json(certificate["transparency"]["tree_head"])
-    first, second = earlier.tree_size, head.tree_size
-    path = path_of(client.consistency(first, second)["path"]) if first < second else []
-    return merkle.verify_consistency(first, second, path, earlier.root_hash, head.root_hash)

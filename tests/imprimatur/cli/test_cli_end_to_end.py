@@ -119,7 +119,7 @@ def test_budget_and_ledger(imprimatur, published):
         assert "fits if one of the two accounts has room" in text
     ledger = document(imprimatur("ledger", "small", "--json"))
     assert [entry["kind"] for entry in ledger["items"]] == ["reserve", "post"]
-    assert "verified" in imprimatur("ledger", "small").stdout
+    assert "consistent, by the service's own check" in imprimatur("ledger", "small").stdout
 
 
 def test_status_lists_and_shows(imprimatur, published):
@@ -147,11 +147,38 @@ def test_download_and_verify(imprimatur, published, tmp_path):
     )
     assert facts["bytes"] == (tmp_path / "g.zip").stat().st_size
     assert "generator.onnx" in zipfile.ZipFile(tmp_path / "g.zip").namelist()
-    assert document(imprimatur("verify", "g.zip", "--json"))["verified"]
+    first = document(imprimatur("verify", "g.zip", "--json"), exit_code=8)
+    assert (first["verified"], first["result"], first["reason"]) == (False, "consistent", "nothing_outside")
+    assert any("the ZIP holds the 5 files that the certificate signs" in each["check"] for each in first["checks"])
+    assert {each["result"] for each in first["checks"]} == {"consistent"}
+    assert document(imprimatur("verify", "g.zip", "--json"))["verified"], "the key is pinned now"
     assert document(imprimatur("verify", "certificate.json", "--json"))["verified"]
-    checks = document(imprimatur("verify", "small", "--json"))
-    assert checks["verified"]
-    assert any("2 of 2 entries are in it" in text for text in checks["checks"])
+
+
+def test_a_dataset_is_verified_against_what_was_seen_before(imprimatur, published, tmp_path):
+    first = document(imprimatur("verify", "small", "--json"), exit_code=8)
+    assert (first["verified"], first["result"]) == (False, "consistent")
+    assert any("2 of 2 entries are in it" in each["check"] for each in first["checks"])
+    second = document(imprimatur("verify", "small", "--json"))
+    assert (second["verified"], second["reason"]) == (True, None)
+    assert second["statement"].startswith("verified: against the 2 entries remembered since")
+
+    fresh = {"IMPRIMATUR_CONFIG": str(tmp_path / "elsewhere")}
+    shown = imprimatur("verify", published.dataset_id, **fresh)
+    assert shown.returncode == 8
+    assert "\nconsistent; not verified: nothing to compare with outside the service" in shown.stdout
+    assert "keep this head" in shown.stdout
+    (tmp_path / "head.json").write_text(json.dumps(first["head"]))
+    anchored = imprimatur("verify", "small", "--head", "head.json", IMPRIMATUR_CONFIG=str(tmp_path / "third"))
+    assert anchored.returncode == 0, anchored.stderr
+    assert "that you named" in anchored.stdout.splitlines()[-1]
+    assert imprimatur("verify", "small", "--head", "{}", **fresh).returncode == 5
+
+    (remembered,) = (tmp_path / "elsewhere" / "known").iterdir()
+    remembered.write_text("{")
+    damaged = imprimatur("verify", "small", "--json", **fresh)
+    assert damaged.returncode == 1
+    assert json.loads(damaged.stderr)["code"] == "memory_unreadable"
 
 
 def test_certificates_are_verified_without_a_service_by_a_key_one_knows(imprimatur, published, tmp_path):
@@ -163,9 +190,10 @@ def test_certificates_are_verified_without_a_service_by_a_key_one_knows(imprimat
         pair = ("verify", "--certificate", "c.json", "--certificate", "g.zip", "--public-key", known, "--json")
         checks = document(imprimatur(*pair, **alone))
         assert checks["verified"]
-        assert sum("only grew" in text for text in checks["checks"]) == 2
-    unknown = document(imprimatur("verify", "c.json", "--json", **alone), exit_code=1)
-    assert unknown["faults"][0].startswith("self-signed by key")
+        assert sum("only grew" in each["check"] for each in checks["checks"]) == 2
+    unknown = document(imprimatur("verify", "c.json", "--json", **alone), exit_code=7)
+    assert (unknown["verified"], unknown["reason"], unknown["faults"]) == (False, "self_signed", [])
+    assert imprimatur("verify", "c.json", **alone).stdout.splitlines()[-1].startswith("self-signed, not verified")
     assert imprimatur("verify", "c.json", "--public-key", "c.json", **alone).returncode == 5
     assert (
         imprimatur("verify", **alone).returncode
@@ -219,7 +247,7 @@ def test_erase_leaves_the_ledger(imprimatur, new_tenant, small_csv, small_schema
     assert dated["rows_expire_at"] == "2099-01-01T00:00:00Z"
     assert imprimatur("erase", "small", "--yes", **key).returncode == 0
     assert document(imprimatur("datasets", "--json", **key))["items"][0]["state"] == "erased"
-    assert imprimatur("verify", "small", **key).returncode == 0
+    assert imprimatur("verify", "small", **key).returncode == 8  # nothing was seen before
     assert imprimatur("release", "small", "--epsilon", 1, **key).returncode == 4
 
 

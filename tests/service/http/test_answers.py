@@ -66,7 +66,7 @@ def test_answers_are_run_signed_and_handed_out(api, published):
     assert sum(answers["counts"]) == pytest.approx(200, abs=30)
 
     members = members_of(read(api, release["links"]["generator"]))
-    assert list(members) == ["answers.json", "config.json", "certificate.json", "MODEL_CARD.md"]
+    assert list(members) == ["answers.json", "config.json", "MODEL_CARD.md", "certificate.json"]
     assert json.loads(members["answers.json"]) == answers
     config, certificate = json.loads(members["config.json"]), json.loads(members["certificate.json"])
     assert (config["kind"], config["format"], config["schema"]["fields"][2]["name"]) == ("answers", 1, "city")
@@ -123,4 +123,4 @@ def test_answers_that_are_not_finite_are_not_published(published):
 def test_what_json_would_change_is_a_mistake_of_the_method(value):
     release = AnswersRelease(answers={"value": value}, is_private=True, engine="none")
     with pytest.raises(TypeError, match="JSON values"):
-        release.bundle(schema=parse_table_schema(SCHEMA), certificate={}, order={})
+        release.files(schema=parse_table_schema(SCHEMA), certificate={}, order={})

@@ -17,6 +17,7 @@ import workers.methods
 from service.methods.catalogue import CATALOGUE, NAMES
 from service.samples.samplers import sampler_from_bundle
 from tests.catalogue import CASES, Case, case_of
+from workers.generators.archive import pack
 from workers.generators.released import AnswersRelease
 from workers.hooks import Hooks, TrainingStopped
 from workers.mechanism.secure_random import SecureRandom
@@ -82,7 +83,8 @@ def test_events_taken_are_events_priced_and_the_bundle_is_drawn_from(method: str
     assert told
     assert told == sorted(told)
     assert told[-1] == case.order.progress_steps
-    bundle = made.bundle(schema=case.schema, certificate={}, order=case.order.model_dump(mode="json"))
+    files = made.files(schema=case.schema, certificate={}, order=case.order.model_dump(mode="json"))
+    bundle = pack(files, {})
     draw_in_a_clean_folder(bundle, tmp_path)
     marked = make_release(case.order, Plan(case.events), case.source(), SecureRandom.from_test_seed(1))
     assert not marked.is_private

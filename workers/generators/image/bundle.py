@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from workers.generators.archive import pack, to_json
+from workers.generators.archive import to_json
 from workers.generators.image.card import image_card
 from workers.generators.onnx_export import compare, export, for_export
 
@@ -21,7 +21,7 @@ _CHECKED_IMAGES = 33
 _CHECKED_COMPONENTS = 5
 
 
-def build_image_bundle(
+def image_files(
     generator: torch.nn.Module,
     schema: ImageSchema,
     *,
@@ -31,8 +31,8 @@ def build_image_bundle(
     one_a_run: bool,
     certificate: Mapping[str, Any],
     order: Mapping[str, Any],
-) -> bytes:
-    """The ZIP of a generator whose forward(noise (n, r), condition) returns images between 0 and 1.
+) -> dict[str, bytes]:
+    """The files of a generator whose forward(noise (n, r), condition) returns images between 0 and 1.
 
     component_labels and component_frequencies: one per component, its class and its noisy frequency.
     one_a_run: condition is (1,), all images of a call are of one component; otherwise (n,), a component for each.
@@ -53,16 +53,13 @@ def build_image_bundle(
         },
         "schema": schema.as_json(),
     }
-    return pack(
-        {
-            "generator.onnx": _export(generator, noise_dimension, len(component_labels), one_a_run=one_a_run),
-            "generator.safetensors": weights,
-            "config.json": to_json(config),
-            "certificate.json": to_json(certificate),
-            "MODEL_CARD.md": image_card(schema=schema, certificate=certificate, order=order).encode(),
-            "sample.py": resources.files("service.samples").joinpath("image_sampler.py").read_bytes(),
-        }
-    )
+    return {
+        "generator.onnx": _export(generator, noise_dimension, len(component_labels), one_a_run=one_a_run),
+        "generator.safetensors": weights,
+        "config.json": to_json(config),
+        "MODEL_CARD.md": image_card(schema=schema, certificate=certificate, order=order).encode(),
+        "sample.py": resources.files("service.samples").joinpath("image_sampler.py").read_bytes(),
+    }
 
 
 def _export(generator: torch.nn.Module, noise_dimension: int, components: int, *, one_a_run: bool) -> bytes:

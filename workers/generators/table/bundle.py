@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from service.samples.shipped import table_script
-from workers.generators.archive import pack, to_json
+from workers.generators.archive import to_json
 from workers.generators.onnx_export import compare, export, for_export
 from workers.generators.table.card import table_card
 from workers.networks.mixture import MixtureGenerator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CHECKED_ROWS = 257
 
 
-def build_bundle(
+def table_files(
     generator: torch.nn.Module,
     domain: TableDomain,
     *,
@@ -32,8 +32,8 @@ def build_bundle(
     schema: TableSchema,
     certificate: Mapping[str, Any],
     order: Mapping[str, Any],
-) -> bytes:
-    """The ZIP of a generator whose forward(noise, condition | None) returns the logits of all columns.
+) -> dict[str, bytes]:
+    """The files of a generator whose forward(noise, condition | None) returns the logits of all columns.
 
     condition_frequencies: one per category of the condition column, noisy; negative ones count as zero.
     """
@@ -54,16 +54,13 @@ def build_bundle(
     card = table_card(
         domain=domain, condition=condition["column"] if condition else None, certificate=certificate, order=order
     )
-    return pack(
-        {
-            "generator.onnx": export_onnx(generator, noise_dimension=noise_dimension, categories=categories),
-            "generator.safetensors": weights,
-            "config.json": to_json(config),
-            "certificate.json": to_json(certificate),
-            "MODEL_CARD.md": card.encode(),
-            "sample.py": table_script(),
-        }
-    )
+    return {
+        "generator.onnx": export_onnx(generator, noise_dimension=noise_dimension, categories=categories),
+        "generator.safetensors": weights,
+        "config.json": to_json(config),
+        "MODEL_CARD.md": card.encode(),
+        "sample.py": table_script(),
+    }
 
 
 def export_onnx(generator: torch.nn.Module, *, noise_dimension: int, categories: int | None) -> bytes:

@@ -17,7 +17,7 @@ from service.domain.table_schema import parse_table_schema
 from service.samples.table.balancing import Balancing, balance
 from service.samples.table.dealing import deal
 from service.samples.table.sampler import TableSampler
-from workers.generators.table.bundle import build_bundle
+from tests.bundles import build_bundle
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import TableGenerator
 

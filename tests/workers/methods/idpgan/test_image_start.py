@@ -17,12 +17,12 @@ from service.methods.mixture.price import CELL_MOMENTS, CLASS_MEANS
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from service.samples.samplers import sampler_from_bundle
+from tests.bundles import build_image_bundle
 from tests.orders import largest_epsilon, price_order, resolve_order
 from tests.runs import train_images
 from tests.tiny_images import make_images
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
-from workers.generators.image.bundle import build_image_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.image_start import START, StartedImageIdpgan
 from workers.plan import Plan, StepNotOnPlan

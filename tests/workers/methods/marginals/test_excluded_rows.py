@@ -17,9 +17,9 @@ from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES
 from service.privacy.events import Events, GaussianEvent
 from service.samples.table.sampler import TableSampler
+from tests.bundles import build_bundle
 from tests.runs import train
 from workers.encoding.table import EncodedTable, TableDomain
-from workers.generators.table.bundle import build_bundle
 from workers.mechanism.secure_random import SecureRandom
 from workers.plan import Plan
 

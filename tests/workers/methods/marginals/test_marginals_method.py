@@ -23,11 +23,12 @@ from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCOR
 from service.privacy.events import Events, GaussianEvent
 from service.privacy.filters import open_budget
 from service.samples.table.sampler import TableSampler
+from tests.bundles import build_bundle
 from tests.orders import price_order, resolve_order
 from tests.runs import train
 from workers.encoding.table import ABSENT, UNIT_COLUMN, EncodedTable, TableDomain, encode_table
 from workers.generators.released import TableRelease
-from workers.generators.table.bundle import build_bundle, export_onnx
+from workers.generators.table.bundle import export_onnx
 from workers.hooks import UNATTENDED, Hooks, TrainingStopped
 from workers.mechanism.noise import drawn_std
 from workers.mechanism.secure_random import SecureRandom
