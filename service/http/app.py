@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -28,6 +29,8 @@ from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
 from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads
+from service.intake import sandbox
+from service.intake.ingest import describe_sandbox
 from service.ledger.endpoints import router as ledger
 from service.pages.endpoints import router as pages
 from service.platform.context import Context, open_context
@@ -37,6 +40,8 @@ from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
 from service.requests import problems as http_errors
+from service.requests.spool import SpoolQuotas
+from service.requests.turns import FairTurns
 from service.requests.uploads import BodyLimit
 from service.samples.cache import SamplerCache, expect_samples
 from service.samples.drawing_threads import DrawingThreads
@@ -61,6 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
         threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
+        logging.getLogger("uvicorn.error").info(describe_sandbox(sandbox.expected()))  # the server's log, at its level
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for service.http.protocol
         app.state.quick_threads.close()
 
@@ -74,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.samplers = SamplerCache(context.storage.get)
     app.state.drawing = DrawingThreads()
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
-    app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
+    _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost
     app.add_middleware(BodyLimit, settings=context.settings)
@@ -84,6 +90,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(router)
     _install_probes(app)
     return app
+
+
+def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
+    app.state.ingest_slots = CapacityLimiter(settings.ingest_processes)
+    app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
+    app.state.spool_quotas = SpoolQuotas(
+        settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
+    )
 
 
 def _audited(refusals: Refusals) -> Callable[[Request, int, str], None]:

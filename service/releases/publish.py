@@ -30,6 +30,7 @@ from service.datasets import service as datasets
 from service.datasets.declaration import parse_declaration
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
+from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
 from service.releases import service
@@ -82,10 +83,12 @@ async def publish(
     returns answers instead of rows is refused before anything is uploaded.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
-    async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
+    async with receive_upload(request, principal.tenant_id, allowed=set(PROPERTIES)) as upload:
         sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
-            request, _upload_and_order, context, principal, upload, idempotency_key
+            request,
+            principal.tenant_id,
+            lambda caller: _upload_and_order(context, principal, upload, idempotency_key, caller),
         )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
@@ -101,7 +104,7 @@ async def publish(
 
 
 def _upload_and_order(
-    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None
+    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, caller: Caller
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = parse_declaration(
@@ -116,7 +119,7 @@ def _upload_and_order(
     order = parse_order(document)
     check_makes_rows(order)
     check_order(order, declaration.schema)
-    dataset, notices = datasets.create(context, principal, upload.path, declaration)
+    dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
     try:
         return dataset, notices, service.order_release(context, principal, dataset.id, document, idempotency_key)
     except ImprimaturError as error:

@@ -46,6 +46,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.NotReplaceable: 409,
     errors.LastOwnerKey: 409,
     errors.TooSlow: 408,
+    errors.CallerLeft: 408,
     errors.RateLimited: 429,
     errors.LedgerConflict: 409,
     errors.Tampered: 500,

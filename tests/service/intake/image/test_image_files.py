@@ -20,6 +20,7 @@ from service.intake.image.canonical_file import read_records, record_bytes
 from service.intake.image.child import ImageJob, read_images
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from tests.tiny_images import archive, idx, idx_pair, image_schema, make_images, npz, picture, pictures
 
 MARKER = "Zanzibar-90210"
@@ -29,11 +30,12 @@ GREY, COLOUR = (6, 5, 1), (6, 5, 3)
 @pytest.fixture
 def read(tmp_path):
     def run(content, schema=None, *, key=b"k" * 32, **limits):
-        path, canonical = tmp_path / "upload", tmp_path / "canonical"
+        path = tmp_path / "upload"
         path.write_bytes(content)
         parsed = parse_schema(schema or image_schema())
-        answer = read_images(ImageJob(path, canonical, parsed, IngestLimits(**limits), key))
-        return answer, *read_records([canonical.read_bytes()], parsed, answer["units"])
+        with SealedFile.in_the_clear(path) as upload, SealedFile.create(tmp_path) as canonical:
+            answer = read_images(ImageJob(upload, canonical, parsed, IngestLimits(**limits), key))
+            return answer, *read_records(canonical.pieces(), parsed, answer["units"])
 
     return run
 
@@ -324,14 +326,19 @@ def test_the_real_child_reads_images(tmp_path):
     def ingest(content, unit=None):
         path.write_bytes(content)
         schema = parse_schema(image_schema())
-        return ingest_table(
-            path, schema, privacy_unit=unit, limits=IngestLimits(), workdir=workdir, fingerprint_key=b"k" * 32
-        )
+        with SealedFile.in_the_clear(path) as upload:
+            return ingest_table(
+                upload,
+                schema,
+                privacy_unit=unit,
+                limits=IngestLimits(),
+                scratch_dir=workdir,
+                fingerprint_key=b"k" * 32,
+            )
 
-    images = ingest(pictures(PIXELS, LABELS))
-    assert (images.rows, images.units, images.columns, images.notices) == (12, 12, (), ())
-    assert images.canonical_path.stat().st_size == 12 * 32
-    images.canonical_path.unlink()
+    with ingest(pictures(PIXELS, LABELS)) as images:
+        assert (images.rows, images.units, images.columns, images.notices) == (12, 12, (), ())
+        assert images.canonical.size == 12 * 32
     with pytest.raises(InvalidFile, match="number 5"):
         ingest(with_picture(png_header(60_000, 60_000)))
     with pytest.raises(InvalidInput, match="max_images_per_unit"):
