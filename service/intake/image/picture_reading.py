@@ -56,7 +56,7 @@ class Pictures:
         self._pictures = [m for m in members if m.filename.lower().endswith((".png", ".jpg", ".jpeg"))]
         self.count = len(self._pictures)
         self._most_bytes = 2 * schema.pixels + _FREE_BYTES
-        self._left = limits.unpacked_limit(sum(m.compress_size for m in members))
+        self._left = limits.unpacked_limit(min(archive.start_dir, sum(m.compress_size for m in members)))
         pictures = {m.filename for m in self._pictures}
         others = [m for m in members if m.filename not in pictures]
         tables = [m for m in others if m.filename.lower().endswith(".csv")]

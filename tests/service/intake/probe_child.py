@@ -40,16 +40,16 @@ def _attempts() -> dict[str, Callable[[], object]]:
     for name in (*_NETWORK, *_PROGRAMS, *_RIGHTS):
         found[name] = lambda name=name: call(number[name], 0, 0, 0, 0, 0)  # type: ignore[misc]
     return found | {
-        "write a file": lambda: os.open("/tmp/imprimatur-probe", os.O_WRONLY | os.O_CREAT, 0o600),  # noqa: S108
+        "write a file": lambda: os.open("/tmp/imprimatur-probe", os.O_WRONLY | os.O_CREAT, 0o600),
         "write a device": lambda: os.open("/dev/null", os.O_WRONLY),
         "write code": lambda: os.open(child.__file__, os.O_RDWR),
         "read the accounts": lambda: os.open("/etc/passwd", os.O_RDONLY),
-        "list the root": lambda: os.listdir("/"),
-        "list the checkout": lambda: os.listdir(Path(child.__file__).parents[2]),
+        "list the root": lambda: list(Path("/").iterdir()),
+        "list the checkout": lambda: list(Path(child.__file__).parents[2].iterdir()),
         "read the parent's environment": lambda: os.open(f"/proc/{os.getppid()}/environ", os.O_RDONLY),
         "read its own memory": lambda: os.open("/proc/self/mem", os.O_RDONLY),
         "fork": lambda: os.fork() or os._exit(0),
-        "run a program": lambda: os.execv("/no/such/program", ["x"]),  # noqa: S606
+        "run a program": lambda: os.execv("/no/such/program", ["x"]),
         "signal the parent": lambda: os.kill(os.getppid(), 0),
         "a user namespace": lambda: call(272 if column == 0 else 97, _CLONE_NEW_USER),
         "clone into a namespace": lambda: call(56 if column == 0 else 220, _CLONE_NEW_USER | _CLONE_THREAD, 0, 0, 0, 0),
@@ -63,7 +63,16 @@ _NETWORK = ("socket", "socketpair", "connect", "bind", "listen", "accept4", "sen
 _PROGRAMS = ("execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "memfd_create")
 _RIGHTS = (
     *("mount", "unshare", "setns", "chroot", "pivot_root", "keyctl", "add_key", "request_key", "bpf"),
-    *("perf_event_open", "userfaultfd", "io_uring_setup", "init_module", "setresuid", "capset", "personality", "seccomp"),
+    *(
+        "perf_event_open",
+        "userfaultfd",
+        "io_uring_setup",
+        "init_module",
+        "setresuid",
+        "capset",
+        "personality",
+        "seccomp",
+    ),
 )
 
 
@@ -97,7 +106,7 @@ def _probe(document: dict[str, Any]) -> dict[str, Any]:
         "limits": {
             name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in ("CORE", "CPU", "FSIZE", "AS")
         },
-        "folder": os.getcwd(),
+        "folder": str(Path.cwd()),
         "upload": upload.read_at(0, 100).decode("latin-1"),
         "modules": _imported_by_reading(document),
     }

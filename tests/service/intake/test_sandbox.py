@@ -244,7 +244,11 @@ def test_numbers_of_calls_are_those_of_this_kernel():
         if not Path(header).exists():
             continue
         words = [line.split() for line in Path(header).read_text(encoding="ascii").splitlines()]
-        known = {w[1].removeprefix("__NR_").removeprefix("__NR3264_"): w[2] for w in words if w[:1] == ["#define"] and w[-1].isdigit()}
+        known = {
+            w[1].removeprefix("__NR_").removeprefix("__NR3264_"): w[2]
+            for w in words
+            if w[:1] == ["#define"] and w[-1].isdigit()
+        }
         for call, numbers in (seccomp.DENIED | seccomp._CONDITIONAL).items():
             if numbers[column] is not None:
                 seen += 1

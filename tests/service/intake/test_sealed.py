@@ -31,8 +31,9 @@ def test_what_is_written_is_read_and_nothing_of_it_lies_on_disk(sealed, tmp_path
     assert b"".join(sealed.pieces()) == CONTENT
     assert sealed.reader().read() == CONTENT
     assert sealed.size == len(CONTENT)
-    assert MARKER not in on_disk(sealed)
-    assert len(set(on_disk(sealed)[i : i + 16] for i in range(0, 160_000, 16))) == 10_000, "no block occurs twice"
+    disk = on_disk(sealed)
+    assert MARKER not in disk
+    assert len({disk[i : i + 16] for i in range(0, 160_000, 16)}) == 10_000, "no block occurs twice"
     assert list(tmp_path.iterdir()) == [], "nor has it a name"
 
 

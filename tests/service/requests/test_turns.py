@@ -138,9 +138,14 @@ def test_a_quota_is_the_tenants_and_is_given_back_on_every_way_out(tmp_path):
         with pytest.raises(RateLimited, match="sends 2 uploads already"), quotas.open(OURS):
             pass
         assert quotas.held() == (200, 3)
-    with pytest.raises(ZeroDivisionError), quotas.open(OURS) as failing:
-        failing.append(b"x" * 100)
-        raise ZeroDivisionError
+
+    def fail():
+        with quotas.open(OURS) as failing:
+            failing.append(b"x" * 100)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert quotas.held() == (0, 0)
     assert (quotas._bytes, quotas._uploads) == ({}, {})
     assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ from service.domain.image_schema import NO_LABEL, parse_schema
 from service.domain.privacy_unit import PrivacyUnit
 from service.intake.image.canonical_file import read_records, record_bytes
 from service.intake.image.child import ImageJob, read_images
+from service.intake.image.picture_reading import Pictures
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
@@ -344,3 +345,65 @@ def test_the_real_child_reads_images(tmp_path):
     with pytest.raises(InvalidInput, match="max_images_per_unit"):
         ingest(npz(PIXELS, LABELS), PrivacyUnit(column="who", max_rows_per_unit=2))
     assert list(workdir.iterdir()) == []
+
+
+class _Counted(zipfile.ZipInfo):
+    """Counts how often members are looked up."""
+
+    looked_up = 0
+
+    def __hash__(self):
+        _Counted.looked_up += 1
+        return super().__hash__()
+
+
+def test_telling_pictures_from_the_rest_takes_as_many_steps_as_there_are_files():
+    members = [_Counted(f"{i:06}.png") for i in range(1_000)]
+    for member in members:
+        member.file_size = member.compress_size = 1
+    _Counted.looked_up = 0
+    with zipfile.ZipFile(io.BytesIO(archive({"a": b""}))) as opened:
+        found = Pictures(opened, members, parse_schema(image_schema(classes=None)), IngestLimits())
+    assert found.count == 1_000
+    assert _Counted.looked_up <= 10 * len(members)
+
+
+def test_empty_pictures_are_refused_before_one_is_opened(read):
+    files = {f"{i}.png": b"" for i in range(2_000)}
+    with pytest.raises(InvalidFile, match=r"^2000 images of the archive are empty files") as caught:
+        read(archive(files), image_schema(classes=None))
+    assert caught.value.values == {"count": 2_000}
+
+
+def test_too_many_files_are_refused_before_the_archive_is_opened(read, monkeypatch):
+    content = archive({f"{i}.png": b"" for i in range(11)})
+    long_names = archive({"x" * 3_000: b"", "y.png": b""})
+    made = []
+
+    class Noted(zipfile.ZipInfo):
+        def __init__(self, *given, **more):
+            made.append(given)
+            super().__init__(*given, **more)
+
+    monkeypatch.setattr(zipfile, "ZipInfo", Noted)
+    with pytest.raises(TooLarge, match="lists more than 10 files") as caught:
+        read(content, image_schema(classes=None), archive_members=10)
+    assert caught.value.values == {"limit_members": 10}
+    assert made == []
+    with pytest.raises(InvalidFile, match="empty files"):
+        read(content, image_schema(classes=None), archive_members=11)
+    with pytest.raises(TooLarge, match="lists more than 2 files"):  # two entries, of which one has a long name
+        read(long_names, image_schema(classes=None), archive_members=2)
+
+
+def test_members_that_claim_many_bytes_do_not_make_an_archive_larger():
+    """What an archive may unpack to follows from its own size, not from what its members claim."""
+    one = picture(PIXELS[0], "PNG")
+    content = archive({f"{i}.png": one for i in range(12)})
+    limits = {"unpacked_ratio": 1, "unpacked_floor_bytes": 1}
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        members = opened.infolist()
+        for member in members:
+            member.compress_size = 10**9
+        found = Pictures(opened, members, parse_schema(image_schema(classes=None)), IngestLimits(**limits))
+        assert found._left <= len(content)
