@@ -47,7 +47,9 @@ def main() -> None:
     ):
         found = [timed(content) for _ in range(runs)]
         seconds, processor = (statistics.median(each) for each in zip(*found, strict=True))
-        lines.append(f"| {what} | {number:,} | {seconds:.2f} | {processor:.2f} | {number / seconds:,.0f} | {number / processor:,.0f} |")
+        lines.append(
+            f"| {what} | {number:,} | {seconds:.2f} | {processor:.2f} | {number / seconds:,.0f} | {number / processor:,.0f} |"
+        )
         print(lines[-1], flush=True)
     head = [
         f"`python -m bench.pictures --pictures {count} --runs {runs}`; {machine()}. Medians; {SIDE} × {SIDE} grey PNG.",

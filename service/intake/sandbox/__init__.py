@@ -24,7 +24,7 @@ LAYERS = (OWN_USER, NO_NEW_PRIVILEGES, SECCOMP, LANDLOCK)
 
 _FIRST_USER, _USERS = 61_184, 4_336
 """Users for services that live shortly (systemd's DynamicUser), which no file belongs to."""
-_MOST_THREADS = 64
+_MOST_THREADS = 256
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES, _GET_NO_NEW_PRIVILEGES = 1, 4, 38, 39
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/usr/share/zoneinfo")
 """Shared libraries, and the time zones that Parquet names; the same on every machine with this system."""

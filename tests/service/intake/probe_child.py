@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CLONE_NEW_USER = 0x1000_0000
 _CLONE_THREAD = 0x0001_0000
+_NO_GOOD = [ctypes.c_long(-1)] * 5
+"""Arguments with which no call does anything, where it is not refused."""
 
 
 def _attempts() -> dict[str, Callable[[], object]]:
@@ -38,7 +40,7 @@ def _attempts() -> dict[str, Callable[[], object]]:
 
     found: dict[str, Callable[[], object]] = {}
     for name in (*_NETWORK, *_PROGRAMS, *_RIGHTS):
-        found[name] = lambda name=name: call(number[name], 0, 0, 0, 0, 0)  # type: ignore[misc]
+        found[name] = lambda name=name: call(number[name], *_NO_GOOD)  # type: ignore[misc]
     return found | {
         "write a file": lambda: os.open("/tmp/imprimatur-probe", os.O_WRONLY | os.O_CREAT, 0o600),
         "write a device": lambda: os.open("/dev/null", os.O_WRONLY),
