@@ -108,23 +108,28 @@ def ours(path: Path, kind: Kind) -> Run:
     from service.domain.table_schema import parse_table_schema
     from service.intake.ingest import ingest_table
     from service.intake.limits import IngestLimits
-    from service.platform.crypto import encrypt, read_pieces
+    from service.intake.sealed import SealedFile
+    from service.platform.crypto import encrypt
     from service.platform.storage import Storage
 
     unit = None if kind.privacy_unit is None else parse_privacy_unit(kind.privacy_unit)
     with tempfile.TemporaryDirectory(dir=path.parent) as name:
         workdir = Path(name)
         storage = Storage.from_url((workdir / "objects").as_uri())
+        upload = SealedFile.create(workdir)  # as the API holds it when the body has ended
+        with path.open("rb") as file:
+            while piece := file.read(MiB):
+                upload.append(piece)
         began, cpu_began = time.perf_counter(), _cpu_seconds()
-        table = ingest_table(
-            path,
+        with ingest_table(
+            upload,
             parse_table_schema(kind.schema),
             privacy_unit=unit,
             limits=IngestLimits(memory_bytes=4096 * MiB),
-            workdir=workdir,
+            scratch_dir=workdir,
             fingerprint_key=os.urandom(32),
-        )
-        storage.put("rows", encrypt(read_pieces(table.canonical_path), os.urandom(32)))
+        ) as table:
+            storage.put("rows", encrypt(table.canonical.pieces(), os.urandom(32)))
         seconds, cpu_seconds = time.perf_counter() - began, _cpu_seconds() - cpu_began
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return Run(seconds, cpu_seconds, child, _peak_bytes())

@@ -31,10 +31,11 @@ import polars as pl
 import torch
 
 from bench.pages import keep
+from service.intake.sealed import SealedFile
 from service.intake.table.canonical_file import RowUnits
 from service.methods.idpgan.order import NEAR_TABLES, IdpganOrder
 from service.methods.marginals.price import MARGINALS
-from service.platform.crypto import encrypt, open_decrypted, read_pieces
+from service.platform.crypto import encrypt, open_decrypted
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, encode_table
 from workers.hooks import CHECKPOINT_EVERY_STEPS
@@ -152,8 +153,8 @@ def train(table: EncodedTable, domain: TableDomain, rows: int, steps: int, start
 def store(path: Path, rows: int) -> None:
     """Random rows as an upload leaves them: canonical Parquet, encrypted."""
     generator = np.random.default_rng(rows)
-    plain = path.with_suffix(".parquet")
-    writer = RowUnits(plain)
+    canonical = SealedFile.create(path.parent)
+    writer = RowUnits(canonical)
     kind = pl.Enum(VALUES)
     for start in range(0, rows, 131_072):
         codes = generator.integers(CELLS, size=(COLUMNS, min(131_072, rows - start)), dtype=np.uint8)
@@ -161,8 +162,8 @@ def store(path: Path, rows: int) -> None:
         writer.add(pl.DataFrame(columns), None)
     writer.finish()
     with path.open("wb") as file:
-        file.writelines(encrypt(read_pieces(plain), KEY))
-    plain.unlink()
+        file.writelines(encrypt(canonical.pieces(), KEY))
+    canonical.close()
 
 
 def read(path: Path, rows: int, domain: TableDomain) -> EncodedTable:

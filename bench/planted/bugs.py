@@ -63,6 +63,16 @@ T_REDECLARATION = "tests/service/http/test_redeclaration.py"
 COLUMN_FINGERPRINT = "service/intake/table/column_fingerprint.py"
 ALIKE = "service/intake/table/alike.py"
 INGEST_CHILD = "service/intake/child.py"
+INGEST_PARENT = "service/intake/ingest.py"
+SANDBOX = "service/intake/sandbox/__init__.py"
+SEALED = "service/intake/sealed.py"
+SPOOL = "service/requests/spool.py"
+TURNS = "service/requests/turns.py"
+INHERITED = "pass_fds=[n for n in range(3, 256) if Path(f'/proc/self/fd/{n}').is_symlink()],"
+T_SANDBOX = "tests/service/intake/test_sandbox.py"
+T_SEALED = "tests/service/intake/test_sealed.py"
+T_LEAVING = "tests/service/http/test_leaving.py"
+T_TURNS = "tests/service/requests/test_turns.py"
 T_COLUMN_FINGERPRINT = "tests/service/intake/table/test_column_fingerprint.py"
 T_SAME_ROWS = "tests/service/http/test_same_rows_api.py"
 
@@ -2061,5 +2071,67 @@ BUGS: tuple[Bug, ...] = (
         "a part of the service runs before anything knows of it",
         (("service/local/supervisor.py", "(*GATE, *program.command)", "program.command"),),
         ("tests/service/local/test_supervisor.py::test_a_child_that_nothing_knows_of_yet_does_not_run",),
+    ),
+    # -- uploads on disk, and the process that reads them
+    Bug(
+        "reading process: the keys are in its environment",
+        ((INGEST_PARENT, "        env=_environment(),\n", "        env=_environment() | {'JOB': json.dumps(job)},\n"),),
+        (f"{T_SANDBOX}::test_it_has_no_environment_and_no_secret_on_its_command_line",),
+    ),
+    Bug(
+        "reading process: it inherits the environment of the API",
+        ((INGEST_PARENT, 'for name in ("LANG", "LC_ALL") if name in os.environ}', "for name in os.environ}"),),
+        (f"{T_SANDBOX}::test_it_has_no_environment_and_no_secret_on_its_command_line",),
+    ),
+    Bug(
+        "reading process: it inherits every open file",
+        ((INGEST_PARENT, "pass_fds=[file.descriptor for file in files],", INHERITED),),
+        (f"{T_SANDBOX}::test_it_has_the_files_that_it_was_given_and_no_other",),
+    ),
+    Bug(
+        "reading process: calls of the kernel are not filtered",
+        ((SANDBOX, "seccomp.install() and _has_no_sockets()", "seccomp.is_available()"),),
+        (f"{T_SANDBOX}::test_calls_of_the_kernel_are_refused",),
+    ),
+    Bug(
+        "reading process: every file can be read",
+        ((SANDBOX, "landlocked = alone and landlock", "landlocked = not alone and landlock"),),
+        (f"{T_SANDBOX}::test_nothing_but_the_interpreters_folders_can_be_read",),
+    ),
+    Bug(
+        "reading process: it can become root again",
+        ((SANDBOX, "os.setresuid(user, user, user)", "os.seteuid(user)"),),
+        (f"{T_SANDBOX}::test_it_runs_as_a_user_of_its_own",),
+    ),
+    Bug(
+        "reading process: a caller who leaves is not noticed while it says nothing",
+        ((INGEST_PARENT, "with caller.taking_along(child.kill):", "with suppress():"),),
+        (f"{T_LEAVING}::test_a_caller_who_leaves_takes_the_reading_process_along",),
+    ),
+    Bug(
+        "uploads lie on disk as they came",
+        (
+            (
+                SEALED,
+                "        if self._key is None:\n            return bytes",
+                "        if self._key:\n            return bytes",
+            ),
+        ),
+        (f"{T_SEALED}::test_what_is_written_is_read_and_nothing_of_it_lies_on_disk",),
+    ),
+    Bug(
+        "all uploads on disk have one key",
+        ((SEALED, "os.urandom(KEY_BYTES)", "bytes(KEY_BYTES)"),),
+        (f"{T_SEALED}::test_two_files_have_two_keys",),
+    ),
+    Bug(
+        "a failed upload keeps its share of the quota",
+        ((SPOOL, "        self._quotas.give_back(self._tenant, self._bytes)\n", ""),),
+        (f"{T_TURNS}::test_a_quota_is_the_tenants_and_is_given_back_on_every_way_out",),
+    ),
+    Bug(
+        "uploads of all tenants are read in the order in which they came",
+        ((TURNS, "tenant = min(entitled, key=lambda one: self._served.get(one, 0))", "tenant = entitled[0]"),),
+        (f"{T_TURNS}::test_one_tenants_many_do_not_hold_up_anothers_one",),
     ),
 )

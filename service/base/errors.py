@@ -92,6 +92,12 @@ class TooSlow(ImprimaturError):
     code = "too_slow"
 
 
+class CallerLeft(ImprimaturError):
+    """The caller hung up while an upload was read; nothing of it was kept."""
+
+    code = "caller_left"
+
+
 class NotFound(ImprimaturError):
     """No such thing in this tenant. Another tenant's id looks exactly the same."""
 

@@ -125,20 +125,22 @@ def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] |
 
 def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -> IngestedTable:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
-    import tempfile
-
     from service.domain.privacy_unit import parse_privacy_unit
     from service.intake.ingest import IngestLimits, ingest_table
+    from service.intake.sealed import SealedFile
 
-    with tempfile.TemporaryDirectory(prefix="imprimatur-check-") as folder:
-        return ingest_table(
-            file,
+    with (
+        SealedFile.in_the_clear(file) as upload,
+        ingest_table(
+            upload,
             schema,
             privacy_unit=None if unit is None else parse_privacy_unit(unit),
             limits=IngestLimits(),
-            workdir=Path(folder),
+            scratch_dir=None,
             fingerprint_key=bytes(32),
-        )
+        ) as table,
+    ):
+        return table
 
 
 def _domain(enum: tuple[object, ...] | None, minimum: object, maximum: object) -> str:

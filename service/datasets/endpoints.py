@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
@@ -35,9 +33,10 @@ from service.datasets.schemas import (
     LedgerReply,
     NewDatasetReply,
 )
-from service.datasets.upload_events import MEDIA_TYPE, Report, UploadEvents
+from service.datasets.upload_events import MEDIA_TYPE, UploadEvents
+from service.intake.caller import Caller
 from service.requests.problems import problems
-from service.requests.uploads import TABLE_PROPERTIES, in_turn, multipart_body, receive_upload
+from service.requests.uploads import TABLE_PROPERTIES, in_turn, multipart_body, open_spool, receive_upload
 
 DECLARATION_PROPERTIES = {name: TABLE_PROPERTIES[name] for name in ("file", *redeclaration.FIELDS)}
 DECLARATION_BODY: dict[str, Any] = {
@@ -76,7 +75,7 @@ async def create_dataset(
     `dataset` with the usual reply, or `problem`.
     """
     async with AsyncExitStack() as stack:
-        receiving = receive_upload(request, allowed=set(TABLE_PROPERTIES), scratch_dir=context.settings.scratch_dir)
+        receiving = receive_upload(request, principal.tenant_id, allowed=set(TABLE_PROPERTIES))
         upload = await stack.enter_async_context(receiving)
         declaration = parse_declaration(
             schema=upload.required("schema"),
@@ -87,18 +86,17 @@ async def create_dataset(
             distinct_from=upload.fields.get("distinct_from"),
         )
 
-        def create(report: Report) -> NewDatasetReply:
-            report(0.0)  # whoever hung up while others were served is not read at all
-            dataset, notices = service.create(context, principal, upload.path, declaration, report)
+        def create(caller: Caller) -> NewDatasetReply:
+            dataset, notices = service.create(context, principal, upload.spool.file, declaration, caller)
             return NewDatasetReply.with_notices(dataset, notices)
 
-        async def work(report: Report) -> dict[str, Any]:
-            made = await in_turn(request, create, report)
+        async def work(caller: Caller) -> dict[str, Any]:
+            made = await in_turn(request, principal.tenant_id, create, caller)
             return made.model_dump(mode="json", by_alias=True)
 
         if MEDIA_TYPE in request.headers.get("accept", ""):
             return UploadEvents(work, stack.pop_all())
-        reply = await in_turn(request, create, lambda _: None)
+        reply = await in_turn(request, principal.tenant_id, create)
     response.headers["Location"] = f"/v1/datasets/{reply.id}"
     return reply
 
@@ -157,32 +155,29 @@ async def replace_declaration(
             documents = read_json(await request.body(), "body")
             if not isinstance(documents, dict):
                 raise InvalidInput("send a JSON object", where="body")
-            folder = tempfile.TemporaryDirectory(prefix="imprimatur-upload-", dir=context.settings.scratch_dir)
-            path = Path(stack.enter_context(folder)) / "upload"
+            spool, has_file = stack.enter_context(open_spool(request, principal.tenant_id)), False
         else:
             receiving = receive_upload(
-                request,
-                allowed={*DECLARATION_PROPERTIES} - {"file"},
-                scratch_dir=context.settings.scratch_dir,
-                needs_file=False,
+                request, principal.tenant_id, allowed=set(DECLARATION_PROPERTIES), needs_file=False
             )
             upload = await stack.enter_async_context(receiving)
-            fields, path = upload.fields, upload.path
+            fields, spool, has_file = upload.fields, upload.spool, upload.has_file
             documents = {name: text if name == "name" else read_json(text, name) for name, text in fields.items()}
         replacement = redeclaration.parse_replacement(documents)
 
-        def replace(report: Report) -> NewDatasetReply:
-            report(0.0)
-            dataset, notices = redeclaration.redeclare(context, principal, dataset_id, replacement, path, report)
+        def replace(caller: Caller) -> NewDatasetReply:
+            dataset, notices = redeclaration.redeclare(
+                context, principal, dataset_id, replacement, spool, caller, is_new=has_file
+            )
             return NewDatasetReply.with_notices(dataset, notices)
 
-        async def work(report: Report) -> dict[str, Any]:
-            made = await in_turn(request, replace, report)
+        async def work(caller: Caller) -> dict[str, Any]:
+            made = await in_turn(request, principal.tenant_id, replace, caller)
             return made.model_dump(mode="json", by_alias=True)
 
         if MEDIA_TYPE in request.headers.get("accept", ""):
             return UploadEvents(work, stack.pop_all())
-        return await in_turn(request, replace, lambda _: None)
+        return await in_turn(request, principal.tenant_id, replace)
 
 
 @router.delete("/{dataset_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Row
@@ -38,12 +36,15 @@ from service.datasets.declaration import checked_name
 from service.datasets.models import Dataset
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, ingest_table
+from service.intake.sealed import SealedFile
 from service.intake.table.alike import alike
 from service.platform.context import Context
-from service.platform.crypto import decrypt, encrypt, read_pieces
+from service.platform.crypto import decrypt, encrypt
 from service.privacy.filters import Budget, open_budget
 from service.privacy.statements import choose_delta, default_delta, largest_delta
+from service.requests.spool import Spool
 
 logger = logging.getLogger(__name__)
 
@@ -96,36 +97,37 @@ def redeclare(
     principal: Principal,
     dataset_id: uuid.UUID,
     replacement: Replacement,
-    upload: Path,
-    report: Callable[[float], None] = lambda _: None,
+    upload: Spool,
+    caller: Caller | None = None,
+    *,
+    is_new: bool,
 ) -> tuple[Dataset, list[str]]:
     """Replace the declaration, or refuse and change nothing. Returns owner-only notices besides.
 
-    `upload` is the file where it was sent again, and is filled from the kept upload where it does not exist.
+    `upload` is the file where it was sent again (`is_new`), and is filled from the kept upload where not.
     """
+    caller = caller or Caller()
     before, declaration = _find_open(context, principal, dataset_id)
-    is_new = upload.exists()
     if not is_new:
         _fetch_upload(context, principal, dataset_id, upload)
     schema = parse_schema(before.schema) if replacement.schema is None else replacement.schema
     unit = before.unit if replacement.privacy_unit is None else replacement.privacy_unit[0]
-    with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=context.settings.scratch_dir) as workdir:
-        table = ingest_table(
-            upload,
-            schema,
-            privacy_unit=unit,
-            limits=service.limits_of(context.settings),
-            workdir=Path(workdir),
-            fingerprint_key=context.secrets.fingerprint_key,
-            report=report,
-        )
+    with ingest_table(
+        upload.file,
+        schema,
+        privacy_unit=unit,
+        limits=service.limits_of(context.settings),
+        scratch_dir=context.settings.scratch_dir,
+        fingerprint_key=context.secrets.fingerprint_key,
+        caller=caller,
+    ) as table:
         added = _added_fingerprints(context, dataset_id, table, is_new=is_new)
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, dataset_id, table, added)
         budget = _budget_of(before, table.units)
-        report(1.0)
+        caller(1.0)
         declared = _Declared(declaration, replacement.name or before.name, schema, unit, budget)
-        after = _replace(context, principal, before, declared, table, added, upload if is_new else None)
+        after = _replace(context, principal, before, declared, table, added, upload.file if is_new else None)
     notices = list(table.notices)
     if table.units != before.units:
         notices.append(
@@ -170,8 +172,8 @@ def _budget_of(before: Dataset, units: int) -> Budget:
     )
 
 
-def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, path: Path) -> None:
-    """Decrypt the kept upload into a scratch file. The reading is counted and noted, and that committed, before it begins."""
+def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, upload: Spool) -> None:
+    """The kept upload, into the spool. The reading is counted and noted, and that committed, before it begins."""
     with context.transaction() as session:
         taken = repository.take_upload(session, dataset_id, principal.key_id, MOST_READS)
         if taken is not None:
@@ -189,9 +191,8 @@ def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID,
         raise Redeclared(
             "the upload is no longer there: the dataset was charged, erased or declared anew in the meantime; look at it first"
         ) from None
-    with path.open("wb") as file:
-        for piece in decrypt(pieces, key, context=service.UPLOAD):
-            file.write(piece)
+    for piece in decrypt(pieces, key, context=service.UPLOAD):
+        upload.append(piece)
 
 
 def _replace(
@@ -201,7 +202,7 @@ def _replace(
     declared: _Declared,
     table: IngestedTable,
     added: set[bytes],
-    upload: Path | None,
+    upload: SealedFile | None,
 ) -> Dataset:
     """Store the rows as they are declared now, then change everything in one transaction or nothing."""
     if before.wrapped_data_key is None:
@@ -210,7 +211,7 @@ def _replace(
     storage_key = f"datasets/{before.id}/rows-{uuid.uuid4().hex}"
     stored = [storage_key]
     try:
-        context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
+        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key))
         kept = {} if upload is None else service.keep_upload(context, principal, before.id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:

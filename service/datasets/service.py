@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import tempfile
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import insert
@@ -30,13 +28,15 @@ from service.datasets.schemas import (
     SimpleAccount,
 )
 from service.domain.image_schema import parse_schema
+from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
+from service.intake.sealed import SealedFile
 from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
-from service.platform.crypto import encrypt, read_pieces
+from service.platform.crypto import encrypt
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
 from service.privacy.statements import check_epsilon, choose_delta
@@ -62,30 +62,29 @@ def limits_of(settings: Settings) -> IngestLimits:
 def create(
     context: Context,
     principal: Principal,
-    upload: Path,
+    upload: SealedFile,
     declaration: Declaration,
-    report: Callable[[float], None] = lambda _: None,
+    caller: Caller | None = None,
 ) -> tuple[Dataset, list[str]]:
     """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides.
 
-    `report` hears the share of the file that has been read; if it raises, nothing is kept.
+    `caller` hears the share of the file that has been read; if it leaves before the file is stored, nothing is kept.
     """
-    settings = context.settings
+    settings, caller = context.settings, caller or Caller()
     check_epsilon(declaration.budget.epsilon, settings.max_epsilon)
-    with tempfile.TemporaryDirectory(prefix="imprimatur-ingest-", dir=settings.scratch_dir) as workdir:
-        table = ingest_table(
-            upload,
-            declaration.schema,
-            privacy_unit=declaration.privacy_unit,
-            limits=limits_of(settings),
-            workdir=Path(workdir),
-            fingerprint_key=context.secrets.fingerprint_key,
-            report=report,
-        )
+    with ingest_table(
+        upload,
+        declaration.schema,
+        privacy_unit=declaration.privacy_unit,
+        limits=limits_of(settings),
+        scratch_dir=settings.scratch_dir,
+        fingerprint_key=context.secrets.fingerprint_key,
+        caller=caller,
+    ) as table:
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, table, declaration)
-        report(1.0)
+        caller(1.0)
         told_apart = [
             f"You declare that dataset {other} holds other people's rows, and get another budget on your word; the audit log keeps it."
             for other in declaration.distinct_from
@@ -99,14 +98,14 @@ def _keep(
     declaration: Declaration,
     table: IngestedTable,
     budget: Budget,
-    upload: Path,
+    upload: SealedFile,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
     storage_key = f"datasets/{dataset_id}/rows"
     stored = [storage_key]
     try:
-        context.storage.put(storage_key, encrypt(read_pieces(table.canonical_path), data_key))
+        context.storage.put(storage_key, encrypt(table.canonical.pieces(), data_key))
         kept = keep_upload(context, principal, dataset_id, upload)
         stored += [kept["upload_key"]] if kept else []
         with context.transaction() as session:
@@ -148,12 +147,12 @@ def _keep(
         raise
 
 
-def keep_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, upload: Path) -> dict[str, Any]:
+def keep_upload(context: Context, principal: Principal, dataset_id: uuid.UUID, upload: SealedFile) -> dict[str, Any]:
     """Store the file as it came, under a key of its own; what the dataset's row must say of it, nothing where it is too large."""
-    if upload.stat().st_size > context.settings.kept_upload_limit_bytes:
+    if upload.size > context.settings.kept_upload_limit_bytes:
         return {}
     upload_key, key = f"datasets/{dataset_id}/upload-{uuid.uuid4().hex}", context.secrets.new_data_key()
-    context.storage.put(upload_key, encrypt(read_pieces(upload), key, context=UPLOAD))
+    context.storage.put(upload_key, encrypt(upload.pieces(), key, context=UPLOAD))
     return {
         "upload_key": upload_key,
         "wrapped_upload_key": context.secrets.wrap_data_key(key, f"{dataset_id}/{UPLOAD}"),

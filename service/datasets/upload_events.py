@@ -17,14 +17,14 @@ import anyio
 from starlette.types import Receive, Scope, Send
 
 from service.base.errors import ImprimaturError
+from service.intake.caller import Caller
 from service.requests.problems import problem, status_of
 from service.requests.streaming import ClosingStream
 
 MEDIA_TYPE = "text/event-stream"
 REPORT_SECONDS = 0.5
 
-Report = Callable[[float], None]
-Work = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
+Work = Callable[[Caller], Coroutine[Any, Any, dict[str, Any]]]
 
 
 class UploadEvents(ClosingStream):
@@ -39,23 +39,14 @@ class UploadEvents(ClosingStream):
             await super().__call__(scope, receive, send)
 
 
-class _AbandonedError(Exception):
-    """The caller has hung up."""
-
-
 async def _events(work: Work) -> AsyncGenerator[str]:
-    read, abandoned = 0.0, False
-
-    def report(share: float) -> None:
-        nonlocal read
-        if abandoned:
-            raise _AbandonedError
-        read = share
-
-    task = asyncio.ensure_future(work(report))
+    caller = Caller()
+    task = asyncio.ensure_future(work(caller))
     try:
         while not task.done():
-            yield _event("progress", {"phase": "reading" if read < 1 else "storing", "share": round(read, 3)})
+            yield _event(
+                "progress", {"phase": "reading" if caller.share < 1 else "storing", "share": round(caller.share, 3)}
+            )
             await asyncio.wait({task}, timeout=REPORT_SECONDS)
         try:
             yield _event("dataset", task.result())
@@ -63,7 +54,7 @@ async def _events(work: Work) -> AsyncGenerator[str]:
             document = problem(status_of(error), error.code, error.detail, **error.values)
             yield _event("problem", json.loads(bytes(document.body)))
     finally:
-        abandoned = True
+        caller.leave()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task})
 

@@ -1,16 +1,18 @@
 """The child process that touches an uploaded file: limits first, then read, check, and write the canonical table.
 
-Run as `python -m service.intake.child`; takes one JSON document on standard input. On standard output it says, one
-document a line, how much of the file it has read, and last the answer. It has no network address, no database and no secret but the fingerprint key.
+Run by `service.intake.sandboxed`; takes one JSON document on standard input: the declaration, descriptors of the upload
+and of the files to write, their keys, and the fingerprint key. On standard output it says, one document a line, which
+layers of the sandbox hold, how much of the file it has read, and last the answer.
 """
 
 from __future__ import annotations
 
+import codecs
+import importlib
 import json
 import os
 import resource
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,8 +26,10 @@ from service.base.errors import ImprimaturError, InvalidFile, TooLarge
 from service.domain.image_schema import is_image_schema
 from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.domain.table_schema import TableSchema
+from service.intake import sandbox
 from service.intake.image.child import ImageJob, read_images
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
 from service.intake.table.column_fingerprint import ColumnFingerprints
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
 
     from service.intake.table.reading import Table
 
-_STATM = Path("/proc/self/statm")
 _REPORT_SECONDS = 0.25
+_FOR_ALL = ("numpy.ma", "pyarrow.compute")
+_FOR_IMAGES = tuple(f"PIL.{name}ImagePlugin" for name in ("Bmp", "Gif", "Jpeg", "Png", "Ppm"))
+_ENCODINGS = ("ascii", "cp437", "latin-1", "utf-8-sig")
+"""What libraries would import while they read. A user of its own may not be able to read the interpreter's folder."""
 _THREADS = 3
 """Two read columns, which are independent, and one parses the next chunk; the libraries let go of the interpreter."""
 
@@ -50,9 +57,9 @@ _THREADS = 3
 class Job:
     """What the parent asks for."""
 
-    path: Path
-    canonical_path: Path
-    workdir: Path
+    upload: SealedFile
+    canonical: SealedFile
+    scratch: SealedFile
     schema: TableSchema
     privacy_unit: PrivacyUnit | None
     limits: IngestLimits
@@ -62,9 +69,9 @@ class Job:
     def from_json(cls, document: dict[str, Any]) -> Job:
         unit = document["privacy_unit"]
         return cls(
-            path=Path(document["path"]),
-            canonical_path=Path(document["canonical_path"]),
-            workdir=Path(document["workdir"]),
+            upload=SealedFile.handed_over(document["upload"]),
+            canonical=SealedFile.handed_over(document["canonical"]),
+            scratch=SealedFile.handed_over(document["scratch"]),
             schema=TableSchema.model_validate(document["schema"]),
             privacy_unit=None if unit is None else PrivacyUnit.model_validate(unit),
             limits=IngestLimits.model_validate(document["limits"]),
@@ -146,12 +153,12 @@ class _Columns:
 
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
-    table = open_table(job.path, job.limits)
+    table = open_table(job.upload, job.limits)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
     columns, exclusions = _Columns(job, table), ExclusionReader(job.schema)
-    with tempfile.TemporaryDirectory(dir=job.workdir) as scratch, ThreadPoolExecutor(_THREADS) as threads:
-        writer = _writer(job, Path(scratch), table.expected_bytes)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        writer = _writer(job, table.expected_bytes)
         for chunk in _ahead(table.chunks(), threads):
             done = {found.column.name: found for found in threads.map(columns.read, chunk.columns.values())}
             frame, units_of_rows = columns.add(done)
@@ -210,12 +217,9 @@ NICENESS = 5
 """As a training (`workers/run.py`): work of minutes lets requests go first, which take milliseconds."""
 
 
-def limit_resources(limits: IngestLimits) -> None:
+def limit_resources(limits: IngestLimits, held: int) -> None:
     """Memory beyond what the libraries already hold, processor time, file size; and no core dump of private rows."""
     os.nice(NICENESS)
-    held = 0
-    with suppress(OSError):
-        held = int(_STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     for kind, limit in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_AS, held + limits.memory_bytes),
@@ -226,16 +230,25 @@ def limit_resources(limits: IngestLimits) -> None:
             resource.setrlimit(kind, (limit, limit))
 
 
-def main() -> None:
+def read_upload(document: dict[str, Any]) -> dict[str, Any]:
+    """What is to be done, in the sandbox."""
+    if is_image_schema(document["schema"]):
+        return read_images(ImageJob.from_json(document), _Reports())
+    return read_table(Job.from_json(document), _Reports())
+
+
+def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] = read_upload) -> None:
     """One job in, one answer out. Whatever goes wrong, no message of a library leaves this process."""
     answer: dict[str, Any]
     try:
         document = json.loads(sys.stdin.buffer.read())
-        limit_resources(IngestLimits.model_validate(document["limits"]))
-        if is_image_schema(document["schema"]):
-            answer = {"table": read_images(ImageJob.from_json(document), _Reports())}
-        else:
-            answer = {"table": read_table(Job.from_json(document), _Reports())}
+        for name in (*_FOR_ALL, *(_FOR_IMAGES if is_image_schema(document["schema"]) else ())):
+            importlib.import_module(name)
+        for name in _ENCODINGS:
+            codecs.lookup(name)
+        limit_resources(IngestLimits.model_validate(document["limits"]), begun.held_bytes())
+        _say({"layers": sandbox.finish(begun, document["parent"])})
+        answer = {"table": work(document)}
     except ImprimaturError as error:
         answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
     except MemoryError:
@@ -245,12 +258,12 @@ def main() -> None:
     _say(answer)
 
 
-def _writer(job: Job, scratch: Path, expected_bytes: int) -> CanonicalWriter:
+def _writer(job: Job, expected_bytes: int) -> CanonicalWriter:
     if job.privacy_unit is None:
-        return RowUnits(job.canonical_path)
+        return RowUnits(job.canonical)
     return ColumnUnits(
-        job.canonical_path,
-        scratch,
+        job.canonical,
+        job.scratch,
         expected_bytes=expected_bytes,
         max_rows_per_unit=job.privacy_unit.max_rows_per_unit,
     )
@@ -280,7 +293,3 @@ def _own_line(error: BaseException) -> str:
         where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return where
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,8 @@
-"""Take an uploaded table in: checked, fingerprinted and in canonical form, by a child process with limits.
+"""Take an uploaded table in: checked, fingerprinted and in canonical form, by a child process in a sandbox.
 
-A hostile file can at worst kill the child: memory, processor time and wall-clock time are limited, its environment
-holds no secret, and nothing that it or a library prints is passed on.
+The child gets three open files and their keys, an environment of its own, and limits on memory, time and file size; what
+else it gives up is in `service/intake/sandbox`. Nothing that it or a library prints is passed on. A file that takes
+the child over could still answer wrongly about itself: with its own rows, fingerprints and notices.
 """
 
 from __future__ import annotations
@@ -14,36 +15,38 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from service.base.errors import InvalidFile, InvalidInput, TooLarge
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.privacy_unit import DeclaredUnit, ImageUnit
 from service.domain.table_schema import UNIT_COLUMN
+from service.intake import sandbox
+from service.intake.caller import Caller
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from service.intake.table.alike import ColumnFingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from service.domain.table_schema import TableSchema
-
-    Report = Callable[[float], None]
 
 __all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
 
 _log = logging.getLogger(__name__)
+_CHILD = "service.intake.child"
+_MOST_LINE_BYTES = 16 << 20
 _TOO_HARD = "The file is damaged, or reading it takes more memory than is allowed."
 
 
 @dataclass(frozen=True, slots=True)
 class IngestedTable:
-    """A table that passed. `notices` and all counts are for the owner only, except `units`."""
+    """A table that passed. `notices` and all counts are for the owner only, except `units`. Gone when the block ends."""
 
-    canonical_path: Path
+    canonical: SealedFile
     rows: int
     units: int
     columns: tuple[str, ...]
@@ -53,22 +56,28 @@ class IngestedTable:
     """Of the columns of a table that say something, without their names; none of images."""
     notices: tuple[str, ...]
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.canonical.close()
+
 
 def ingest_table(
-    path: Path,
+    upload: SealedFile,
     schema: DeclaredSchema,
     *,
     privacy_unit: DeclaredUnit | None,
     limits: IngestLimits,
-    workdir: Path,
+    scratch_dir: Path | None,
     fingerprint_key: bytes,
-    report: Report = lambda _: None,
+    caller: Caller | None = None,
 ) -> IngestedTable:
-    """Check the file against the schema and write its canonical form in the clear: encrypt it, then delete it.
+    """Check the file against the schema and write its canonical form into a sealed file in the scratch folder.
 
-    A table becomes `workdir/canonical.parquet`, images `workdir/canonical.images` (`service.intake.image.canonical_file`).
+    A table becomes Parquet, images become `service.intake.image.canonical_file`.
 
-    `report` hears what share of the file has been read, a few times a second; when it raises, reading ends at once.
+    `caller` hears what share of the file has been read, a few times a second; when it leaves, reading ends at once.
 
     Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
     """
@@ -80,27 +89,27 @@ def ingest_table(
                 "of the labels file, or in the array `units` of an NPZ file. Without it each image is its own privacy unit.",
                 where="privacy_unit",
             )
-        canonical_path, names = workdir / "canonical.images", ()
+        names = ()
     else:
         _check_unit(schema, privacy_unit)
-        canonical_path, names = workdir / "canonical.parquet", schema.names
-    job = {
-        "path": str(path.absolute()),
-        "canonical_path": str(canonical_path.absolute()),
-        "workdir": str(workdir.absolute()),
-        "schema": schema.as_json(),
-        "privacy_unit": None if privacy_unit is None else privacy_unit.as_json(),
-        "limits": limits.model_dump(),
-        "fingerprint_key": fingerprint_key.hex(),
-    }
-    try:
-        table = _run_child(job, limits, workdir, report)
-    except BaseException:
-        canonical_path.unlink(missing_ok=True)
-        raise
-    canonical_path.chmod(0o600)
+        names = schema.names
+    with ExitStack() as stack:
+        canonical = stack.enter_context(SealedFile.create(scratch_dir))
+        with SealedFile.create(scratch_dir) as scratch:
+            job = {
+                "upload": upload.handle(),
+                "canonical": canonical.handle(),
+                "scratch": scratch.handle(),
+                "schema": schema.as_json(),
+                "privacy_unit": None if privacy_unit is None else privacy_unit.as_json(),
+                "limits": limits.model_dump(),
+                "fingerprint_key": fingerprint_key.hex(),
+                "parent": os.getpid(),
+            }
+            table = _run_child(job, limits, (upload, canonical, scratch), caller or Caller())
+        stack.pop_all()
     return IngestedTable(
-        canonical_path=canonical_path,
+        canonical=canonical,
         rows=table["rows"],
         units=table["units"],
         columns=names,
@@ -130,43 +139,52 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
         )
 
 
-def _run_child(job: dict[str, Any], limits: IngestLimits, workdir: Path, report: Report) -> dict[str, Any]:
-    child = subprocess.Popen(  # our own module, no shell, nothing of the upload on the command line
-        [sys.executable, "-m", "service.intake.child"],
+def _run_child(
+    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller
+) -> dict[str, Any]:
+    child = subprocess.Popen(  # noqa: S603 - our own module, no shell, nothing of the upload on the command line
+        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a library's panic may quote cells
-        env=_environment(workdir),
-        cwd=workdir,
+        env=_environment(),
+        cwd="/",
+        pass_fds=[file.descriptor for file in files],
         start_new_session=True,  # Ctrl-C stops the service in order; the child is stopped by its parent
     )
     began = time.monotonic()
     late = threading.Timer(limits.seconds, child.kill)
     late.start()
     try:
-        answer = _converse(child, json.dumps(job).encode(), report)
+        with caller.taking_along(child.kill):
+            answer = _converse(child, json.dumps(job).encode(), caller)
     finally:
         late.cancel()
         child.kill()
         status = child.wait()
+    if not answer:
+        caller(caller.share)  # which says whether it was the caller who ended the child
     if not answer and time.monotonic() - began >= limits.seconds:
         raise _too_slow(limits)
     return _answer(answer, status, limits)
 
 
-def _converse(child: subprocess.Popen[bytes], job: bytes, report: Report) -> dict[str, Any]:
+def _converse(child: subprocess.Popen[bytes], job: bytes, caller: Caller) -> dict[str, Any]:
     """Hand the job over and pass reports on; the last document, or an empty one if the child ended without."""
     if child.stdin is None or child.stdout is None:
         raise RuntimeError("the child was started without pipes")
     with child.stdin, suppress(BrokenPipeError):
         child.stdin.write(job)
     with child.stdout as lines, suppress(ValueError):  # a line cut off when the child was killed
-        for line in lines:
+        while line := lines.readline(_MOST_LINE_BYTES):
             said: dict[str, Any] = json.loads(line)
-            if "share" not in said:
+            if "layers" in said:
+                _notice_layers(said["layers"])
+            elif "share" in said:
+                caller(said["share"])
+            else:
                 child.wait()
                 return said
-            report(said["share"])
     child.wait()
     return {}
 
@@ -195,14 +213,29 @@ def _too_slow(limits: IngestLimits) -> TooLarge:
     return TooLarge(f"Reading the file took longer than {limits.seconds} seconds.", limit_seconds=limits.seconds)
 
 
-def _environment(workdir: Path) -> dict[str, str]:
-    """Only what Python and the libraries need: no database URL, no credentials."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+def describe_sandbox(layers: dict[str, bool]) -> str:
+    """For the log: which layers hold around the process that reads uploads."""
+    active, missing = ([name for name, holds in layers.items() if holds is wanted] for wanted in (True, False))
+    return f"sandbox of the process that reads uploads: {', '.join(active) or 'none'}; not here: {', '.join(missing) or 'none'}"
+
+
+@cache
+def _warn_once(text: str) -> None:
+    _log.warning(text)
+
+
+def _notice_layers(layers: dict[str, bool]) -> None:
+    """What the child has seen to hold; a warning, once, where that is less than this system promised."""
+    if any(wanted and not layers.get(name, False) for name, wanted in sandbox.expected().items()):
+        _warn_once(describe_sandbox(layers))
+
+
+def _environment() -> dict[str, str]:
+    """Only what Python and the libraries need: no search path, no home, no database URL, no credentials."""
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL") if name in os.environ}
     package_root = str(Path(__file__).parents[2])
     return kept | {
         "PYTHONPATH": os.pathsep.join([package_root, *(entry for entry in sys.path if entry)]),
-        "HOME": str(workdir),
-        "TMPDIR": str(workdir),
         "POLARS_MAX_THREADS": "2",
         "OMP_NUM_THREADS": "2",
         "OPENBLAS_NUM_THREADS": "1",

@@ -28,6 +28,8 @@ class IngestLimits(BaseModel):
     unpacked_floor_bytes: Size = 256 * MiB
     memory_bytes: Annotated[int, Field(ge=256 * MiB)] = 2 * 1024 * MiB
     """Address space of the reading process beyond its libraries, whose threads and buffers need about 100 MiB."""
+    archive_members: Size = 1_000_000
+    """Files in a ZIP; looked at before any of them is opened."""
     seconds: Size = 1_800
     """Wall-clock time; processor time may be twice that, for two threads."""
 

@@ -43,6 +43,15 @@ class Settings(BaseSettings):
     max_epsilon: float = Field(20.0, gt=0, le=1_000, description="Largest ε of a dataset's budget.")
     sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
     ingest_processes: int = Field(2, gt=0, description="Uploads parsed at once; further ones wait their turn.")
+    ingest_processes_per_tenant: int = Field(
+        1, gt=0, description="Uploads of one tenant parsed at once; raise it to `ingest_processes` for a single tenant."
+    )
+    spool_bytes_per_tenant: int = Field(
+        1 << 33, gt=0, description="Bytes of one tenant's uploads in the scratch folder at once, in one API process."
+    )
+    uploads_per_tenant: int = Field(
+        16, gt=0, description="Uploads of one tenant received, waiting or read at once, in one API process."
+    )
     request_head_seconds: float = Field(
         10.0, gt=0, description="How long a connection may take to send a request head."
     )
@@ -96,7 +105,7 @@ class Settings(BaseSettings):
     relay_seconds: float = Field(0.2, description="Pause of the relay between two looks at the queue.")
     database_pool_size: int = Field(10, description="Connections one process keeps.")
     scratch_dir: Path | None = Field(
-        None, description="Where uploads and decrypted rows lie for seconds; default: the system's."
+        None, description="Where uploads, encrypted, and a run's codes lie without names; default: the system's."
     )
 
     @property

@@ -31,6 +31,7 @@ from service.datasets import service as datasets
 from service.datasets.declaration import parse_declaration
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
+from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
 from service.releases import service
@@ -85,10 +86,16 @@ async def publish(
     returns answers instead of rows is refused before anything is uploaded.
     """
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
-    async with receive_upload(request, allowed=set(PROPERTIES), scratch_dir=context.settings.scratch_dir) as upload:
+    async with receive_upload(request, principal.tenant_id, allowed=set(PROPERTIES)) as upload:
         sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
+<<<<<<< HEAD
             request, _upload_and_order, context, principal, upload, idempotency_key, urgency(priority)
+=======
+            request,
+            principal.tenant_id,
+            lambda caller: _upload_and_order(context, principal, upload, idempotency_key, caller),
+>>>>>>> w-intake
         )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
@@ -104,7 +111,11 @@ async def publish(
 
 
 def _upload_and_order(
+<<<<<<< HEAD
     context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, priority: int
+=======
+    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, caller: Caller
+>>>>>>> w-intake
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = parse_declaration(
@@ -119,7 +130,7 @@ def _upload_and_order(
     order = parse_order(document)
     check_makes_rows(order)
     check_order(order, declaration.schema)
-    dataset, notices = datasets.create(context, principal, upload.path, declaration)
+    dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
     try:
         release = service.order_release(context, principal, dataset.id, document, idempotency_key, priority=priority)
     except ImprimaturError as error:

@@ -47,6 +47,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.NotReplaceable: 409,
     errors.LastOwnerKey: 409,
     errors.TooSlow: 408,
+    errors.CallerLeft: 408,
     errors.RateLimited: 429,
     errors.TooManyOpenOrders: 429,
     errors.LedgerConflict: 409,

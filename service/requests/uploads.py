@@ -1,44 +1,42 @@
-"""Multipart uploads: limited while they stream, kept in a scratch file, never in memory as a whole."""
+"""Multipart uploads: limited while they stream, kept in a sealed scratch file, never in memory as a whole."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.base.errors import InvalidInput, TooLarge, TooSlow
+from service.base.errors import CallerLeft, InvalidInput, TooLarge, TooSlow
+from service.intake.caller import Caller
 from service.platform.settings import Settings
+from service.requests.multipart import FILE, MultipartBody
 from service.requests.problems import RefusedBody, problem
+from service.requests.spool import Spool, SpoolQuotas
+from service.requests.turns import FairTurns
 
-MAX_TEXT_FIELD_BYTES = 4 << 20
 MAX_JSON_BODY_BYTES = 1 << 20
 MAX_HEAD_BYTES = 32 << 10
-MAX_PARTS = 16
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The file on disk and the text fields beside it."""
+    """The file in the scratch folder and the text fields beside it."""
 
-    path: Path
+    spool: Spool
     fields: Mapping[str, str]
+    has_file: bool
 
     def required(self, name: str) -> str:
         if name not in self.fields:
@@ -102,60 +100,52 @@ class BodyLimit:
 
 @asynccontextmanager
 async def receive_upload(
-    request: Request, *, allowed: set[str], scratch_dir: Path | None, needs_file: bool = True
+    request: Request, tenant: UUID, *, allowed: set[str], needs_file: bool = True
 ) -> AsyncIterator[Upload]:
-    """The multipart body of a request: one `file` and the `allowed` text fields. Gone from disk when the block ends.
+    """The multipart body of a request: one `file` and the `allowed` text fields. Gone when the block ends.
 
-    Where no file is needed and none comes, the path is there to be written to.
+    Where no file is needed and none comes, the spool is there to be written to.
     """
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    content_type = request.headers.get("content-type", "")
+    if not content_type.lower().startswith("multipart/form-data"):
         raise InvalidInput("send the table as multipart/form-data", where="content-type")
-    try:
-        form = await request.form(max_files=MAX_PARTS, max_fields=MAX_PARTS, max_part_size=MAX_TEXT_FIELD_BYTES)
-    except RefusedBody:
-        raise
-    except HTTPException as error:  # what Starlette makes of a broken body
-        raise InvalidInput(f"the multipart body cannot be read: {error.detail}", where="body") from None
-    try:
-        names = [name for name, _ in form.multi_items()]
-        unknown = sorted(set(names) - allowed - {"file"})
-        if unknown:
-            raise InvalidInput("there is an unknown multipart field", where="body", allowed=sorted(allowed | {"file"}))
-        if len(names) != len(set(names)):
-            raise InvalidInput("a multipart field is given twice", where="body")
-        file = form.get("file")
-        if not isinstance(file, UploadFile) and (needs_file or file is not None):
-            raise InvalidInput("the multipart field 'file' is missing or is not a file", where="file")
-        fields = {name: await _text(name, value) for name, value in form.multi_items() if name != "file"}
-        with tempfile.TemporaryDirectory(prefix="imprimatur-upload-", dir=scratch_dir) as folder:
-            path = Path(folder) / "upload"
-            if isinstance(file, UploadFile):
-                await run_in_threadpool(_copy, file, path)
-            yield Upload(path, fields)
-    finally:
-        await form.close()
+    with open_spool(request, tenant) as spool:
+        body = MultipartBody(content_type, allowed - {FILE}, spool)
+        try:
+            await body.read(request.stream())
+        except ClientDisconnect:
+            raise CallerLeft("the caller has left; nothing of the upload was kept") from None
+        if needs_file and not body.has_file:
+            raise InvalidInput("the multipart field 'file' is missing or is not a file", where=FILE)
+        yield Upload(spool, body.fields, has_file=body.has_file)
 
 
-async def in_turn(request: Request, function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function that parses an upload. So many at once, in threads of their own; the others hold no thread."""
+def open_spool(request: Request, tenant: UUID) -> AbstractContextManager[Spool]:
+    """Room for one upload of this tenant."""
+    quotas: SpoolQuotas = request.app.state.spool_quotas
+    return quotas.open(tenant)
+
+
+async def in_turn(request: Request, tenant: UUID, function: Callable[[Caller], T], caller: Caller | None = None) -> T:
+    """Run a function that parses an upload, in a thread, when it is the tenant's turn; those who wait hold no thread.
+
+    Whether the caller is still there is watched all the while: when it leaves, what was started for it ends.
+    """
+    turns: FairTurns = request.app.state.upload_turns
     slots: CapacityLimiter = request.app.state.ingest_slots
-    return await to_thread.run_sync(partial(function, *arguments), limiter=slots)
-
-
-async def _text(name: str, value: UploadFile | str) -> str:
-    """A JSON field may come as plain text or, from some clients, as a part with a file name."""
-    if isinstance(value, str):
-        return value
+    caller = caller or Caller()
+    watching = asyncio.ensure_future(_watch(request, caller))
     try:
-        return (await value.read(MAX_TEXT_FIELD_BYTES + 1)).decode()
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{name}: this is not UTF-8 text", where=name) from None
+        async with turns.turn(tenant, caller):
+            return await to_thread.run_sync(function, caller, limiter=slots)
+    finally:
+        watching.cancel()
 
 
-def _copy(file: UploadFile, path: Path) -> None:
-    file.file.seek(0)
-    with path.open("wb") as target:
-        shutil.copyfileobj(file.file, target, 1 << 20)
+async def _watch(request: Request, caller: Caller) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    caller.leave()
 
 
 def multipart_body(

@@ -17,11 +17,11 @@ from service.base.errors import InvalidFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from service.domain.image_schema import ImageSchema
+    from service.intake.sealed import SealedFile
 
 LABEL_BYTES = 2
 UNITS = b"imprimatur images by unit, 2\n"
@@ -43,11 +43,10 @@ def to_records(pixels: NDArray[np.uint8], labels: NDArray[np.uint16]) -> NDArray
 class RecordFile:
     """Writes images as they come: each is a unit."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: SealedFile) -> None:
+        self._file = file.writer()
 
     def __enter__(self) -> Self:
-        self._file = self._path.open("wb")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,29 +60,27 @@ class RecordFile:
 class UnitFile:
     """Writes images at their units' places, in whatever order they come. `unit_of_image` (n,) counts units from 0."""
 
-    def __init__(self, path: Path, schema: ImageSchema, unit_of_image: NDArray[np.int64]) -> None:
+    def __init__(self, file: SealedFile, schema: ImageSchema, unit_of_image: NDArray[np.int64]) -> None:
         sizes = np.bincount(unit_of_image)
         self._head = UNITS + np.array([len(unit_of_image), len(sizes)], dtype="<u8").tobytes()
         self._head += sizes.astype("<u4").tobytes()
-        self._path, self._size = path, record_bytes(schema)
+        self._file, self._size = file, record_bytes(schema)
         self._place_of = np.empty(len(unit_of_image), dtype=np.int64)
         self._place_of[np.argsort(unit_of_image, kind="stable")] = np.arange(len(unit_of_image))
         self._written = 0
 
     def __enter__(self) -> Self:
-        self._file = self._path.open("wb")
-        self._file.write(self._head)
+        self._file.write_at(0, self._head)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        pass
 
     def write(self, records: NDArray[np.uint8]) -> None:
         """The next images of the upload."""
         places = self._place_of[self._written : self._written + len(records)]
         for place, record in zip(places.tolist(), records, strict=True):
-            self._file.seek(len(self._head) + place * self._size)
-            self._file.write(record.data)
+            self._file.write_at(len(self._head) + place * self._size, record.data)
         self._written += len(records)
 
 

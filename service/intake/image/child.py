@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from service.base.errors import InvalidFile
@@ -15,14 +14,15 @@ from service.intake.image.fingerprint import ImageFingerprint
 from service.intake.image.reading import open_images
 from service.intake.image.units import ImageOwners, owners_of
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 
 
 @dataclass(frozen=True)
 class ImageJob:
     """What the parent asks of the child."""
 
-    path: Path
-    canonical_path: Path
+    upload: SealedFile
+    canonical: SealedFile
     schema: ImageSchema
     limits: IngestLimits
     fingerprint_key: bytes
@@ -32,8 +32,8 @@ class ImageJob:
     def from_json(cls, document: dict[str, Any]) -> ImageJob:
         unit = document["privacy_unit"]
         return cls(
-            path=Path(document["path"]),
-            canonical_path=Path(document["canonical_path"]),
+            upload=SealedFile.handed_over(document["upload"]),
+            canonical=SealedFile.handed_over(document["canonical"]),
             schema=ImageSchema.model_validate(document["schema"]),
             limits=IngestLimits.model_validate(document["limits"]),
             fingerprint_key=bytes.fromhex(document["fingerprint_key"]),
@@ -44,7 +44,7 @@ class ImageJob:
 def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     unit = job.privacy_unit
-    images = open_images(job.path, job.schema, job.limits, units=unit is not None)
+    images = open_images(job.upload, job.schema, job.limits, units=unit is not None)
     fingerprint = ImageFingerprint(job.fingerprint_key, job.schema)
     owners = None
     if unit is not None and images.unit_ids is not None:
@@ -70,5 +70,5 @@ def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None)
 
 def _opened(job: ImageJob, owners: ImageOwners | None) -> RecordFile | UnitFile:
     if owners is None:
-        return RecordFile(job.canonical_path)
-    return UnitFile(job.canonical_path, job.schema, owners.unit_of_image)
+        return RecordFile(job.canonical)
+    return UnitFile(job.canonical, job.schema, owners.unit_of_image)

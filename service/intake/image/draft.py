@@ -18,8 +18,9 @@ import numpy as np
 from service.base.errors import InvalidFile
 from service.domain.image_schema import MAX_CLASSES, ImageSchema
 from service.intake.image.idx_reading import idx_header, idx_numbers
-from service.intake.image.reading import READERS, members_of, open_images
+from service.intake.image.reading import READERS, members_of, open_images, open_zip
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,15 +42,19 @@ def looks_like_images(path: Path) -> bool:
 
 def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
     """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as images."""
-    limits = limits or IngestLimits()
-    if zipfile.is_zipfile(path):
+    with SealedFile.in_the_clear(path) as file:
+        return _drafted(file, limits or IngestLimits())
+
+
+def _drafted(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
+    if zipfile.is_zipfile(file.reader()):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with open_zip(file, limits) as archive:
                 shape, classes = _in_archive(archive, members_of(archive, limits))
         except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error):
             raise InvalidFile("The archive is damaged, or its labels cannot be read.") from None
     else:
-        shape, classes = idx_header(lambda: path.open("rb"))[1:], None
+        shape, classes = idx_header(file.reader)[1:], None
     height, width, channels = (*shape, 1)[:3]
     document: dict[str, Any] = {"type": "image", "description": _ABOUT}
     document |= {"height": height, "width": width, "channels": channels}
@@ -61,7 +66,7 @@ def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[s
         raise InvalidFile(
             f"These images are {width} x {height} with {channels} channels and {classes or 'no'} classes; no schema can declare that."
         ) from None
-    open_images(path, schema, limits)
+    open_images(file, schema, limits)
     return document
 
 

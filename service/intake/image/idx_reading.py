@@ -21,13 +21,13 @@ from service.intake.image.npz_reading import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from service.domain.image_schema import ImageSchema
     from service.intake.image.units import Ids
     from service.intake.limits import IngestLimits
+    from service.intake.sealed import SealedFile
 
     Opener = Callable[[], IO[bytes]]
 
@@ -72,9 +72,9 @@ class IdxImages:
                     raise InvalidFile("The labels in the IDX file are not as many as the images.")
 
     @classmethod
-    def alone(cls, path: Path, schema: ImageSchema, limits: IngestLimits) -> IdxImages:
+    def alone(cls, file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> IdxImages:
         """One file, which holds images."""
-        return cls(lambda: path.open("rb"), None, schema, limits, path.stat().st_size)
+        return cls(file.reader, None, schema, limits, file.size)
 
     @classmethod
     def together(

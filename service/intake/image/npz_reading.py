@@ -126,7 +126,7 @@ class NpzImages:
 def _check_amount(count: int, schema: ImageSchema, limits: IngestLimits, archive: zipfile.ZipFile) -> None:
     if count > limits.rows:
         raise TooLarge(f"The file has more than {limits.rows} images.", limit_rows=limits.rows)
-    packed = sum(member.compress_size for member in archive.infolist())
+    packed = min(archive.start_dir, sum(member.compress_size for member in archive.infolist()))
     limit = limits.unpacked_limit(packed)
     if count * schema.pixels > limit:
         raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)

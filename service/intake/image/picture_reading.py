@@ -56,11 +56,15 @@ class Pictures:
         self._pictures = [m for m in members if m.filename.lower().endswith((".png", ".jpg", ".jpeg"))]
         self.count = len(self._pictures)
         self._most_bytes = 2 * schema.pixels + _FREE_BYTES
-        self._left = limits.unpacked_limit(sum(m.compress_size for m in members))
-        others = [m for m in members if m not in set(self._pictures)]
+        self._left = limits.unpacked_limit(min(archive.start_dir, sum(m.compress_size for m in members)))
+        pictures = {m.filename for m in self._pictures}
+        others = [m for m in members if m.filename not in pictures]
         tables = [m for m in others if m.filename.lower().endswith(".csv")]
         if len(others) > len(tables) or len(tables) > 1:
             raise InvalidFile("The archive must hold PNG and JPEG files and at most one CSV file of labels.")
+        empty = sum(m.file_size == 0 for m in self._pictures)
+        if empty:
+            raise InvalidFile(f"{empty} images of the archive are empty files.", count=empty)
         if schema.class_names and not tables:
             raise InvalidFile("The schema declares classes, but the archive holds no CSV file of labels.")
         self._labels, self.unit_ids = no_labels(len(self._pictures)), None

@@ -6,8 +6,9 @@ small file cannot ask for much memory. Errors name places and counts; file names
 
 from __future__ import annotations
 
+import io
 import zipfile
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from service.base.errors import InvalidFile, TooLarge
 from service.intake.image import idx_reading
@@ -18,7 +19,6 @@ from service.intake.image.units import check_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from service.domain.image_schema import ImageSchema
     from service.intake.image.units import Ids
     from service.intake.limits import IngestLimits
+    from service.intake.sealed import SealedFile
 
 _USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENTRY = b"PK\x01\x02"
+_ENTRY_BYTES = 512
+"""What an entry of the directory may take on average; most are below 100 bytes."""
 
 
 class Images(Protocol):
@@ -41,41 +45,68 @@ class Images(Protocol):
         """Pixels (n, height, width, channels) and labels (n,): places in the list of classes, or `NO_LABEL`."""
 
 
-def open_images(path: Path, schema: ImageSchema, limits: IngestLimits, *, units: bool | None = None) -> Images:
+def open_images(file: SealedFile, schema: ImageSchema, limits: IngestLimits, *, units: bool | None = None) -> Images:
     """Tell the formats apart and check their headers; raises `InvalidFile` or `TooLarge`.
 
     units: whether the file must say whose an image is. Where no unit is declared it must not: the owner who wrote units
     down would believe that they are used. None: either will do.
     """
-    images = _opened(path, schema, limits)
+    images = _opened(file, schema, limits)
     if units is not None:
         check_units(images.unit_ids, wanted=units)
     return images
 
 
-def _opened(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
-    with path.open("rb") as file:
-        start = file.read(4)
+def _opened(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Images:
+    start = file.read_at(0, 4)
     if not start:
         raise InvalidFile("The file is empty.")
     for mark, reader in READERS.items():
         if start.startswith(mark):
-            return reader(path, schema, limits)
+            return reader(file, schema, limits)
     raise InvalidFile("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too).")
 
 
-def _open_archive(path: Path, schema: ImageSchema, limits: IngestLimits) -> Images:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
-        raise InvalidFile("The archive is damaged or cut off.") from None
+def _open_archive(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Images:
+    archive = open_zip(file, limits)
     members = members_of(archive, limits)
     endings = {member.filename.rpartition(".")[2].lower() for member in members}
     reader = next(reader for is_it, reader in ARCHIVE_READERS.items() if is_it(endings))
     return reader(archive, members, schema, limits)
 
 
-READERS: dict[bytes, Callable[[Path, ImageSchema, IngestLimits], Images]] = {
+def open_zip(file: SealedFile, limits: IngestLimits) -> zipfile.ZipFile:
+    """A ZIP whose directory has been read; raises `TooLarge` before that where it lists too many files."""
+    listed = _Directory(file.reader(), limits.archive_members)
+    try:
+        archive = zipfile.ZipFile(cast("IO[bytes]", listed))
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        raise InvalidFile("The archive is damaged or cut off.") from None
+    listed.most = None
+    return archive
+
+
+class _Directory(io.BufferedReader):
+    """Refuses a ZIP's directory, which the library reads in one piece and turns into objects, where it is too large."""
+
+    def __init__(self, file: BinaryIO, most: int) -> None:
+        super().__init__(cast("io.RawIOBase", file))
+        self.most: int | None = most
+        """Entries; None once the directory has been read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.most is None:
+            return super().read(size)
+        data = b"" if size is not None and size > self.most * _ENTRY_BYTES else super().read(size)
+        if (size or 0) > self.most * _ENTRY_BYTES or data.count(_ENTRY) > self.most:
+            raise TooLarge(
+                f"The archive lists more than {self.most} files; upload the images as NPZ, or only some of them.",
+                limit_members=self.most,
+            )
+        return data
+
+
+READERS: dict[bytes, Callable[[SealedFile, ImageSchema, IngestLimits], Images]] = {
     **dict.fromkeys(idx_reading.MARKS, IdxImages.alone),
     b"PK\x03\x04": _open_archive,
 }

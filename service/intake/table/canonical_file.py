@@ -1,4 +1,4 @@
-"""Write the canonical Parquet file: rows as uploaded, or grouped by privacy unit through buckets on disk.
+"""Write the canonical Parquet file: rows as uploaded, or grouped by privacy unit through buckets in a scratch file.
 
 Text is written from Enums of the declared categories, and read back as plain text: the file names no Arrow types.
 """
@@ -6,7 +6,7 @@ Text is written from Enums of the declared categories, and read back as plain te
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 import polars as pl
@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from service.domain.table_schema import UNIT_COLUMN
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from service.intake.sealed import SealedFile
     from service.intake.table.fingerprint import Blocks
 
 _LOW, _HIGH = "__unit_low__", "__unit_high__"
@@ -30,8 +29,8 @@ _MAX_BUCKETS = 256
 class RowGroupWriter:
     """Collects chunks into row groups of bounded size; one thread of its own packs the last while the next is read."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: SealedFile) -> None:
+        self._bytes = file.writer()
         self._held: list[pl.DataFrame] = []
         self._held_rows = 0
         self._held_bytes = 0
@@ -46,6 +45,7 @@ class RowGroupWriter:
         self._thread.shutdown()
         if self._file is not None:
             self._file.close()
+        self._bytes.close()
 
     def write(self, frame: pl.DataFrame) -> None:
         self._held.append(frame)
@@ -70,7 +70,7 @@ class RowGroupWriter:
     def _pack(self, frames: list[pl.DataFrame]) -> None:
         table = pl.concat(frames, rechunk=True).to_arrow(compat_level=pl.CompatLevel.oldest())
         if self._file is None:
-            self._file = pq.ParquetWriter(self._path, table.schema, compression="zstd", store_schema=False)
+            self._file = pq.ParquetWriter(self._bytes, table.schema, compression="zstd", store_schema=False)
         self._file.write_table(table, row_group_size=_GROUP_ROWS)
 
 
@@ -93,8 +93,8 @@ class Units:
 class RowUnits:
     """Every row is a unit: rows go straight to the file."""
 
-    def __init__(self, path: Path) -> None:
-        self._writer = RowGroupWriter(path)
+    def __init__(self, file: SealedFile) -> None:
+        self._writer = RowGroupWriter(file)
         self._rows = 0
 
     def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:  # noqa: ARG002 - same signature
@@ -111,17 +111,19 @@ class RowUnits:
 class ColumnUnits:
     """Rows of one unit side by side, with a dense code, without holding the table or its units in memory.
 
-    A unit is known by 128 pseudorandom bits (`unit_ids.py`). Chunks are dealt into buckets on disk by the low bits; one
-    bucket at a time is then sorted and numbered on.
+    A unit is known by 128 pseudorandom bits (`unit_ids.py`). Chunks are dealt into buckets of one scratch file by the low bits;
+    one bucket at a time is then sorted and numbered on.
     """
 
-    def __init__(self, path: Path, workdir: Path, *, expected_bytes: int, max_rows_per_unit: int) -> None:
-        self._path = path
+    def __init__(self, file: SealedFile, scratch: SealedFile, *, expected_bytes: int, max_rows_per_unit: int) -> None:
+        self._file = file
+        self._scratch = scratch
         self._max_rows_per_unit = max_rows_per_unit
         buckets = min(_MAX_BUCKETS, 1 + expected_bytes // _BUCKET_BYTES)
-        self._paths = [workdir / f"bucket-{number}.arrow" for number in range(buckets)]
-        self._streams: list[Any] = [None] * buckets
+        self._parts: list[list[tuple[int, int]]] = [[] for _ in range(buckets)]
+        """Of each bucket, where its batches lie in the scratch file, and how long each is."""
         self._schema: pl.Schema | None = None
+        self._stored: pa.Schema | None = None
 
     def add(self, frame: pl.DataFrame, units: Blocks | None) -> None:
         if units is None:
@@ -130,27 +132,24 @@ class ColumnUnits:
         frame = frame.with_columns(
             pl.col(pl.Enum).to_physical(), pl.Series(_LOW, units[:, 0]), pl.Series(_HIGH, units[:, 1])
         )
-        if len(self._paths) == 1:
+        if len(self._parts) == 1:
             self._append(0, frame)
             return
-        bucket = (units[:, 0] % np.uint64(len(self._paths))).astype(np.uint32)
+        bucket = (units[:, 0] % np.uint64(len(self._parts))).astype(np.uint32)
         frame = frame[np.argsort(bucket, kind="stable").astype(np.uint32)]
         stop = 0
-        for number, rows in enumerate(np.bincount(bucket, minlength=len(self._paths)).tolist()):
+        for number, rows in enumerate(np.bincount(bucket, minlength=len(self._parts)).tolist()):
             start, stop = stop, stop + rows
             if rows:
                 self._append(number, frame[start:stop])
 
     def finish(self) -> Units:
         count = over_maximum = 0
-        with RowGroupWriter(self._path) as writer:
-            for path, stream in zip(self._paths, self._streams, strict=True):
-                if stream is None or self._schema is None:
+        with RowGroupWriter(self._file) as writer:
+            for parts in self._parts:
+                if not parts or self._schema is None:
                     continue
-                stream.close()
-                bucket = pl.read_ipc_stream(path)
-                path.unlink()
-                bucket = bucket.sort(_LOW, _HIGH, maintain_order=True)
+                bucket = self._read(parts).sort(_LOW, _HIGH, maintain_order=True)
                 units = bucket.select(pl.struct(_LOW, _HIGH).rle_id().cast(pl.Int64)).to_series()
                 sizes = np.bincount(units.to_numpy())
                 columns = [_restored(bucket[name], dtype) for name, dtype in self._schema.items()]
@@ -165,9 +164,14 @@ class ColumnUnits:
 
     def _append(self, number: int, frame: pl.DataFrame) -> None:
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        if self._streams[number] is None:
-            self._streams[number] = pa.ipc.new_stream(self._paths[number], table.schema)
-        self._streams[number].write_table(table)
+        self._stored = table.schema
+        for batch in table.to_batches():
+            message = batch.serialize()
+            self._parts[number].append((self._scratch.append(message), message.size))
+
+    def _read(self, parts: list[tuple[int, int]]) -> pl.DataFrame:
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(self._scratch.read_at(*part)), self._stored) for part in parts]
+        return pl.DataFrame(pa.Table.from_batches(batches))
 
 
 def _restored(column: pl.Series, dtype: pl.DataType) -> pl.Series:

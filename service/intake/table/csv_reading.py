@@ -16,9 +16,10 @@ from service.intake.table.columns import Chunk, ColumnSource, chunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from service.intake.limits import IngestLimits
+    from service.intake.sealed import SealedFile
 
 _SCAN_BYTES = 4 * 1024 * 1024
 _CHUNK_ROWS = 131_072
@@ -28,12 +29,12 @@ _CHUNK_BYTES = 24 * 1024 * 1024
 class CsvTable:
     """An opened CSV file. Opening reads it once for encoding and quotes; `chunks` reads it again for the rows."""
 
-    def __init__(self, path: Path, limits: IngestLimits) -> None:
-        self._path = path
+    def __init__(self, file: SealedFile, limits: IngestLimits) -> None:
+        self._file = file
         self._limits = limits
-        self._has_quotes = _check_encoding(path)
-        self.expected_bytes = 4 * path.stat().st_size  # a digit and a comma become 8 bytes
-        self.names, self._has_rows = _read_header(path, limits)
+        self._has_quotes = _check_encoding(file)
+        self.expected_bytes = 4 * file.size  # a digit and a comma become 8 bytes
+        self.names, self._has_rows = _read_header(file, limits)
 
     def chunks(self) -> Iterator[Chunk]:
         if not self._has_rows:
@@ -41,9 +42,9 @@ class CsvTable:
         ragged = _Ragged()
         sources = [ColumnSource(name, self._limits) for name in self.names]
         try:
-            with pa.OSFile(str(self._path)) as file:
-                for table in _together(self._open(file, ragged)):
-                    yield chunk(sources, table.columns, file.tell() / file.size())
+            file = self._file.reader()
+            for table in _together(self._open(file, ragged)):
+                yield chunk(sources, table.columns, file.tell() / self._file.size)
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError) as error:
@@ -54,7 +55,7 @@ class CsvTable:
                 count=ragged.count,
             )
 
-    def _open(self, file: pa.NativeFile, ragged: _Ragged) -> pa_csv.CSVStreamingReader:
+    def _open(self, file: BinaryIO, ragged: _Ragged) -> pa_csv.CSVStreamingReader:
         return pa_csv.open_csv(
             file,
             read_options=pa_csv.ReadOptions(
@@ -99,11 +100,11 @@ class _Ragged:
         return "skip"
 
 
-def _check_encoding(path: Path) -> bool:
+def _check_encoding(upload: SealedFile) -> bool:
     """Whether there are quotes at all. Refuses what is not UTF-8 text with closed quotes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     quotes = 0
-    with path.open("rb") as file:
+    with upload.reader() as file:
         while piece := file.read(_SCAN_BYTES):
             if b"\x00" in piece:
                 raise InvalidFile("The file is neither CSV nor Parquet: it contains NUL bytes.")
@@ -122,11 +123,10 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, *, final: bool) ->
         raise InvalidFile("The file is not UTF-8 text. Save it as CSV in UTF-8, or as Parquet.") from None
 
 
-def _read_header(path: Path, limits: IngestLimits) -> tuple[tuple[str, ...], bool]:
+def _read_header(upload: SealedFile, limits: IngestLimits) -> tuple[tuple[str, ...], bool]:
     """Column names, and whether anything follows them."""
-    with path.open("rb") as file:
-        start = file.read(limits.line_bytes)
-        more = bool(file.read(1))
+    start = upload.read_at(0, limits.line_bytes)
+    more = upload.size > len(start)
     text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
     lines = io.StringIO(text, newline="")
     csv.field_size_limit(limits.line_bytes)

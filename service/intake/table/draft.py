@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from service.base.errors import InvalidFile
 from service.domain.table_schema import MAX_CATEGORIES, SECONDS_OF
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.reading import check_unique, open_table
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from service.intake.table.columns import Column
+    from service.intake.table.reading import Table
 
 _MARKERS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
 _FEW_NUMBERS = 20
@@ -52,7 +54,11 @@ _CHECK_TYPE = "DRAFT: the type was guessed from the data."
 
 def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
     """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as a table."""
-    table = open_table(path, limits or IngestLimits())
+    with SealedFile.in_the_clear(path) as file:
+        return _drafted(open_table(file, limits or IngestLimits()))
+
+
+def _drafted(table: Table) -> dict[str, Any]:
     check_unique(table.names)
     columns = {name: _Observed(name) for name in table.names}
     rows = 0

@@ -12,9 +12,9 @@ from service.intake.table.columns import Chunk, ColumnSource, chunk, is_supporte
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from service.intake.limits import IngestLimits
+    from service.intake.sealed import SealedFile
 
 _BATCH_ROWS = 131_072
 _BATCH_CELLS = 2_000_000
@@ -25,13 +25,13 @@ _DAMAGED = "The file begins like Parquet but cannot be read; it is damaged, cut 
 class ParquetTable:
     """An opened Parquet file."""
 
-    def __init__(self, path: Path, limits: IngestLimits) -> None:
+    def __init__(self, file: SealedFile, limits: IngestLimits) -> None:
         self._limits = limits
-        self._unpacked_limit = limits.unpacked_limit(path.stat().st_size)
-        _check_footer(path)
+        self._unpacked_limit = limits.unpacked_limit(file.size)
+        _check_footer(file)
         try:
             self._file = pq.ParquetFile(
-                path,
+                file.reader(),
                 thrift_string_size_limit=_METADATA_BYTES,
                 thrift_container_size_limit=1_000_000,
                 page_checksum_verification=True,
@@ -91,14 +91,12 @@ def _validate(batch: pa.RecordBatch) -> None:
         raise InvalidFile("The file holds text that is not UTF-8, or is damaged.") from None
 
 
-def _check_footer(path: Path) -> None:
+def _check_footer(file: SealedFile) -> None:
     """The file must end as Parquet does, and its metadata must be small enough to look at."""
-    size = path.stat().st_size
+    size = file.size
     if size < 12:
         raise InvalidFile(_DAMAGED)
-    with path.open("rb") as file:
-        file.seek(-8, 2)
-        footer = file.read(8)
+    footer = file.read_at(size - 8, 8)
     length = int.from_bytes(footer[:4], "little")
     if footer[4:] != b"PAR1" or length > size - 12:
         raise InvalidFile(_DAMAGED)

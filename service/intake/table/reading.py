@@ -15,9 +15,9 @@ from service.intake.table.parquet_reading import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from service.intake.limits import IngestLimits
+    from service.intake.sealed import SealedFile
     from service.intake.table.columns import Chunk
 
 _NAMES_SHOWN = 5
@@ -45,14 +45,13 @@ class Table(Protocol):
     def chunks(self) -> Iterator[Chunk]: ...
 
 
-READERS: dict[bytes, Callable[[Path, IngestLimits], Table]] = {b"PAR1": ParquetTable, b"": CsvTable}
+READERS: dict[bytes, Callable[[SealedFile, IngestLimits], Table]] = {b"PAR1": ParquetTable, b"": CsvTable}
 """How a file begins -> what reads it; the first that fits does. CSV has no mark, and so comes last."""
 
 
-def open_table(path: Path, limits: IngestLimits) -> Table:
+def open_table(file: SealedFile, limits: IngestLimits) -> Table:
     """Tell the formats apart by content, never by name, and check the header."""
-    with path.open("rb") as file:
-        start = file.read(16)
+    start = file.read_at(0, 16)
     if not start:
         raise InvalidFile("The file is empty.")
     for magic, name in _PACKED.items():
@@ -61,7 +60,7 @@ def open_table(path: Path, limits: IngestLimits) -> Table:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InvalidFile("The file is UTF-16 text; save it as CSV in UTF-8.")
     reader = next(reader for mark, reader in READERS.items() if start.startswith(mark))
-    return reader(path, limits)
+    return reader(file, limits)
 
 
 def check_names(names: Sequence[str], expected: Sequence[str]) -> None:

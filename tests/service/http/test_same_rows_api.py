@@ -4,7 +4,6 @@ import json
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import psycopg
@@ -17,7 +16,11 @@ from service.datasets import repository
 from service.datasets.declaration import parse_declaration
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+<<<<<<< HEAD
 from tests.bare_rows import add_bare_key
+=======
+from service.intake.sealed import SealedFile
+>>>>>>> w-intake
 from tests.service.http.conftest import SCHEMA, TABLE
 from tests.service.http.test_audit_log import acts
 from tests.service.http.test_datasets_api import _assert_problem
@@ -169,21 +172,20 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
     tenant = uuid.UUID(hex="0" * 32)
     with context.transaction() as session:
         session.connection().exec_driver_sql(f"INSERT INTO tenants (id, name) VALUES ('{tenant}', 't')")
-    declarations, tables = [], []
-    for number, (table, schema) in enumerate(((TABLE, json.dumps(SCHEMA)), _renamed())):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "upload").write_text(table)
+    declarations, tables, uploads = [], [], []
+    for table, schema in ((TABLE, json.dumps(SCHEMA)), _renamed()):
+        uploads.append(SealedFile.create(tmp_path))
+        uploads[-1].append(table.encode())
         declarations.append(
             parse_declaration(schema=schema, budget='{"epsilon": 1}', name=None, privacy_unit=None, rows_expire_at=None)
         )
         tables.append(
             ingest_table(
-                folder / "upload",
+                uploads[-1],
                 declarations[-1].schema,
                 privacy_unit=None,
                 limits=IngestLimits(),
-                workdir=folder,
+                scratch_dir=tmp_path,
                 fingerprint_key=context.secrets.fingerprint_key,
             )
         )
@@ -195,7 +197,7 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
         lock(session)
 
     monkeypatch.setattr(repository, "lock_fingerprints", lock_after_both)
-    monkeypatch.setattr(datasets, "ingest_table", lambda upload, *_, **__: tables[int(Path(upload).parent.name)])
+    monkeypatch.setattr(datasets, "ingest_table", lambda upload, *_, **__: tables[uploads.index(upload)])
 
     with context.transaction() as session:
         key = add_bare_key(session, tenant)
@@ -203,7 +205,7 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
     def create(number):
         principal = Principal(tenant, key, "owner", "create_dataset")
         try:
-            return datasets.create(context, principal, tmp_path / str(number) / "upload", declarations[number])
+            return datasets.create(context, principal, uploads[number], declarations[number])
         except DuplicateRows as error:
             return error
 

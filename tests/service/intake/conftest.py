@@ -13,6 +13,7 @@ from service.domain.privacy_unit import PrivacyUnit
 from service.domain.table_schema import TableSchema
 from service.intake.child import Job, read_table
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 
 FINGERPRINT_KEY = b"k" * 32
 MARKER = "Zanzibar-90210.75"
@@ -44,10 +45,14 @@ class Reader:
         limits: IngestLimits | None = None,
         key: bytes = FINGERPRINT_KEY,
     ) -> tuple[dict[str, Any], pl.DataFrame]:
-        canonical = self.folder / "canonical.parquet"
-        job = Job(path, canonical, self.folder, schema, privacy_unit, limits or IngestLimits(), key)
-        answer = read_table(job)
-        return json.loads(json.dumps(answer)), pl.read_parquet(canonical)
+        with (
+            SealedFile.in_the_clear(path) as upload,
+            SealedFile.create(self.folder) as canonical,
+            SealedFile.create(self.folder) as scratch,
+        ):
+            job = Job(upload, canonical, scratch, schema, privacy_unit, limits or IngestLimits(), key)
+            answer = read_table(job)
+            return json.loads(json.dumps(answer)), pl.read_parquet(canonical.reader())
 
 
 @pytest.fixture

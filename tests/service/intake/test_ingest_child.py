@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,9 @@ import pytest
 from service.base.errors import InvalidFile, InvalidInput, TooLarge
 from service.domain.privacy_unit import PrivacyUnit
 from service.domain.table_schema import parse_table_schema
+from service.intake import ingest
 from service.intake.ingest import IngestLimits, _environment, ingest_table
+from service.intake.sealed import SealedFile
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MARKER = "Zanzibar-90210.75"
@@ -36,14 +37,16 @@ SCHEMA = parse_table_schema(
 def _ingest(path: Path, schema=SCHEMA, *, unit: PrivacyUnit | None = None, **limits: int):
     workdir = path.parent / "work"
     workdir.mkdir(exist_ok=True)
-    return ingest_table(
-        path,
-        schema,
-        privacy_unit=unit,
-        limits=IngestLimits(**limits),
-        workdir=workdir,
-        fingerprint_key=b"k" * 32,
-    )
+    path.touch()
+    with SealedFile.in_the_clear(path) as upload:
+        return ingest_table(
+            upload,
+            schema,
+            privacy_unit=unit,
+            limits=IngestLimits(**limits),
+            scratch_dir=workdir,
+            fingerprint_key=b"k" * 32,
+        )
 
 
 def test_the_poker_hand_example(tmp_path: Path):
@@ -54,10 +57,9 @@ def test_the_poker_hand_example(tmp_path: Path):
     assert (table.rows, table.units, table.notices) == (25_010, 25_010, ())
     assert table.columns == schema.names
     assert [(one[0], len(one)) for one in table.fingerprints] == [(2, 33)]  # the version, and 256 bits
-    assert table.canonical_path.stat().st_mode & 0o777 == 0o600
-    canonical = pl.read_parquet(table.canonical_path)
+    canonical = pl.read_parquet(table.canonical.reader())
     assert canonical.equals(pl.read_csv(path))
-    assert [entry.name for entry in table.canonical_path.parent.iterdir()] == ["canonical.parquet"]
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_a_privacy_unit_and_notices_come_through(tmp_path: Path):
@@ -65,7 +67,7 @@ def test_a_privacy_unit_and_notices_come_through(tmp_path: Path):
     path.write_text("who,x,town\nb,1,Ulm\na,77,Bern\nb,3,Ulm\n")
     table = _ingest(path, unit=PrivacyUnit(column="who", max_rows_per_unit=1))
     assert (table.rows, table.units, table.columns) == (3, 2, ("x", "town"))
-    assert pl.read_parquet(table.canonical_path)["__unit__"].to_list() in ([0, 0, 1], [0, 1, 1])
+    assert pl.read_parquet(table.canonical.reader())["__unit__"].to_list() in ([0, 0, 1], [0, 1, 1])
     assert len(table.notices) == 2
 
 
@@ -107,36 +109,36 @@ def test_a_file_that_needs_too_much_memory(tmp_path: Path):
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_a_file_that_takes_too_long(tmp_path: Path):
-    """A pipe that nobody writes to never ends."""
-    path = tmp_path / "upload"
-    os.mkfifo(path)
+def test_a_file_that_takes_too_long(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(ingest, "_CHILD", "tests.service.intake.slow_child")
     with pytest.raises(TooLarge) as caught:
-        _ingest(path, seconds=1)
+        _ingest(tmp_path / "upload", seconds=1)
     assert caught.value.values == {"limit_seconds": 1}
 
 
-def test_a_child_that_fails_in_a_way_nobody_thought_of(tmp_path: Path, caplog):
+def test_a_child_that_fails_in_a_way_nobody_thought_of(tmp_path: Path, caplog, monkeypatch):
     """The owner gets a plain sentence, the operator the kind of error and a line, nobody its text."""
-    path = tmp_path / f"no-such-file-{MARKER}"
+    path = tmp_path / "upload"
+    path.write_text(MARKER)
+    monkeypatch.setattr(ingest, "_CHILD", "tests.service.intake.failing_child")
     with caplog.at_level(logging.ERROR), pytest.raises(InvalidFile) as caught:
         _ingest(path)
     assert "Zanzibar" not in str(caught.value) + caplog.text
-    assert "FileNotFoundError" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
 
 
-def test_the_child_gets_no_secrets(tmp_path: Path, monkeypatch):
+def test_the_child_gets_no_secrets(monkeypatch):
     monkeypatch.setenv("IMPRIMATUR_DATABASE_URL", "postgresql://user:password@host/db")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "password")
-    assert "password" not in json.dumps(_environment(tmp_path))
+    assert "password" not in json.dumps(_environment())
 
 
-def test_the_child_says_nothing_on_rubbish(tmp_path: Path):
+def test_the_child_says_nothing_on_rubbish():
     found = subprocess.run(
-        [sys.executable, "-m", "service.intake.child"],
+        [sys.executable, "-m", "service.intake.sandboxed", "service.intake.child"],
         input=b'{"path": "Zanzibar"}',
         capture_output=True,
-        env=_environment(tmp_path),
+        env=_environment(),
         check=True,
     )
     assert json.loads(found.stdout)["error"]["code"] == "unexpected"

@@ -18,8 +18,10 @@ from service.domain.image_schema import NO_LABEL, parse_schema
 from service.domain.privacy_unit import PrivacyUnit
 from service.intake.image.canonical_file import read_records, record_bytes
 from service.intake.image.child import ImageJob, read_images
+from service.intake.image.picture_reading import Pictures
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from tests.tiny_images import archive, idx, idx_pair, image_schema, make_images, npz, picture, pictures
 
 MARKER = "Zanzibar-90210"
@@ -29,11 +31,12 @@ GREY, COLOUR = (6, 5, 1), (6, 5, 3)
 @pytest.fixture
 def read(tmp_path):
     def run(content, schema=None, *, key=b"k" * 32, **limits):
-        path, canonical = tmp_path / "upload", tmp_path / "canonical"
+        path = tmp_path / "upload"
         path.write_bytes(content)
         parsed = parse_schema(schema or image_schema())
-        answer = read_images(ImageJob(path, canonical, parsed, IngestLimits(**limits), key))
-        return answer, *read_records([canonical.read_bytes()], parsed, answer["units"])
+        with SealedFile.in_the_clear(path) as upload, SealedFile.create(tmp_path) as canonical:
+            answer = read_images(ImageJob(upload, canonical, parsed, IngestLimits(**limits), key))
+            return answer, *read_records(canonical.pieces(), parsed, answer["units"])
 
     return run
 
@@ -324,16 +327,83 @@ def test_the_real_child_reads_images(tmp_path):
     def ingest(content, unit=None):
         path.write_bytes(content)
         schema = parse_schema(image_schema())
-        return ingest_table(
-            path, schema, privacy_unit=unit, limits=IngestLimits(), workdir=workdir, fingerprint_key=b"k" * 32
-        )
+        with SealedFile.in_the_clear(path) as upload:
+            return ingest_table(
+                upload,
+                schema,
+                privacy_unit=unit,
+                limits=IngestLimits(),
+                scratch_dir=workdir,
+                fingerprint_key=b"k" * 32,
+            )
 
-    images = ingest(pictures(PIXELS, LABELS))
-    assert (images.rows, images.units, images.columns, images.notices) == (12, 12, (), ())
-    assert images.canonical_path.stat().st_size == 12 * 32
-    images.canonical_path.unlink()
+    with ingest(pictures(PIXELS, LABELS)) as images:
+        assert (images.rows, images.units, images.columns, images.notices) == (12, 12, (), ())
+        assert images.canonical.size == 12 * 32
     with pytest.raises(InvalidFile, match="number 5"):
         ingest(with_picture(png_header(60_000, 60_000)))
     with pytest.raises(InvalidInput, match="max_images_per_unit"):
         ingest(npz(PIXELS, LABELS), PrivacyUnit(column="who", max_rows_per_unit=2))
     assert list(workdir.iterdir()) == []
+
+
+class _Counted(zipfile.ZipInfo):
+    """Counts how often members are looked up."""
+
+    looked_up = 0
+
+    def __hash__(self):
+        _Counted.looked_up += 1
+        return super().__hash__()
+
+
+def test_telling_pictures_from_the_rest_takes_as_many_steps_as_there_are_files():
+    members = [_Counted(f"{i:06}.png") for i in range(1_000)]
+    for member in members:
+        member.file_size = member.compress_size = 1
+    _Counted.looked_up = 0
+    with zipfile.ZipFile(io.BytesIO(archive({"a": b""}))) as opened:
+        found = Pictures(opened, members, parse_schema(image_schema(classes=None)), IngestLimits())
+    assert found.count == 1_000
+    assert _Counted.looked_up <= 10 * len(members)
+
+
+def test_empty_pictures_are_refused_before_one_is_opened(read):
+    files = {f"{i}.png": b"" for i in range(2_000)}
+    with pytest.raises(InvalidFile, match=r"^2000 images of the archive are empty files") as caught:
+        read(archive(files), image_schema(classes=None))
+    assert caught.value.values == {"count": 2_000}
+
+
+def test_too_many_files_are_refused_before_the_archive_is_opened(read, monkeypatch):
+    content = archive({f"{i}.png": b"" for i in range(11)})
+    long_names = archive({"x" * 3_000: b"", "y.png": b""})
+    made = []
+
+    class Noted(zipfile.ZipInfo):
+        def __init__(self, *given, **more):
+            made.append(given)
+            super().__init__(*given, **more)
+
+    monkeypatch.setattr(zipfile, "ZipInfo", Noted)
+    with pytest.raises(TooLarge, match="lists more than 10 files") as caught:
+        read(content, image_schema(classes=None), archive_members=10)
+    assert caught.value.values == {"limit_members": 10}
+    assert made == []
+    with pytest.raises(InvalidFile, match="empty files"):
+        read(content, image_schema(classes=None), archive_members=11)
+    with pytest.raises(TooLarge, match="lists more than 2 files"):  # two entries, of which one has a long name
+        read(long_names, image_schema(classes=None), archive_members=2)
+
+
+def test_members_that_claim_many_bytes_do_not_make_an_archive_larger():
+    """What an archive may unpack to follows from its own size, not from what its members claim."""
+    one = picture(PIXELS[0], "PNG")
+    content = archive({f"{i}.png": one for i in range(12)})
+    limits = {"unpacked_ratio": 1, "unpacked_floor_bytes": 1}
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        members = opened.infolist()
+        for member in members:
+            member.compress_size = 10**9
+        found = Pictures(opened, members, parse_schema(image_schema(classes=None)), IngestLimits(**limits))
+        assert found._left <= len(content)

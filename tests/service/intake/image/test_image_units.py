@@ -13,6 +13,7 @@ from service.intake.image.canonical_file import read_records, read_unit_records
 from service.intake.image.child import ImageJob, read_images
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from tests.tiny_images import archive, idx_pair, image_schema, make_images, npz, picture, pictures
 from workers.encoding.images import encode_images
 
@@ -25,11 +26,12 @@ UNIT = ImageUnit(max_images_per_unit=3)
 @pytest.fixture
 def read(tmp_path):
     def run(content, unit=UNIT, schema=None):
-        path, canonical = tmp_path / "upload", tmp_path / "canonical"
+        path = tmp_path / "upload"
         path.write_bytes(content)
         parsed = parse_schema(schema or image_schema())
-        answer = read_images(ImageJob(path, canonical, parsed, IngestLimits(), b"k" * 32, unit))
-        return answer, canonical.read_bytes(), parsed
+        with SealedFile.in_the_clear(path) as upload, SealedFile.create(tmp_path) as canonical:
+            answer = read_images(ImageJob(upload, canonical, parsed, IngestLimits(), b"k" * 32, unit))
+            return answer, b"".join(canonical.pieces()), parsed
 
     return run
 
@@ -177,13 +179,18 @@ def test_the_real_child_reads_units(tmp_path):
     path.write_bytes(npz(PIXELS, LABELS, units=PEOPLE))
 
     def ingest(schema, unit):
-        return ingest_table(
-            path, schema, privacy_unit=unit, limits=IngestLimits(), workdir=workdir, fingerprint_key=b"k" * 32
-        )
+        with SealedFile.in_the_clear(path) as upload:
+            return ingest_table(
+                upload,
+                schema,
+                privacy_unit=unit,
+                limits=IngestLimits(),
+                scratch_dir=workdir,
+                fingerprint_key=b"k" * 32,
+            )
 
-    images = ingest(parse_schema(image_schema()), UNIT)
-    assert (images.rows, images.units, len(images.notices)) == (12, 6, 1)
-    images.canonical_path.unlink()
+    with ingest(parse_schema(image_schema()), UNIT) as images:
+        assert (images.rows, images.units, len(images.notices)) == (12, 6, 1)
     with pytest.raises(InvalidInput, match="max_images_per_unit"):
         ingest(parse_schema(image_schema()), PrivacyUnit(column="unit", max_rows_per_unit=3))
     table = parse_table_schema({"fields": [{"name": "x", "type": "boolean"}]})

@@ -10,6 +10,7 @@ from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
+from service.intake.sealed import SealedFile
 from service.intake.table.exclusions import excluded
 
 FIELDS = [
@@ -83,12 +84,15 @@ def test_a_file_with_such_a_row_is_refused(reader, case):
 def test_the_reading_process_knows_them(reader, tmp_path):
     schema = _schema({"age": {"maximum": 14}, "net": ["slow"]}, {"net": ["none"], "films": ["yes"]})
     path = reader.write(HEADER + "\n".join(ROWS))
-    with pytest.raises(
-        InvalidFile,
-        match="1 row meets exclusion 1 of the schema, on 'age' and 'net': correct the rows or the exclusion",
+    with (
+        SealedFile.in_the_clear(path) as upload,
+        pytest.raises(
+            InvalidFile,
+            match="1 row meets exclusion 1 of the schema, on 'age' and 'net': correct the rows or the exclusion",
+        ),
     ):
         ingest_table(
-            path, schema, privacy_unit=None, limits=IngestLimits(), workdir=tmp_path, fingerprint_key=bytes(32)
+            upload, schema, privacy_unit=None, limits=IngestLimits(), scratch_dir=tmp_path, fingerprint_key=bytes(32)
         )
 
 
