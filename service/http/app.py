@@ -10,7 +10,6 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from pydantic import BaseModel
@@ -32,13 +31,10 @@ from service.http.methods import router as methods
 from service.http.metrics_token import needs_token, read_token
 from service.http.openapi import DocumentedApp
 from service.http.quick_routes import QuickRoutes, QuickThreads
-<<<<<<< HEAD
 from service.http.refusals import RefusalLog, method_of
 from service.http.security_headers import KnownHosts, SecurityHeaders
-=======
 from service.intake import sandbox
 from service.intake.ingest import describe_sandbox
->>>>>>> w-intake
 from service.ledger.endpoints import router as ledger
 from service.pages.docs import router as docs
 from service.pages.endpoints import router as pages
@@ -77,12 +73,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
         threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
-<<<<<<< HEAD
         with suppress(Unavailable, SQLAlchemyError), context.statement() as session:
             require_right(session, context.secrets)  # a wrong file ends the process, with a sentence
-=======
         logging.getLogger("uvicorn.error").info(describe_sandbox(sandbox.expected()))  # the server's log, at its level
->>>>>>> w-intake
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for service.http.protocol
         app.state.quick_threads.close()
 
@@ -119,7 +112,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-<<<<<<< HEAD
+def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
+    app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
+    app.state.spool_quotas = SpoolQuotas(
+        settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
+    )
+
+
 def _install_surface(app: FastAPI, settings: Settings, registry: CollectorRegistry) -> None:
     """What every request passes on its way in and every reply on its way out; the last added is the outermost."""
     if hosts := names_of(settings.allowed_hosts):
@@ -128,14 +127,6 @@ def _install_surface(app: FastAPI, settings: Settings, registry: CollectorRegist
     app.add_middleware(Measure, registry=registry, refused=RefusalLog(registry).note)
     if proxies := names_of(settings.trusted_proxies):
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
-=======
-def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
-    app.state.ingest_slots = CapacityLimiter(settings.ingest_processes)
-    app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
-    app.state.spool_quotas = SpoolQuotas(
-        settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
-    )
->>>>>>> w-intake
 
 
 def _audited(refusals: Refusals) -> Callable[[Request, int, str], None]:

@@ -89,13 +89,9 @@ async def publish(
     async with receive_upload(request, principal.tenant_id, allowed=set(PROPERTIES)) as upload:
         sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
-<<<<<<< HEAD
-            request, _upload_and_order, context, principal, upload, idempotency_key, urgency(priority)
-=======
             request,
             principal.tenant_id,
-            lambda caller: _upload_and_order(context, principal, upload, idempotency_key, caller),
->>>>>>> w-intake
+            lambda caller: _upload_and_order(context, principal, upload, idempotency_key, caller, urgency(priority)),
         )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
@@ -111,11 +107,12 @@ async def publish(
 
 
 def _upload_and_order(
-<<<<<<< HEAD
-    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, priority: int
-=======
-    context: Context, principal: Principal, upload: Upload, idempotency_key: str | None, caller: Caller
->>>>>>> w-intake
+    context: Context,
+    principal: Principal,
+    upload: Upload,
+    idempotency_key: str | None,
+    caller: Caller,
+    priority: int,
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = parse_declaration(

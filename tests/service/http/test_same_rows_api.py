@@ -16,11 +16,8 @@ from service.datasets import repository
 from service.datasets.declaration import parse_declaration
 from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
-<<<<<<< HEAD
-from tests.bare_rows import add_bare_key
-=======
 from service.intake.sealed import SealedFile
->>>>>>> w-intake
+from tests.bare_rows import add_bare_key
 from tests.service.http.conftest import SCHEMA, TABLE
 from tests.service.http.test_audit_log import acts
 from tests.service.http.test_datasets_api import _assert_problem
