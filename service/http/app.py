@@ -113,6 +113,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
+    app.state.ingest_slots = CapacityLimiter(settings.ingest_processes)
     app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
     app.state.spool_quotas = SpoolQuotas(
         settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
