@@ -50,6 +50,12 @@ class Unpriceable(InvalidOrder):
     code = "unpriceable"
 
 
+class TooExpensiveToPrice(Unpriceable):
+    """Computing the price would take longer than is allowed. Ask for fewer noise levels or steps."""
+
+    code = "too_expensive_to_price"
+
+
 class TooLarge(ImprimaturError):
     """The body, or what it unpacks to, is over the limit. Values: limit_bytes."""
 
@@ -72,6 +78,10 @@ class RateLimited(ImprimaturError):
     """Too many requests from a key, a tenant or an address. Values: retry_after_seconds."""
 
     code = "rate_limited"
+
+
+class PricingBusy(RateLimited):
+    """Prices for this key, its tenant or all together are being computed. Values: retry_after_seconds."""
 
 
 class TooSlow(ImprimaturError):

@@ -26,6 +26,8 @@ from service.base.errors import (
     NotFound,
     NotInRelease,
     NotReady,
+    PricingBusy,
+    TooExpensiveToPrice,
     Unpriceable,
 )
 from service.platform.context import Context
@@ -66,7 +68,7 @@ ORDER_BODY = {
         },
     }
 }
-ORDER_REFUSALS = (InvalidOrder, Unpriceable)
+ORDER_REFUSALS = (InvalidOrder, Unpriceable, TooExpensiveToPrice, PricingBusy)
 
 
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)

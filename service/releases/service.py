@@ -25,6 +25,7 @@ from service.ledger import service as ledger
 from service.methods.catalogue import parse_order
 from service.methods.knobs import AnyOrder, Order
 from service.methods.pricing import Price, price_order, resolve_order
+from service.methods.turns import Asker, on_behalf_of
 from service.platform.context import Context
 from service.platform.outbox import TRAIN_TASK
 from service.privacy.filters import Shares
@@ -53,7 +54,7 @@ def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
     order = parse_order(document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
-    return _price(order, ground)
+    return _price(principal, order, ground)
 
 
 def order_release(
@@ -72,7 +73,7 @@ def order_release(
         with context.driver() as connection:
             repository.make_durable(connection)  # its own request may not have come so far
         return _same_body(find(context, principal, ground.earlier_id), digest)
-    quoted = _price(parse_order(document), ground)
+    quoted = _price(principal, parse_order(document), ground)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
     return _place(context, principal, dataset_id, quoted, digest, idempotency_key)
@@ -187,10 +188,11 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(order: AnyOrder, ground: repository.Ground) -> Quote:
+def _price(principal: Principal, order: AnyOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
-    resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
-    price = price_order(resolved, account.budget)
+    with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
+        resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
+        price = price_order(resolved, account.budget)
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
