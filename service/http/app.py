@@ -36,6 +36,7 @@ from service.platform.settings import Settings
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
+from service.releases.watching import Watching
 from service.requests import problems as http_errors
 from service.requests.uploads import BodyLimit
 from service.samples.cache import SamplerCache, expect_samples
@@ -73,6 +74,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = context
     app.state.samplers = SamplerCache(context.storage.get)
     app.state.drawing = DrawingThreads()
+    app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.ingest_slots = CapacityLimiter(context.settings.ingest_processes)
     app.state.rate_limits = RateLimits(context.settings)
@@ -142,6 +144,10 @@ ROWS_DECIDE = {200, 201, 202, 409, 422}
 """Of an upload, whose rows may be refused for what they are: which of these it was, is told to the sender alone."""
 
 
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+"""Any other word would be a series of its own for ever."""
+
+
 class Measure:
     """Counts requests and times their first byte, by route pattern: an id in a label would be a series for ever.
 
@@ -167,7 +173,8 @@ class Measure:
         async def measured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", str(request_id).encode())]
-                method, route = scope["method"], getattr(scope.get("route"), "path", "unmatched")
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                route = getattr(scope.get("route"), "path", "unmatched")
                 is_secret = (method, route) in UPLOADS and message["status"] in ROWS_DECIDE
                 self.requests.labels(method, route, "answered" if is_secret else message["status"]).inc()
                 self.seconds.labels(method, route).observe(time.monotonic() - began)

@@ -70,8 +70,7 @@ def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Call
 def job_of(kind: str, order: Order, budget: Budget, **values: Any) -> dict[str, Any]:
     """JSON keeps every digit of a double."""
     named = order.model_copy(update={"epsilon": 1.0})  # every order that is read has one; the child takes it out again
-    document = {"method": order.method, "order": named.model_dump_json()}  # type: ignore[attr-defined]  # every subclass names its own
-    return {"kind": kind, **document, "budget": asdict(budget), **values}
+    return {"kind": kind, "order": named.model_dump_json(), "budget": asdict(budget), **values}
 
 
 def _ask_child(job: str) -> Any:

@@ -15,8 +15,7 @@ from typing import Any
 from service.base.errors import InvalidOrder, TooExpensiveToPrice
 from service.base.work import TooMuchWork, at_most
 from service.methods.bounded import CHILD_CPU_SECONDS, CHILD_MEMORY_BYTES, WHAT_TO_DO, WORK_OF_A_CHILD
-from service.methods.catalogue import ORDERS
-from service.methods.knobs import Order
+from service.methods.catalogue import parse_resolved_order
 from service.methods.pricing import UNPRICED, largest_of, priced
 from service.privacy.filters import Budget
 
@@ -44,10 +43,8 @@ def main() -> int:
 
 def answer_to(job: dict[str, Any]) -> Any:
     """A price as JSON, or an ε."""
-    order, budget = ORDERS[job["method"]].model_validate_json(job["order"]), Budget(**job["budget"])
-    if not isinstance(order, Order):
-        raise InvalidOrder("this order has not been resolved", where="method")
-    order = order.model_copy(update=UNPRICED)
+    order = parse_resolved_order(json.loads(job["order"])).model_copy(update=UNPRICED)
+    budget = Budget(**job["budget"])
     if job["kind"] == "largest":
         return largest_of(order, budget, job["renyi_left"])
     share = Fraction(*job["share"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +27,7 @@ from service.methods.pricing import Price, price_order, resolve_order
 from service.methods.turns import Asker, on_behalf_of
 from service.platform.context import Context
 from service.platform.outbox import TRAIN_TASK
+from service.platform.paging import Page
 from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
@@ -143,6 +143,12 @@ def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Relea
         return repository.find(session, principal.tenant_id, release_id)
 
 
+def find_own(context: Context, principal: Principal, release_id: uuid.UUID) -> None:
+    """Make sure that the release is the tenant's."""
+    with context.statement() as session:
+        repository.require_own(session, principal.tenant_id, release_id)
+
+
 def find_published(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
     """A release whose artefacts may be handed out; says so to the audit log."""
     with context.transaction() as session:
@@ -162,9 +168,11 @@ def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) 
     return previews.read_preview(context.storage, release)
 
 
-def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:
-    with context.statement() as session:
-        return repository.list_of_tenant(session, principal.tenant_id, dataset_id)
+def list_page(
+    context: Context, principal: Principal, dataset_id: uuid.UUID | None, page: Page
+) -> tuple[list[Release], str | None]:
+    with context.transaction() as session:
+        return repository.page_of_tenant(session, principal.tenant_id, dataset_id, page)
 
 
 def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
