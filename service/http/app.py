@@ -47,6 +47,7 @@ from service.releases.bundles import Bundles
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
+from service.releases.watching import Watching
 from service.requests import problems as http_errors
 from service.requests.spool import SpoolQuotas
 from service.requests.turns import FairTurns
@@ -96,6 +97,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.bundles = Bundles(context)
     app.state.samplers = SamplerCache(context.storage.get_content)
     app.state.drawing = DrawingThreads()
+    app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
@@ -194,6 +196,10 @@ UPLOADS = {
 }
 ROWS_DECIDE = {200, 201, 202, 409, 422}
 """Of an upload, whose rows may be refused for what they are: which of these it was, is told to the sender alone."""
+
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+"""Any other word would be a series of its own for ever."""
 
 
 class Measure:
