@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import Text, case, cast, exists, func, select, type_coerce
+from sqlalchemy import Text, case, cast, exists, func, select, text, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
