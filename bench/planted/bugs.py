@@ -1455,7 +1455,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "an unexpected error ends the thread that signs heads",
-        ((RELAY, "        except Exception as error:  # noqa: BLE001", "        except ImprimaturError as error:  #"),),
+        (
+            (
+                RELAY,
+                "        except Exception as error:  # noqa: BLE001 - without",
+                "        except ImprimaturError as error:  # - without",
+            ),
+        ),
         (f"{T_MERKLE_LOG}::test_nothing_ends_the_thread_that_signs_heads",),
     ),
     Bug(
