@@ -72,10 +72,6 @@ def test_every_event_is_there_with_its_original_parameters(order):
         assert each["mechanism"].startswith("Poisson-sampled" if each["purpose"] == STEPS else "discrete Gaussian")
 
 
-def in_full(certificate):
-    return [each for event in events_from_json(certificate["events"]) for each in event.alike]
-
-
 @pytest.mark.parametrize("order", ORDERS, ids=["steps", "tables", "images", "tables, then steps"])
 def test_what_the_mechanisms_cost_adds_up_to_what_was_paid(order):
     certificate = made_certificate(order, image=order is MIXTURE)
