@@ -208,7 +208,7 @@ def main() -> int:
         f"children: {first:.0f} MiB before, {', '.join(f'{each:.0f}' for each in marks)} after 10, 25, 50 and 75 % of the time, "
         f"{last:.0f} MiB after the last reply (goal < {GOAL_MIB:.0f}); the most in any second, with prices being computed and samples "
         f"drawn, {max(memory):.0f} MiB. {faults} server errors or broken connections.\n\n"
-         "| request | status | replies |\n|---|---|---|\n"
+        "| request | status | replies |\n|---|---|---|\n"
         + "\n".join(f"| {reply.split()[0]} | {reply.split()[1]} | {n:,} |" for reply, n in sorted(busy.items()))
     )
     print(text)
