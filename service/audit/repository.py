@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from sqlalchemy import and_, insert, select, text
+from sqlalchemy import Row, and_, insert, select, text
 from sqlalchemy.orm import Session
 
 from service.audit.models import DONE, AuditEvent, AuditPlace
@@ -43,13 +43,13 @@ def add(session: Session, line: Line) -> None:
 
 def page(
     session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int
-) -> Sequence[tuple[AuditEvent, AuditPlace | None]]:
-    """Up to `limit` lines of the tenant with their places, newest first, all older than line `before`."""
+) -> Sequence[Row[AuditEvent, AuditPlace]]:
+    """Up to `limit` lines of the tenant with their places, None where there is none yet, newest first, all older than line `before`."""
     its_place = and_(AuditPlace.tenant_id == AuditEvent.tenant_id, AuditPlace.id == AuditEvent.id)
     query = select(AuditEvent, AuditPlace).outerjoin(AuditPlace, its_place).where(AuditEvent.tenant_id == tenant_id)
     if before is not None:
         query = query.where(AuditEvent.id < before)
-    return session.execute(query.order_by(AuditEvent.id.desc()).limit(limit)).tuples().all()
+    return session.execute(query.order_by(AuditEvent.id.desc()).limit(limit)).all()
 
 
 def integrate(session: Session) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from service.audit import repository
@@ -38,7 +39,7 @@ def record(
 
 def read_page(
     context: Context, principal: Principal, *, before: int | None, limit: int
-) -> tuple[Sequence[tuple[AuditEvent, AuditPlace | None]], int | None]:
+) -> tuple[Sequence[Row[AuditEvent, AuditPlace]], int | None]:
     """One page of the tenant's lines with their places, newest first, and where the next page begins."""
     with context.transaction() as session:
         events = repository.page(session, principal.tenant_id, before=before, limit=limit + 1)

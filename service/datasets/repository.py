@@ -261,7 +261,7 @@ def forget_upload(session: Session, dataset_id: uuid.UUID) -> bool:
     return bool(session.execute(call, {"dataset": dataset_id}).scalar_one())
 
 
-def list_needless_uploads(session: Session) -> Sequence[tuple[uuid.UUID, str | None]]:
+def list_needless_uploads(session: Session) -> Sequence[Row[uuid.UUID, str | None]]:
     """Ids and uploads of datasets that are charged or erased and still have one: a process of another version did it."""
     charged = (
         select(LedgerEntry.dataset_id).where(LedgerEntry.dataset_id == Dataset.id, LedgerEntry.kind == "post").exists()
@@ -269,4 +269,4 @@ def list_needless_uploads(session: Session) -> Sequence[tuple[uuid.UUID, str | N
     query = select(Dataset.id, Dataset.upload_key).where(
         Dataset.upload_key.is_not(None), or_(charged, Dataset.erased_at.is_not(None))
     )
-    return session.execute(query).tuples().all()
+    return session.execute(query).all()
