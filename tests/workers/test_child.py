@@ -28,7 +28,7 @@ from workers import child as children
 from workers import lease as leases
 
 COST = Shares(1_000, 2_000)
-MOST_POLLS = 1_000
+MOST_POLLS = 300
 FEW_POLLS = 40
 UNTIL_ENOUGH = "import pathlib, time\nwhile not pathlib.Path('{folder}/enough').exists(): time.sleep(0.02)"
 """A child that ends by itself after so many polls."""
