@@ -30,12 +30,12 @@ import redis
 import yaml
 from cryptography import x509
 from kombu.exceptions import OperationalError
-from service.platform.outbox import celery_sender
 
 from service.base.errors import InvalidInput
 from service.local import TEST_SETTINGS, Postgres, Redis, Supervisor
 from service.local.accounts import account_for_postgres, command_as
 from service.local.servers import BROKER_RIGHTS, free_port
+from service.platform.broker import celery_sender
 from service.platform.broker_address import broker_client, broker_url
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("bench", "docs", "examples", "imprimatur", "migrations", "service", "tests", "workers")
+ROOMS = ("bench", "docs", "examples", "imprimatur", "migrations", "service", "supply", "tests", "workers")
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "log.md"]  # which speaks of what was
 PATH = re.compile(rf"(?:{'|'.join(ROOMS)})(?:/[\w.<>*{{}},|-]+)+/?")

@@ -2210,4 +2210,38 @@ BUGS: tuple[Bug, ...] = (
         (("service/base/caching.py", "while self.bytes > self._most_bytes:", "while len(self._values) > 4_096:"),),
         ("tests/service/base/test_caching.py::test_a_cache_is_bounded_in_bytes_and_not_in_entries",),
     ),
+    Bug(
+        "any server passes for the broker over TLS, where its address says nothing of certificates",
+        (
+            (
+                "service/platform/broker.py",
+                '    return urlunsplit(parts._replace(query=urlencode(query, safe="/")))\n',
+                "    return url\n",
+            ),
+        ),
+        ("tests/test_compose_tls.py::test_an_address_that_says_nothing_of_certificates_is_checked_all_the_same",),
+    ),
+    Bug(
+        "an address may turn off that the broker's certificate is checked",
+        (
+            (
+                "service/platform/broker.py",
+                "        if query.setdefault(name, wanted).lower() != wanted:\n",
+                "        if not query.setdefault(name, wanted):\n",
+            ),
+        ),
+        ("tests/test_compose_tls.py::test_no_address_turns_the_checks_off",),
+    ),
+    Bug(
+        "the account of the service may administer the broker",
+        (("service/local/servers.py", "+@all -@admin -@dangerous -@scripting", "+@all -@scripting"),),
+        ("tests/service/local/test_embedded.py::test_the_account_of_the_service_may_not_administer_redis",),
+    ),
+    Bug(
+        "the broker of one machine listens on a port, too",
+        (("service/local/servers.py", 'f"port 0\\nunixsocket', 'f"port {free_port()}\\nunixsocket'),),
+        (
+            "tests/service/local/test_embedded.py::test_redis_is_reached_with_its_password_through_a_private_socket_and_no_other_way",
+        ),
+    ),
 )

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("imprimatur", "service", "workers", "tests", "bench", "migrations", "pyproject.toml")
+COPIED = (
+    "imprimatur",
+    "service",
+    "workers",
+    "tests",
+    "bench",
+    "migrations",
+    "docker",
+    "docker-compose.yml",
+    "pyproject.toml",
+)
 TIMEOUT_SECONDS = 240.0
 HEALTHY_SECONDS = 1_800.0
 """Of all the tests together, before anything is planted."""
