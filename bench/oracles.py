@@ -98,6 +98,20 @@ SCHEDULE_DELTA = 1e-6
 LABEL_NOISE_MULTIPLIER = 8.0
 
 
+def in_runs(events: Any) -> list[list[float]]:
+    """Sampling probability, noise multiplier and length of each run of like steps, in the order in which they happen."""
+    runs: list[list[float]] = []
+    for event in events:
+        interleaved = event.kind == "interleaved_steps"
+        steps = [(event.step(number), 1) for number in range(event.count)] if interleaved else [(event, event.count)]
+        for one, count in steps:
+            if interleaved and runs and runs[-1][:2] == [one.sampling_probability, one.joint_noise_multiplier]:
+                runs[-1][2] += count
+            else:
+                runs.append([one.sampling_probability, one.joint_noise_multiplier, count])
+    return runs
+
+
 # -- in the project's environment -----------------------------------------------------------------------------------
 
 
@@ -119,7 +133,7 @@ def make_settings() -> dict:
                 "noise_multiplier": noise_multiplier,
                 "label_noise_multiplier": LABEL_NOISE_MULTIPLIER,
                 "delta": SCHEDULE_DELTA,
-                "events": [[e.sampling_probability, e.joint_noise_multiplier, e.count] for e in events],
+                "events": in_runs(events),
             }
         )
     return {"orders": list(ORDERS), "settings": [*settings, *EXTREMES], "schedules": schedules}

@@ -127,9 +127,10 @@ def main() -> None:
         *("", "| what | median | p99 | worst |", "|---|---|---|---|"),
     ]
     for alone, analyzed in ((False, True), (True, True), (False, False)):
-        lines += measure(options, alone=alone, analyzed=analyzed)
+        found = measure(options, alone=alone, analyzed=analyzed)
+        print("\n".join(found), flush=True)
+        lines += found
     page = "\n".join(lines)
-    print(page)
     if options.write:
         keep("queue", page)
 

@@ -15,6 +15,7 @@ import json
 import time
 import uuid
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
@@ -122,8 +123,8 @@ class Client:
         return cast("Dataset", self._transport.upload_heard(upload, on_progress))
 
     def datasets(self) -> list[Dataset]:
-        """All datasets of this tenant."""
-        return cast("list[Dataset]", self._transport.get("/v1/datasets")["items"])
+        """All datasets of this tenant, newest first."""
+        return cast("list[Dataset]", list(self._transport.pages("/v1/datasets")))
 
     def dataset(self, dataset_id: str) -> Dataset:
         """One dataset: its schema, its privacy unit, its whole budget, and whether its rows are still there."""
@@ -146,7 +147,7 @@ class Client:
 
     def ledger(self, dataset_id: str) -> Ledger:
         """Every entry of a dataset's ledger, in order, and whether the hash chain and the balance are whole."""
-        return cast("Ledger", self._transport.get(f"/v1/datasets/{dataset_id}/ledger"))
+        return cast("Ledger", self._transport.whole(f"/v1/datasets/{dataset_id}/ledger"))
 
     # -- the Merkle log of all ledgers; all but proofs without a key ----------------------------------------------
 
@@ -161,7 +162,7 @@ class Client:
     def inclusion(self, dataset_id: str, tree_size: int, seq: int | None = None) -> Json:
         """Proofs that entries of a dataset are in the log of this size."""
         query = {"dataset_id": dataset_id, "tree_size": tree_size} | ({} if seq is None else {"seq": seq})
-        return self._transport.get("/v1/ledger/proof", query)
+        return self._transport.whole("/v1/ledger/proof", query)
 
     def signing_keys(self) -> list[Json]:
         """The public keys of certificates and heads, oldest first."""
@@ -198,8 +199,15 @@ class Client:
 
     def releases(self, dataset_id: str | None = None) -> list[Release]:
         """All releases of a dataset, or of the tenant, newest first."""
+        return list(self.iter_releases(dataset_id))
+
+    def iter_releases(self, dataset_id: str | None = None) -> Iterator[Release]:
+        """The same, fetched page by page as they are asked for."""
         query = {} if dataset_id is None else {"dataset_id": dataset_id}
-        return cast("list[Release]", self._transport.get("/v1/releases", query)["items"])
+        for release in self._transport.pages("/v1/releases", query):
+            if release["state"] == "published" and release["certificate"] is None:  # too large for a list
+                release["certificate"] = self.certificate(release["id"])
+            yield cast("Release", release)
 
     def cancel(self, release_id: str) -> Release:
         """Cancel; free of charge if no private step has run yet."""
@@ -349,8 +357,8 @@ class Client:
         )
 
     def keys(self) -> list[Json]:
-        """All keys of this tenant, without their secrets."""
-        return cast("list[Json]", self._transport.get("/v1/keys")["items"])
+        """All keys of this tenant, newest first, without their secrets."""
+        return list(self._transport.pages("/v1/keys"))
 
     def revoke_key(self, key_id: str) -> None:
         """Revoke a key at once; its id is in `keys()`."""
@@ -360,18 +368,8 @@ class Client:
 
     def audit_log(self, limit: int | None = None) -> Iterator[Json]:
         """The lines of this tenant's audit log, newest first, fetched page by page."""
-        query: dict[str, int] = {"limit": min(limit or 1_000, 1_000)}
-        given = 0
-        while True:
-            page = self._transport.get("/v1/audit", query)
-            for line in page["items"]:
-                if given == limit:
-                    return
-                yield line
-                given += 1
-            if page["next"] is None or given == limit:
-                return
-            query["before"] = page["next"]
+        pages = self._transport.pages("/v1/audit", most=limit)
+        return pages if limit is None else islice(pages, limit)
 
 
 def _upload_fields(schema: Mapping[str, Any], epsilon: float, declared: Declaration) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx
 
 from imprimatur.errors import ApiError
-from imprimatur.streams import multipart, server_sent_documents, server_sent_events
+from imprimatur.streams import multipart, server_sent_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from imprimatur.replies import Json
 
 DEFAULT_RETRIES = 5
+PAGE = 1_000
+"""Items of a page; the service gives no more at a time."""
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 10.0
 EVENT_SILENCE_SECONDS = 60.0
@@ -56,6 +58,26 @@ class Transport:
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Json:
         return cast("Json", self.send("GET", path, repeat=True, params=dict(query or {})).json())
+
+    def pages(self, path: str, query: Mapping[str, Any] | None = None, *, most: int | None = None) -> Iterator[Json]:
+        """The items of a list, newest first, `most` at most; the next page is fetched when it is asked for."""
+        asked: dict[str, Any] = {**(query or {}), "limit": min(most or PAGE, PAGE)}
+        while True:
+            page = self.get(path, asked)
+            yield from page["items"]
+            if page.get("next") is None:
+                return
+            asked["before"] = page["next"]
+
+    def whole(self, path: str, query: Mapping[str, Any] | None = None) -> Json:
+        """The first page, with the items of all pages in order: each page is in order itself and older than the one before."""
+        asked = {**(query or {}), "limit": PAGE}
+        first = page = self.get(path, asked)
+        items = [page["items"]]
+        while page.get("next") is not None:
+            page = self.get(path, {**asked, "before": page["next"]})
+            items.append(page["items"])
+        return {**first, "items": [item for part in reversed(items) for item in part], "next": None}
 
     def upload(self, upload: Upload) -> httpx.Response:
         """Send a file; the reply is read."""
@@ -97,7 +119,10 @@ class Transport:
         silence = httpx.Timeout(self._http.timeout.connect, read=EVENT_SILENCE_SECONDS)
         with self._http.stream("GET", path, headers=EVENT_STREAM, timeout=silence) as reply:
             _raise_for_problem(reply)
-            yield from server_sent_documents(reply.iter_lines())
+            for kind, document in server_sent_events(reply.iter_lines()):
+                if kind == "problem":
+                    raise _problem(int(document["status"]), document)
+                yield document
 
     def send(self, method: str, path: str, *, repeat: bool, **arguments: Any) -> httpx.Response:
         return self._attempt(lambda: self._http.request(method, path, **arguments), repeat=repeat)

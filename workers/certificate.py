@@ -185,7 +185,11 @@ def _promise(dataset: Dataset, release: Release) -> dict[str, Any]:
 
 def noise_of(events: Events) -> str:
     """Of the whole list: which distribution, and where its randomness comes from."""
-    return GAUSSIAN_NOISE if {event.kind for event in events} <= {"gaussian", "sampled_step"} else OTHER_NOISE
+    return (
+        GAUSSIAN_NOISE
+        if {each.kind for event in events for each in event.alike} <= {"gaussian", "sampled_step"}
+        else OTHER_NOISE
+    )
 
 
 def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) -> list[dict[str, Any]]:
@@ -194,7 +198,7 @@ def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) 
     Order does not matter to composition. The Rényi divergences of all runs add up to that of the list.
     """
     alike: Counter[Event] = Counter()
-    for event in events:
+    for event in (each for run in events for each in run.alike):
         alike[event.cut(1)] += event.count
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for event, count in alike.items():

@@ -13,6 +13,7 @@ from service.privacy.events import (
     Event,
     Events,
     GaussianEvent,
+    InterleavedStepsEvent,
     SampledStepEvent,
     events_to_json,
     steps_in,
@@ -80,7 +81,11 @@ class Plan:
 
     def take_sampled_step(self, *, sampling_probability: float, histogram: bool | None = None) -> StepNoise:
         """Spend the next sampled step, which must have this sampling probability, and carry a histogram or none if that is said."""
-        event = self._next(SampledStepEvent, SAMPLED_STEPS)
+        coming = self._coming()
+        if coming.kind == InterleavedStepsEvent.kind:
+            event = cast("InterleavedStepsEvent", coming).step(self._taken)
+        else:
+            event = self._next(SampledStepEvent, SAMPLED_STEPS)
         with_histogram = event.histogram_noise_multiplier is not None
         if event.sampling_probability != sampling_probability or histogram not in {None, with_histogram}:
             raise self._refusal("a sampled step with these properties")

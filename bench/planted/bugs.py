@@ -151,6 +151,13 @@ APP = "service/http/app.py"
 T_SURFACE = "tests/service/http/test_surface.py"
 T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
 
+INTERLEAVED = "service/privacy/interleaved_steps.py"
+WATCHING = "service/releases/watching.py"
+PAGING = "service/platform/paging.py"
+T_INTERLEAVED = "tests/service/privacy/test_interleaved_steps.py"
+T_WATCHING = "tests/service/http/test_watching.py"
+T_PAGES = "tests/service/http/test_pages_of_lists.py"
+
 BUGS: tuple[Bug, ...] = (
     # -- noise
     Bug(
@@ -1455,7 +1462,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "an unexpected error ends the thread that signs heads",
-        ((RELAY, "        except Exception as error:  # noqa: BLE001", "        except ImprimaturError as error:  #"),),
+        (
+            (
+                RELAY,
+                "        except Exception as error:  # noqa: BLE001 - without",
+                "        except ImprimaturError as error:  # - without",
+            ),
+        ),
         (f"{T_MERKLE_LOG}::test_nothing_ends_the_thread_that_signs_heads",),
     ),
     Bug(
@@ -2133,5 +2146,68 @@ BUGS: tuple[Bug, ...] = (
         "uploads of all tenants are read in the order in which they came",
         ((TURNS, "tenant = min(entitled, key=lambda one: self._served.get(one, 0))", "tenant = entitled[0]"),),
         (f"{T_TURNS}::test_one_tenants_many_do_not_hold_up_anothers_one",),
+    ),
+    # -- prices of bounded work, pages, streams
+    Bug(
+        "two noise levels are merged into one run",
+        (
+            (
+                GAN_PRICE,
+                "sigma, end = noise_multiplier * level, step + count",
+                "sigma, end = noise_multiplier * levels[0][0], step + count",
+            ),
+        ),
+        (f"{T_INTERLEAVED}::test_two_noise_levels_are_never_one_event",),
+    ),
+    Bug(
+        "a run with histograms loses a step",
+        ((INTERLEAVED, "False: self.count - self.histograms}", "False: self.count - self.histograms - 1}"),),
+        (f"{T_INTERLEAVED}::test_it_is_accounted_as_its_steps_and_none_is_lost",),
+    ),
+    Bug(
+        "histograms of a run are not charged",
+        ((INTERLEAVED, "counts = {True: self.histograms,", "counts = {True: 0,"),),
+        (f"{T_INTERLEAVED}::test_it_is_accounted_as_its_steps_and_none_is_lost",),
+    ),
+    Bug(
+        "every step of a run is handed out as its first",
+        ((PLAN, ".step(self._taken)", ".step(0)"),),
+        (f"{T_PLAN}::test_interleaved_steps_are_handed_out_one_by_one_from_any_position",),
+    ),
+    Bug(
+        "a key that has ended goes on hearing of a release",
+        ((WATCHING, "watcher.key_ended or watcher.key_id in ended", "watcher.key_ended"),),
+        (f"{T_WATCHING}::test_a_stream_ends_with_its_key_and_says_so",),
+    ),
+    Bug(
+        "each of many watchers asks for itself",
+        ((WATCHING, "if self._poll is None or self._poll.done():", "if True:"),),
+        (f"{T_WATCHING}::test_many_watchers_cost_one_look_each_time",),
+    ),
+    Bug(
+        "a list skips what has the same time as the end of a page",
+        (
+            (
+                PAGING,
+                "query.where(tuple_(created_at, its_id) < (self.before.created_at, self.before.id))",
+                "query.where(created_at < self.before.created_at)",
+            ),
+        ),
+        (f"{T_PAGES}::test_releases_come_in_pages_each_once_while_others_are_added",),
+    ),
+    Bug(
+        "work is counted and never refused",
+        (("service/base/work.py", "        if _thread.left < 0:\n            raise TooMuchWork\n", ""),),
+        ("tests/service/base/test_work.py",),
+    ),
+    Bug(
+        "a key may have any number of prices computed",
+        (("service/methods/turns.py", "OF_A_KEY = 1\n", "OF_A_KEY = 1_000\n"),),
+        ("tests/service/methods/test_bounded_pricing.py::test_a_missing_price_takes_a_turn_and_a_known_one_does_not",),
+    ),
+    Bug(
+        "a cache is bounded in entries",
+        (("service/base/caching.py", "while self.bytes > self._most_bytes:", "while len(self._values) > 4_096:"),),
+        ("tests/service/base/test_caching.py::test_a_cache_is_bounded_in_bytes_and_not_in_entries",),
     ),
 )

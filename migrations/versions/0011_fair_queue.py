@@ -12,6 +12,9 @@ down_revision = "0010"
 
 OPEN = "state IN ('reserved', 'charged')"
 
+BY_INDEX = "SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off"
+"""A queue grows faster than statistics of it are taken, and a plan without them reads all of it for each step."""
+
 ROLES = "\n".join(
     f"""
 DO $$ BEGIN
@@ -43,7 +46,7 @@ CREATE TABLE queue_turns (
 FUNCTIONS = f"""
 CREATE FUNCTION public.release_claim(
     lease_seconds double precision, OUT release uuid, OUT token bigint, OUT attempts integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {BY_INDEX} AS $$
 -- The next release, claimed; nulls where nothing waits. Tenants take turns: first the one of whose releases the fewest
 -- are held, then the one that was served longest ago. Within a tenant its keys take turns by the same rule; within a key
 -- the smallest priority goes first, then the oldest. Call it as a statement of its own: the first lock is held until the
@@ -134,7 +137,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION public.queue_claimable(most integer) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp {BY_INDEX} AS $$
     -- How many releases a worker could claim now; counts no further than `most`.
     SELECT count(*) FROM (
         SELECT FROM public.releases AS r

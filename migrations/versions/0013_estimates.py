@@ -1,12 +1,12 @@
 """What a release was estimated to take when it was ordered.
 
-Revision: 0013; follows 0011. The version before writes none, and reads the table as it did.
+Revision: 0013; follows 0012. The version before writes none, and reads the table as it did.
 """
 
 from alembic import op
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 UPGRADE = """
 DO $$

@@ -11,6 +11,8 @@ from service.auth import service
 from service.auth.dependencies import ContextOf, Owner
 from service.auth.schemas import KeyList, KeyReply, KeyRequest, NewKeyReply, ReplacementRequest
 from service.base.errors import LastOwnerKey, NotReplaceable
+from service.platform.paging import DEFAULT_LIMIT, Page
+from service.requests.paging import Before, Limit
 from service.requests.problems import problems
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"])
@@ -28,10 +30,12 @@ def create_key(body: KeyRequest, context: ContextOf, principal: Owner) -> NewKey
 
 
 @router.get("")
-def list_keys(context: ContextOf, principal: Owner) -> KeyList:
-    """The keys of your tenant, without their secrets."""
+def list_keys(context: ContextOf, principal: Owner, limit: Limit = DEFAULT_LIMIT, before: Before = None) -> KeyList:
+    """The keys of your tenant, newest first, without their secrets."""
+    page = Page.of(limit, before)
     with context.transaction() as session:
-        return KeyList(items=[KeyReply.model_validate(key) for key in service.list_keys(session, principal)])
+        keys, following = service.list_keys(session, principal, page)
+    return KeyList(items=[KeyReply.model_validate(key) for key in keys], next=following)
 
 
 @router.post(

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, insert, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.auth.models import ApiKey, Tenant
+from service.platform.paging import Page, in_order
+
+KEY_BYTES = 1_000
+"""More than a key takes in a list."""
 
 
 def add_tenant(session: Session, name: str) -> uuid.UUID:
@@ -78,8 +82,22 @@ def find_live_key(connection: psycopg.Connection[Any], digests: list[bytes]) -> 
     return None if found is None else LiveKey(*found)
 
 
-def list_keys(session: Session, tenant_id: uuid.UUID) -> Sequence[ApiKey]:
-    return session.scalars(select(ApiKey).where(ApiKey.tenant_id == tenant_id).order_by(ApiKey.created_at)).all()
+def find_living(connection: psycopg.Connection[Any], key_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the keys that work now, by the database's clock."""
+    return {row[0] for row in connection.execute(LIVING_KEYS, (key_ids,))}
+
+
+LIVING_KEYS = """
+SELECT id FROM api_keys
+WHERE id = ANY(%s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())
+"""
+
+
+def page_of_keys(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[Sequence[ApiKey], str | None]:
+    """One page, newest first, and the cursor of the next."""
+    query = select(ApiKey.id, ApiKey.created_at, literal(KEY_BYTES)).where(ApiKey.tenant_id == tenant_id)
+    ids, following = page.cut(session.execute(page.narrow(query, ApiKey.created_at, ApiKey.id)).all())
+    return in_order(ids, session.scalars(select(ApiKey).where(ApiKey.id.in_(ids)))), following
 
 
 def lock_key(session: Session, tenant_id: uuid.UUID, key_id: uuid.UUID) -> ApiKey | None:

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.auth.principal import Scope
 from service.base.text import Name
+from service.platform.paging import NEXT
 
 End = Annotated[
     AwareDatetime | None,
@@ -62,9 +63,10 @@ class KeyReply(BaseModel):
 
 
 class KeyList(BaseModel):
-    """All keys of the tenant."""
+    """One page of the tenant's keys, newest first."""
 
     items: list[KeyReply]
+    next: Annotated[str | None, Field(description=NEXT)]
 
 
 class NewKeyReply(BaseModel):

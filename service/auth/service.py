@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from service.auth.models import ApiKey
 from service.auth.principal import Principal, Scope
 from service.base.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
 from service.platform.crypto import Secrets
+from service.platform.paging import Page
 
 FIRST_TENANT = "first"
 LONGEST_LIFE = dt.timedelta(days=3_653)
@@ -107,9 +109,9 @@ def create_first_owner(session: Session, key_secrets: Secrets) -> str | None:
     return create_tenant(session, key_secrets, FIRST_TENANT)
 
 
-def list_keys(session: Session, principal: Principal) -> list[ApiKey]:
-    """The keys of the caller's tenant, ended ones too."""
-    return list(repository.list_keys(session, principal.tenant_id))
+def list_keys(session: Session, principal: Principal, page: Page) -> tuple[Sequence[ApiKey], str | None]:
+    """A page of the keys of the caller's tenant, ended ones too."""
+    return repository.page_of_keys(session, principal.tenant_id, page)
 
 
 def replace_key(

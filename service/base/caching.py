@@ -1,53 +1,130 @@
-"""A cache for slow, pure functions that many threads ask at once: each answer is computed by one of them."""
+"""A cache for slow, pure functions that many threads ask at once: each answer is computed by one of them, and all together are bounded in bytes."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V")
+
+ENTRY_BYTES = 512
+"""Of a cache, beside what it holds."""
 
 
-def computed_once(capacity: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+class BoundedCache(Generic[V]):
+    """The values used last, as many as fit into so many bytes. Threads may share it."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+        _caches.append(self)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Hashable) -> tuple[V] | None:
+        """The value in a tuple of its own, so that None may be one."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return (found[0],)
+
+    def put(self, key: Hashable, value: V, size: int) -> None:
+        """Keep it, and let go of the oldest; what alone is larger than the cache is not kept."""
+        size += ENTRY_BYTES
+        with self._lock:
+            _, before = self._values.pop(key, (None, 0))
+            self.bytes -= before
+            if size > self._most_bytes:
+                return
+            self._values[key] = value, size
+            self.bytes += size
+            while self.bytes > self._most_bytes:
+                _, (_, freed) = self._values.popitem(last=False)
+                self.bytes -= freed
+
+
+_caches: list[BoundedCache[Any]] = []
+
+
+def cached_bytes() -> int:
+    """What all caches of this process hold, by their own count."""
+    return sum(cache.bytes for cache in _caches)
+
+
+def computed_once(
+    *, most_bytes: int, turn: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Like `functools.lru_cache`, but threads that ask for the same missing answer wait for the first one's.
 
     With `lru_cache` fifty equal orders that arrive together would be priced fifty times. Errors are not remembered.
+    turn: entered by each thread that computes a missing answer or waits for it; it may refuse.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        answers: OrderedDict[Hashable, R] = OrderedDict()
+        answers: BoundedCache[R] = BoundedCache(most_bytes)
         running: dict[Hashable, threading.Lock] = {}
         guard = threading.Lock()
 
         @wraps(function)
         def ask(*args: P.args, **kwargs: P.kwargs) -> R:
             key = (args, tuple(sorted(kwargs.items())))
-            with guard:
-                if key in answers:
-                    answers.move_to_end(key)
-                    return answers[key]
-                mine = running.setdefault(key, threading.Lock())
-            with mine:
+            if (known := answers.get(key)) is not None:
+                return known[0]
+            with turn():
                 with guard:
-                    if key in answers:
-                        return answers[key]
-                try:
-                    answer = function(*args, **kwargs)
-                except BaseException:
-                    with guard:
-                        running.pop(key, None)
-                    raise
-                with guard:
-                    answers[key] = answer
-                    running.pop(key, None)
-                    while len(answers) > capacity:
-                        answers.popitem(last=False)
-                return answer
+                    mine = running.setdefault(key, threading.Lock())
+                with mine:
+                    if (known := answers.get(key)) is not None:
+                        return known[0]
+                    try:
+                        answer = function(*args, **kwargs)
+                        answers.put(key, answer, size_of((key, answer)))
+                    finally:
+                        with guard:
+                            running.pop(key, None)
+                    return answer
 
         return ask
 
     return decorate
+
+
+def size_of(value: object) -> int:
+    """Bytes of a value and of all it refers to, each object once; classes, modules and functions are nobody's own."""
+    seen: set[int] = set()
+    waiting: list[object] = [value]
+    total = 0
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, type) or callable(one):
+            continue
+        seen.add(id(one))
+        total += sys.getsizeof(one)
+        waiting.extend(_parts(one))
+    return total
+
+
+def _parts(one: object) -> Iterable[object]:
+    if isinstance(one, dict):
+        yield from one.keys()
+        yield from one.values()
+    elif isinstance(one, list | tuple | set | frozenset):
+        yield from one
+    elif not isinstance(one, str | bytes | int | float | complex | bool | None):
+        if is_dataclass(one):
+            yield from (getattr(one, each.name) for each in fields(one))
+        if hasattr(one, "__dict__"):
+            yield one.__dict__

@@ -56,6 +56,12 @@ class TooMuchWork(InvalidOrder):
     code = "too_much_work"
 
 
+class TooExpensiveToPrice(Unpriceable):
+    """Computing the price would take longer than is allowed. Ask for fewer noise levels or steps."""
+
+    code = "too_expensive_to_price"
+
+
 class TooLarge(ImprimaturError):
     """The body, or what it unpacks to, is over the limit. Values: limit_bytes."""
 
@@ -84,6 +90,10 @@ class TooManyOpenOrders(ImprimaturError):
     """The key or its tenant has as many open orders as it may. Values: limit, of (`key` or `tenant`), retry_after_seconds."""
 
     code = "too_many_open_orders"
+
+
+class PricingBusy(RateLimited):
+    """Prices for this key, its tenant or all together are being computed. Values: retry_after_seconds."""
 
 
 class TooSlow(ImprimaturError):

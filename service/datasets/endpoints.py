@@ -35,6 +35,8 @@ from service.datasets.schemas import (
 )
 from service.datasets.upload_events import MEDIA_TYPE, UploadEvents
 from service.intake.caller import Caller
+from service.platform.paging import DEFAULT_LIMIT, Page
+from service.requests.paging import Before, BeforeNumber, Limit
 from service.requests.problems import problems
 from service.requests.uploads import TABLE_PROPERTIES, in_turn, multipart_body, open_spool, receive_upload
 
@@ -102,9 +104,12 @@ async def create_dataset(
 
 
 @router.get("")
-def list_datasets(context: ContextOf, principal: Reader) -> DatasetList:
+def list_datasets(
+    context: ContextOf, principal: Reader, limit: Limit = DEFAULT_LIMIT, before: Before = None
+) -> DatasetList:
     """Your tenant's datasets, newest first."""
-    return DatasetList(items=[DatasetReply.of(dataset) for dataset in service.list_all(context, principal)])
+    datasets, following = service.list_page(context, principal, Page.of(limit, before))
+    return DatasetList(items=[DatasetReply.of(dataset) for dataset in datasets], next=following)
 
 
 @router.get("/{dataset_id}")
@@ -193,6 +198,12 @@ def read_budget(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) ->
 
 
 @router.get("/{dataset_id}/ledger")
-def read_ledger(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) -> LedgerReply:
-    """Every entry, and the result of checking the hash chain and recomputing the balances."""
-    return service.read_ledger(context, principal, dataset_id)
+def read_ledger(
+    dataset_id: uuid.UUID,
+    context: ContextOf,
+    principal: Reader,
+    limit: Limit = DEFAULT_LIMIT,
+    before: BeforeNumber = None,
+) -> LedgerReply:
+    """A page of entries, the newest; within it they are in order. The first page checks the hash chain and the balances."""
+    return service.read_ledger(context, principal, dataset_id, limit=limit, before=before)

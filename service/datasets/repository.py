@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import Row, func, insert, or_, select, text, update
+from sqlalchemy import Row, Text, cast, func, insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
 from service.intake.table.alike import ROWS_PLACE, ColumnFingerprint, Match, count_columns
 from service.ledger.models import LedgerEntry
+from service.platform.paging import Page, in_order
 from service.privacy.filters import Budget
 
 _FINGERPRINTS_LOCK = 7062
@@ -138,10 +139,12 @@ def find_all(session: Session, dataset_ids: Collection[uuid.UUID]) -> Sequence[D
     return session.scalars(select(Dataset).where(Dataset.id.in_(dataset_ids)).order_by(Dataset.created_at)).all()
 
 
-def list_of_tenant(session: Session, tenant_id: uuid.UUID) -> Sequence[Dataset]:
-    return session.scalars(
-        select(Dataset).where(Dataset.tenant_id == tenant_id).order_by(Dataset.created_at.desc())
-    ).all()
+def page_of_tenant(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[Sequence[Dataset], str | None]:
+    """One page, and the cursor of the next."""
+    size = func.octet_length(cast(Dataset.schema, Text))
+    query = select(Dataset.id, Dataset.created_at, size).where(Dataset.tenant_id == tenant_id)
+    ids, following = page.cut(session.execute(page.narrow(query, Dataset.created_at, Dataset.id)).all())
+    return in_order(ids, session.scalars(select(Dataset).where(Dataset.id.in_(ids)))), following
 
 
 def list_expired(session: Session) -> Sequence[uuid.UUID]:

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from service.datasets.models import Dataset
 from service.methods.knobs import MAX_EPSILON
+from service.platform.paging import NEXT
 from service.privacy.statements import statement_warnings
 
 
@@ -65,6 +66,7 @@ class DatasetList(BaseModel):
     """The tenant's datasets, newest first."""
 
     items: list[DatasetReply]
+    next: Annotated[str | None, Field(description=NEXT)]
 
 
 class SimpleAccount(BaseModel):
@@ -126,13 +128,14 @@ class LedgerBalanceReply(BaseModel):
 
 
 class LedgerReply(BaseModel):
-    """All lines of a dataset, in order, its balance, and what a check of both found."""
+    """A page of a dataset's lines, in order, its balance, and what a check of all lines and the balance found."""
 
     dataset_id: uuid.UUID
     items: list[LedgerEntryReply]
     balance: LedgerBalanceReply
-    verified: bool
+    verified: Annotated[bool | None, Field(description="Of all lines, whatever the page; null on later pages.")]
     faults: list[str]
+    next: Annotated[int | None, Field(description=NEXT)]
 
 
 def _fields(dataset: Dataset) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from service.ledger import service as ledger
 from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
 from service.platform.crypto import encrypt
+from service.platform.paging import Page
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
 from service.privacy.statements import check_epsilon, choose_delta
@@ -46,6 +47,9 @@ UPLOAD = "upload"
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
+
+MOST_FAULTS = 1_000
+"""That a reply names; one is one too many."""
 
 _SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
 
@@ -236,9 +240,9 @@ def find(context: Context, principal: Principal, dataset_id: uuid.UUID) -> Datas
         return repository.find(session, principal.tenant_id, dataset_id)
 
 
-def list_all(context: Context, principal: Principal) -> Sequence[Dataset]:
+def list_page(context: Context, principal: Principal, page: Page) -> tuple[Sequence[Dataset], str | None]:
     with context.transaction() as session:
-        return repository.list_of_tenant(session, principal.tenant_id)
+        return repository.page_of_tenant(session, principal.tenant_id, page)
 
 
 def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None:
@@ -302,13 +306,19 @@ def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -
     )
 
 
-def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -> LedgerReply:
-    """All lines, and whether chain and balances agree: one snapshot, which no writer waits for."""
+def read_ledger(
+    context: Context, principal: Principal, dataset_id: uuid.UUID, *, limit: int, before: int | None
+) -> LedgerReply:
+    """A page of lines; on the first one, whether all of them and the balance agree: one snapshot, which no writer waits for."""
     with context.snapshot() as session:
         repository.find(session, principal.tenant_id, dataset_id)
         balance = ledger_repository.read_balance(session, dataset_id)
-        entries = ledger_repository.entries_of_dataset(session, dataset_id)
-    faults = verify_ledger(entries, balance)
+        if before is None:
+            entries = ledger_repository.lines_of_dataset(session, dataset_id)
+        else:
+            entries = ledger_repository.lines_before(session, dataset_id, before=before, limit=limit + 1)
+    faults = verify_ledger(entries, balance) if before is None else []
+    page = entries[-limit:]
     items = [
         LedgerEntryReply(
             seq=e.seq,
@@ -320,7 +330,7 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
             previous_hash=bytes(e.previous_hash).hex(),
             hash=bytes(e.hash).hex(),
         )
-        for e in entries
+        for e in page
     ]
     shown = LedgerBalanceReply(
         simple_pending=balance.simple_pending,
@@ -330,7 +340,14 @@ def read_ledger(context: Context, principal: Principal, dataset_id: uuid.UUID) -
         entry_count=balance.entry_count,
         head_hash=bytes(balance.head_hash).hex(),
     )
-    return LedgerReply(dataset_id=dataset_id, items=items, balance=shown, verified=not faults, faults=faults)
+    return LedgerReply(
+        dataset_id=dataset_id,
+        items=items,
+        balance=shown,
+        verified=not faults if before is None else None,
+        faults=faults[:MOST_FAULTS],
+        next=page[0].seq if len(page) < len(entries) else None,
+    )
 
 
 def _rounded_down(amount: int, bits: int = 6) -> int:

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from sqlalchemy.exc import SQLAlchemyError
@@ -44,6 +45,7 @@ from service.releases.bundles import Bundles
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
+from service.releases.watching import Watching
 from service.requests import problems as http_errors
 from service.requests.spool import SpoolQuotas
 from service.requests.turns import FairTurns
@@ -93,6 +95,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.bundles = Bundles(context)
     app.state.samplers = SamplerCache(context.storage.get_content)
     app.state.drawing = DrawingThreads()
+    app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
@@ -111,6 +114,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
+    app.state.ingest_slots = CapacityLimiter(settings.ingest_processes)
     app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
     app.state.spool_quotas = SpoolQuotas(
         settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
@@ -149,6 +153,10 @@ UPLOADS = {
 }
 ROWS_DECIDE = {200, 201, 202, 409, 422}
 """Of an upload, whose rows may be refused for what they are: which of these it was, is told to the sender alone."""
+
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+"""Any other word would be a series of its own for ever."""
 
 
 class Measure:

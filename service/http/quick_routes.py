@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.auth.dependencies import get_context, get_principal, read_json_body
 from service.auth.principal import Scope as KeyScope
-from service.base.errors import ImprimaturError, InvalidInput, Unavailable
+from service.base.errors import ImprimaturError, InvalidInput, PricingBusy, Unavailable
 from service.base.text import read_json
 from service.platform.database import kept_connection
 
@@ -38,6 +38,9 @@ SMALL_BODY_BYTES = 1 << 16
 
 LONGEST_WAIT_SECONDS = 5.0
 """For a thread; as long as a thread would wait for a connection."""
+
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 0.4
+"""Between two looks whether a price may be computed now, or is there."""
 
 ID_LENGTH = 36
 
@@ -266,10 +269,18 @@ async def _small_body(receive: Receive) -> tuple[bytes | None, Receive]:
 
 async def _respond(request: Request, plan: _Plan, values: dict[str, Any]) -> Response:
     threads: QuickThreads = request.app.state.quick_threads
-    try:
-        return await threads.run(_answer, request, plan, values)
-    except ImprimaturError as error:
-        return _refusal(request, error)
+    deadline = asyncio.get_running_loop().time() + LONGEST_WAIT_SECONDS
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return await threads.run(_answer, request, plan, dict(values))
+        except PricingBusy as error:  # no thread is held by those that wait for one's turn
+            if asyncio.get_running_loop().time() + pause > deadline:
+                return _refusal(request, error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        except ImprimaturError as error:
+            return _refusal(request, error)
 
 
 def _answer(request: Request, plan: _Plan, values: dict[str, Any]) -> Response:
@@ -283,6 +294,8 @@ def _answer(request: Request, plan: _Plan, values: dict[str, Any]) -> Response:
         if plan.scope is not None:
             principal.require(plan.scope)
         reply = plan.route.endpoint(**values)
+    except PricingBusy:
+        raise
     except ImprimaturError as error:
         return _refusal(request, error)
     headers = {} if "location" not in said.headers else {"Location": said.headers["location"]}

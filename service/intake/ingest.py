@@ -162,7 +162,7 @@ def _run_child(
         late.cancel()
         child.kill()
         status = child.wait()
-    if not answer:
+    if not answer or status != 0:
         caller(caller.share)  # which says whether it was the caller who ended the child
     if not answer and time.monotonic() - began >= limits.seconds:
         raise _too_slow(limits)

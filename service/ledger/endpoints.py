@@ -18,6 +18,8 @@ from service.ledger.schemas import (
     SigningKeyReply,
     TreeHeadReply,
 )
+from service.platform.paging import DEFAULT_LIMIT
+from service.requests.paging import BeforeNumber, Limit
 from service.requests.problems import problems
 
 router = APIRouter(prefix="/v1/ledger", tags=["ledger"])
@@ -63,11 +65,16 @@ def read_proof(
     tree_size: Annotated[
         int | None, Query(ge=0, le=LARGEST, description="Default: that of the newest signed head.")
     ] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    before: BeforeNumber = None,
 ) -> InclusionList:
-    """Proofs that entries of your dataset's ledger are in the log. The leaf is an entry's hash, of 32 bytes."""
+    """Proofs that entries of your dataset's ledger are in the log, a page of the newest. The leaf is an entry's hash, of 32 bytes."""
     with context.transaction() as session:
         log.require_own(session, principal.tenant_id, dataset_id)
         size = log.newest_head(session).tree_size if tree_size is None else log.require_size(session, tree_size)
-        proofs = log.inclusions(session, dataset_id, size, None if seq is None else [seq])
+        seqs = None if seq is None else [seq]
+        proofs = log.inclusions(session, dataset_id, size, seqs, before=before, limit=limit + 1)
+    following = proofs[-limit].seq if len(proofs) > limit else None
+    proofs = proofs[-limit:]
     items = [InclusionReply(seq=p.seq, leaf_index=p.leaf_index, path=log.hexadecimal(p.path)) for p in proofs]
-    return InclusionList(tree_size=size, items=items)
+    return InclusionList(tree_size=size, items=items, next=following)

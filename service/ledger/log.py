@@ -120,17 +120,27 @@ def newest_head(session: Session) -> TreeHead:
 
 
 def inclusions(
-    session: Session, dataset_id: uuid.UUID, size: int, seqs: Iterable[int] | None = None
+    session: Session,
+    dataset_id: uuid.UUID,
+    size: int,
+    seqs: Iterable[int] | None = None,
+    *,
+    before: int | None = None,
+    limit: int | None = None,
 ) -> list[Inclusion]:
-    """Proofs for the dataset's entries, or for some of them, that are among the first `size` of the log."""
+    """Proofs for the dataset's entries, or for some of them, that are among the first `size` of the log, in order.
+
+    limit: so many of the newest; of those before entry number `before`.
+    """
     wanted = None if seqs is None else list(seqs)
     rows = session.execute(
         text(
             "SELECT seq, leaf_index FROM merkle_leaves WHERE dataset_id = :dataset AND leaf_index < :size"
-            " AND (cast(:seqs AS bigint[]) IS NULL OR seq = ANY (:seqs)) ORDER BY seq"
+            " AND (cast(:seqs AS bigint[]) IS NULL OR seq = ANY (:seqs))"
+            " AND (cast(:before AS bigint) IS NULL OR seq < :before) ORDER BY seq DESC LIMIT cast(:limit AS bigint)"
         ),
-        {"dataset": dataset_id, "size": size, "seqs": wanted},
-    ).all()
+        {"dataset": dataset_id, "size": size, "seqs": wanted, "before": before, "limit": limit},
+    ).all()[::-1]
     if wanted is not None and len(rows) != len(set(wanted)):
         raise NotFound("there is no such entry among those of this tree size")
     paths = _roots(session, [merkle.inclusion_ranges(row.leaf_index, size) for row in rows])

@@ -52,6 +52,32 @@ def entries_of_dataset(session: Session, dataset_id: uuid.UUID) -> Sequence[Ledg
     ).all()
 
 
+_LINE = (
+    LedgerEntry.dataset_id,
+    LedgerEntry.seq,
+    LedgerEntry.release_id,
+    LedgerEntry.kind,
+    LedgerEntry.simple,
+    LedgerEntry.renyi,
+    LedgerEntry.created_at,
+    LedgerEntry.previous_hash,
+    LedgerEntry.hash,
+)
+
+
+def lines_of_dataset(session: Session, dataset_id: uuid.UUID) -> Sequence[Row[*tuple[Any, ...]]]:
+    """All entries as plain rows, which take a fifth of the memory."""
+    return session.execute(select(*_LINE).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.seq)).all()
+
+
+def lines_before(
+    session: Session, dataset_id: uuid.UUID, *, before: int, limit: int
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The last of those before an entry, in order."""
+    query = select(*_LINE).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.seq < before)
+    return session.execute(query.order_by(LedgerEntry.seq.desc()).limit(limit)).all()[::-1]
+
+
 def sums_of_others(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUID) -> Row[Any]:
     """Numbers and sums of a dataset's releases but one, by the last entry of each; one moment, as it is one statement."""
     return session.execute(

@@ -6,6 +6,8 @@ import datetime as dt
 
 from pydantic import BaseModel, Field
 
+from service.platform.paging import NEXT
+
 
 class TreeHeadReply(BaseModel):
     """Size, root and time of the log, signed (RFC 6962, section 3.5)."""
@@ -26,10 +28,11 @@ class InclusionReply(BaseModel):
 
 
 class InclusionList(BaseModel):
-    """Proofs for one tree size. An entry that is younger is not among them."""
+    """Proofs for one tree size, a page of them in order. An entry that is younger is not among them."""
 
     tree_size: int
     items: list[InclusionReply]
+    next: int | None = Field(description=NEXT)
 
 
 class ConsistencyReply(BaseModel):

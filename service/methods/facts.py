@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
+from service.base.caching import computed_once
 from service.base.errors import InvalidOrder
 from service.domain.grids import shape_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
@@ -38,13 +38,17 @@ class Facts:
         return shape
 
 
-@lru_cache(maxsize=256)
+DECLARATIONS_BYTES = 16 << 20
+"""A schema of a thousand fields takes about a megabyte as it is checked."""
+
+
+@computed_once(most_bytes=DECLARATIONS_BYTES)
 def declared_schema(document: str) -> DeclaredSchema:
     """By its whole text, so a replaced one is another entry. A wide one takes longer to check than an order to place."""
     return parse_schema(json.loads(document))
 
 
-@lru_cache(maxsize=256)
+@computed_once(most_bytes=DECLARATIONS_BYTES)
 def _shape(document: str, numeric_bins: int, most_per_unit: int) -> Shape:
     schema = declared_schema(document)
     if isinstance(schema, ImageSchema):

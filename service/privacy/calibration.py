@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from service.base.errors import Unpriceable
@@ -159,7 +160,7 @@ def _central_limit(events_at: Callable[[float], Events], epsilon: float, delta: 
     precision = gaussian_mechanism.get_sigma_gaussian(epsilon, delta) ** -2
 
     def limit(log_noise: float) -> float:
-        return sum(event.count * event.mechanism.size for event in events_at(math.exp(log_noise)))
+        return sum(chain.from_iterable(event.sizes() for event in events_at(math.exp(log_noise))))
 
     guess = _bisect(lambda x: limit(x) - precision, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
     near = (guess - _SLOPE_OVER / 2, guess + _SLOPE_OVER / 2)

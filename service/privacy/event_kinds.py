@@ -18,7 +18,6 @@ from service.privacy.mechanisms import (
     Laplace,
     Mechanism,
     Parallel,
-    Part,
     Pure,
     RepeatAndSelect,
     SampledGaussian,
@@ -52,7 +51,11 @@ class Event(Protocol):
 
     @property
     def mechanism(self) -> Mechanism:
-        """What one occurrence is accounted as."""
+        """What one occurrence is accounted as; the dearest, where they differ."""
+
+    @property
+    def alike(self) -> Events:
+        """The same releases, each of one mechanism, with their counts; not in the order in which they happen."""
 
     @property
     def private_steps(self) -> int:
@@ -66,11 +69,11 @@ class Event(Protocol):
     def quoted_noise_multiplier(self) -> float | None:
         """What a quote shows of it, if it has any."""
 
+    def sizes(self) -> Sequence[float]:
+        """`Mechanism.size` of all of them, in summands."""
+
     def parameters(self) -> dict[str, Any]:
         """What certificates say of one occurrence."""
-
-    def renyi(self, order: int) -> float:
-        """Rényi divergence of one occurrence at a whole order, without what is added for rounding of sums."""
 
     def cut(self, count: int) -> Self:
         """The same, so many times."""
@@ -95,6 +98,10 @@ class _Kind:
         raise NotImplementedError
 
     @property
+    def alike(self) -> Events:
+        return (self,)  # type: ignore[return-value]  # every kind is an event
+
+    @property
     def private_steps(self) -> int:
         return 0
 
@@ -106,8 +113,8 @@ class _Kind:
     def quoted_noise_multiplier(self) -> float | None:
         return None
 
-    def renyi(self, order: int) -> float:
-        return self.mechanism.divergences([order])[0]
+    def sizes(self) -> Sequence[float]:
+        return (self.count * self.mechanism.size,)  # type: ignore[attr-defined]  # every kind has a count
 
     def cut(self, count: int) -> Self:
         return replace(self, count=count)  # type: ignore[call-arg]  # every kind has a count
@@ -310,7 +317,7 @@ class ParallelEvent(_OfAllUnits):
 
     @property
     def mechanism(self) -> Mechanism:
-        return Parallel(tuple(_accounted(part) for part in self.parts), self.follows_outputs)
+        return Parallel(tuple(tuple(accounted(part)) for part in self.parts), self.follows_outputs)
 
     @property
     def whole_number_releases(self) -> int:
@@ -357,7 +364,7 @@ class RepeatAndSelectEvent(_OfAllUnits):
 
     @property
     def mechanism(self) -> Mechanism:
-        return RepeatAndSelect(_accounted(self.base), self.mean, self.shape)
+        return RepeatAndSelect(tuple(accounted(self.base)), self.mean, self.shape)
 
     def parameters(self) -> dict[str, Any]:
         return {"sampling_probability": 1.0, "mean": self.mean, "shape": self.shape, "base": _listed(self.base)}
@@ -374,15 +381,12 @@ class RepeatAndSelectEvent(_OfAllUnits):
 
 def accounted(events: Sequence[Event]) -> list[tuple[Mechanism, int]]:
     """A list as mechanisms, those alike together, in the order in which each comes first."""
-    return list(pooled((event.mechanism, event.count) for event in events).items())
-
-
-def _accounted(events: Events) -> Part:
-    return tuple(accounted(events))
+    return list(pooled((each.mechanism, each.count) for event in events for each in event.alike).items())
 
 
 def _listed(events: Events) -> list[dict[str, Any]]:
-    return [{"kind": each.kind, "purpose": each.purpose, "count": each.count, **each.parameters()} for each in events]
+    alike = [each for event in events for each in event.alike]
+    return [{"kind": each.kind, "purpose": each.purpose, "count": each.count, **each.parameters()} for each in alike]
 
 
 def _check_noise(noise_multiplier: float) -> None:

@@ -19,6 +19,7 @@ from service.privacy.event_kinds import (
     SampledStepEvent,
     accounted,
 )
+from service.privacy.interleaved_steps import InterleavedStepsEvent
 from service.privacy.mechanisms import composed_dp_event
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "Events",
     "ExponentialEvent",
     "GaussianEvent",
+    "InterleavedStepsEvent",
     "LaplaceEvent",
     "ParallelEvent",
     "PureEvent",
@@ -50,6 +52,7 @@ _KINDS = {
     for kind in (
         GaussianEvent,
         SampledStepEvent,
+        InterleavedStepsEvent,
         LaplaceEvent,
         PureEvent,
         ExponentialEvent,

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from service.base.lazy import lazy
+from service.base.work import spend
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,9 @@ else:
 
 UNIT = 2.0**-53
 """Relative error of one rounded operation on doubles."""
+
+_CALL_WORK, CELL_WORK, MOMENT_WORK = 10_000, 60, 4
+"""For a few operations on arrays, however short; for one cell: to make it, and to weigh it once. Work is counted in about nanoseconds of a processor (`service.base.work`)."""
 
 TINIEST = 1e-300
 _HALF = 0.5
@@ -54,6 +58,7 @@ class Cells:
 
     def log_moment(self, tilt: float, width: float) -> float:
         """Log of E[e^(tilt·loss)] over finite losses."""
+        spend(_CALL_WORK + MOMENT_WORK * len(self.masses))
         exponents = self.log_masses + tilt * self.losses(width)
         largest = float(exponents.max())
         return largest + math.log(float(np.exp(exponents - largest).sum()))
@@ -154,6 +159,7 @@ class _BoundedGrid:
         return cls(-last, last, width, 8.0 * UNIT * (epsilon + width), UNIT * (64.0 + 8.0 * epsilon))
 
     def empty(self) -> Floats:
+        spend(CELL_WORK * (self.last - self.first + 1))
         return np.zeros(self.last - self.first + 1)
 
     def add_point(self, masses: Floats, loss: float, mass: float) -> None:
@@ -189,6 +195,7 @@ def _cells(q: float, noise: float, width: float, lowest: float, highest: float) 
     """
     first = math.floor(_loss(q, lowest) / width)
     last = max(first + 1, math.ceil(_loss(q, highest) / width))
+    spend(15 * _CALL_WORK + 2 * CELL_WORK * (last - first + 1))
     losses = np.arange(first, last + 1, dtype=np.float64) * width
     with np.errstate(divide="ignore", over="ignore"):
         absent = np.minimum(1.0, (1.0 - q) * np.exp(-losses)) if q < 1.0 else np.zeros(len(losses))

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from service.base.lazy import lazy
+from service.base.work import spend
 from service.privacy.loss_cells import TINIEST, UNIT, Cells, LossOfOne, SampledGaussianLoss
 from service.privacy.mechanisms import largest_loss
 
@@ -47,6 +48,9 @@ LARGEST_STEP = 2**20
 LARGEST_EXPONENT = 1e6
 """Exponents beyond it would be rounded by more than SLACK covers: no finite ε is claimed."""
 
+_CALL_WORK, _TRANSFORM_WORK, _DELTA_WORK = 50_000, 20, 1
+"""For a transform, however short; for one point of the grid: to transform it for one step, and to add it up once."""
+
 _LEAST_POINTS = 1_000
 _WORTH_A_STEP = 1e-3
 _MOST_TILT_STEPS = 80
@@ -74,6 +78,7 @@ class Composed:
     def _delta_at(self, point: int) -> float:
         """Hockey-stick divergence at a point of the grid: Σ terms·(1 - e^(ε - loss)) over losses above."""
         above = self.terms[point + 1 :]
+        spend(_CALL_WORK // 5 + _DELTA_WORK * len(above))
         finite = float((above * self._growth[: len(above)]).sum())
         return (finite + self.lost) * (1.0 + SLACK)
 
@@ -306,6 +311,7 @@ def _least(objective: Callable[[float], float], start: float) -> float:
 
 def _compose(steps: Steps, width: float, plan: _Plan) -> Composed:
     """The sum of all losses, by Fourier transform under the tilt; what the transforms may have lost is added."""
+    spend((len(steps) + 1) * (_CALL_WORK + _TRANSFORM_WORK * plan.points))
     one_way = TRANSFORM_ERROR * math.log2(plan.points) * UNIT
     total, origin = sum(count for count, _ in steps), 0
     angle, log_size, log_bound, error = np.zeros((4, plan.points // 2 + 1))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
+from service.base.work import spend
 from service.privacy.loss_cells import UNIT, LaplaceLoss, LossOfOne, SampledGaussianLoss, TwoPointLoss
 from service.privacy.renyi import CONVERSION_ORDERS, renyi_delta
 
@@ -36,6 +37,9 @@ MOST_WAYS = 64
 
 _UPWARDS = 1.0 + 64.0 * UNIT
 """For formulas without a difference of like numbers."""
+
+_DIVERGENCE_WORK = 3_500
+"""That of a sampled Gaussian is a sum of as many terms as its order; in about nanoseconds (`service.base.work`)."""
 
 _LARGEST_EXPONENT = 700.0
 
@@ -113,6 +117,8 @@ class SampledGaussian(_Alone):
         return inverse if q == 1.0 or inverse > 50.0 else min(inverse, q * q * math.expm1(inverse))
 
     def divergences(self, orders: Sequence[int]) -> list[float]:
+        if self.sampling_probability < 1.0:
+            spend(_DIVERGENCE_WORK * sum(orders))
         accountant = rdp.RdpAccountant(list(orders), dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
         accountant.compose(self.dp_event())
         return [float(value) for value in accountant.rdp]

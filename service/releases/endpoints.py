@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import time
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody, Reader
-from service.auth.principal import Principal
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -25,19 +20,25 @@ from service.base.errors import (
     NotCancellable,
     NotInRelease,
     NotReady,
+    PricingBusy,
+    RateLimited,
     Tampered,
+    TooExpensiveToPrice,
     TooManyOpenOrders,
     TooMuchWork,
     Unpriceable,
 )
 from service.platform.context import Context
+from service.platform.paging import DEFAULT_LIMIT, Page
 from service.privacy.events import noise_multipliers
 from service.releases import service
 from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.bundles import Bundles
-from service.releases.models import ENDED, Release
+from service.releases.models import Release
 from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import EstimateReply, PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
+from service.releases.watching import EVENTS_TYPE, ReleaseEvents
+from service.requests.paging import Before, Limit
 from service.requests.problems import problems
 from service.requests.streaming import ClosingStream
 from service.samples.cache import SamplerCache
@@ -47,10 +48,6 @@ from service.samples.formulas import Formulas
 
 router = APIRouter(prefix="/v1", tags=["releases"])
 
-POLL_SECONDS = 0.25
-KEEP_ALIVE_SECONDS = 15.0
-EVENTS_LIMIT_SECONDS = 3_600.0
-EVENTS_TYPE = "text/event-stream"
 ORDER_SCHEMA = "#/components/schemas/Order"
 """Written by `service/http/openapi.py` from the order classes."""
 
@@ -70,7 +67,7 @@ ORDER_BODY = {
         },
     }
 }
-ORDER_REFUSALS = (InvalidOrder, Unpriceable, TooMuchWork)
+ORDER_REFUSALS = (InvalidOrder, Unpriceable, TooMuchWork, TooExpensiveToPrice, PricingBusy)
 
 
 @router.post("/datasets/{dataset_id}/quotes", responses=problems(*ORDER_REFUSALS), openapi_extra=ORDER_BODY)
@@ -116,9 +113,16 @@ def order_release(
 
 
 @router.get("/releases")
-def list_releases(context: ContextOf, principal: Reader, dataset_id: uuid.UUID | None = None) -> ReleaseList:
-    """Your tenant's releases, newest first."""
-    return ReleaseList(items=[ReleaseReply.of(r) for r in service.list_all(context, principal, dataset_id)])
+def list_releases(
+    context: ContextOf,
+    principal: Reader,
+    dataset_id: uuid.UUID | None = None,
+    limit: Limit = DEFAULT_LIMIT,
+    before: Before = None,
+) -> ReleaseList:
+    """Your tenant's releases, newest first. A certificate of more than 64 kB is null here, and read at its address."""
+    releases, following = service.list_page(context, principal, dataset_id, Page.of(limit, before))
+    return ReleaseList(items=[ReleaseReply.of(release) for release in releases], next=following)
 
 
 @router.get("/releases/{release_id}")
@@ -130,14 +134,17 @@ def read_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -
 @router.get(
     "/releases/{release_id}/events",
     response_class=StreamingResponse,
-    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {}}}},
+    responses={200: {"description": "Server-sent events.", "content": {EVENTS_TYPE: {}}}, **problems(RateLimited)},
 )
-async def watch_release(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> StreamingResponse:
-    """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release."""
-    first = await run_in_threadpool(service.find, context, principal, release_id)
-    return StreamingResponse(
-        _events(context, principal, first), media_type=EVENTS_TYPE, headers={"Cache-Control": "no-store"}
-    )
+async def watch_release(
+    release_id: uuid.UUID, request: Request, context: ContextOf, principal: Reader
+) -> StreamingResponse:
+    """Server-sent events: `progress` while it runs, `state` at every change; the stream ends with the release.
+
+    It ends with `problem`, too, within seconds of the end of the key that opened it. A key has 20 open streams at most.
+    """
+    await run_in_threadpool(service.find_own, context, principal, release_id)
+    return ReleaseEvents(request.app.state.watching, principal, release_id)
 
 
 @router.post("/releases/{release_id}/cancel", responses=problems(NotCancellable))
@@ -287,22 +294,3 @@ def _bundle_key(request: Request, release: Release) -> str:
     """The key of the ZIP that the release's certificate signs; see `Bundles.checked_key`."""
     bundles: Bundles = request.app.state.bundles
     return bundles.checked_key(release)
-
-
-async def _events(context: Context, principal: Principal, release: Release) -> AsyncIterator[str]:
-    """Looks at Postgres a few times a second and speaks when something moved. Holds no thread while it waits."""
-    began = spoke = time.monotonic()
-    last: tuple[str, str, int] | None = None
-    while True:
-        seen = (release.state, release.phase, release.step)
-        if seen != last:
-            kind = "state" if last is None or last[0] != seen[0] else "progress"
-            yield f"event: {kind}\ndata: {json.dumps(ReleaseReply.of(release).model_dump(mode='json'))}\n\n"
-            last, spoke = seen, time.monotonic()
-        elif time.monotonic() - spoke > KEEP_ALIVE_SECONDS:
-            yield ": still here\n\n"
-            spoke = time.monotonic()
-        if release.state in ENDED or time.monotonic() - began > EVENTS_LIMIT_SECONDS:
-            return
-        await asyncio.sleep(POLL_SECONDS)
-        release = await run_in_threadpool(service.find, context, principal, release.id)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response, status
@@ -35,10 +33,11 @@ from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
 from service.releases import service
-from service.releases.endpoints import ORDER_REFUSALS, POLL_SECONDS, SAMPLE_CONTENT, SampleRequest, sample_response
+from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT, SampleRequest, sample_response
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import ReleaseReply
+from service.releases.watching import Watching, wait_for_end
 from service.requests.problems import problems
 from service.requests.uploads import TABLE_PROPERTIES, Upload, in_turn, multipart_body, receive_upload
 from service.samples.formats import FORMATS, default_format
@@ -98,7 +97,7 @@ async def publish(
         headers["X-Notices"] = json.dumps(notices[:MOST_NOTICES])
     if warnings := DatasetReply.of(dataset).warnings:
         headers["X-Warnings"] = json.dumps(warnings)
-    release = await _wait(context, principal, release, wait_seconds)
+    release = await _wait(request.app.state.watching, context, principal, release, wait_seconds)
     if release.state == "published":
         return await run_in_threadpool(sample_response, request, context, release, sample, headers)
     body = ReleaseReply.of(release).model_dump(mode="json")
@@ -147,13 +146,14 @@ def _wanted_sample(upload: Upload) -> SampleRequest:
     return SampleRequest(int(rows), sample_format)
 
 
-async def _wait(context: Context, principal: Principal, release: Release, seconds: float) -> Release:
-    """Until the release has ended or the time is over. Holds no thread while it waits."""
-    deadline = time.monotonic() + seconds
-    while release.state not in ENDED and time.monotonic() < deadline:
-        await asyncio.sleep(POLL_SECONDS)
-        release = await run_in_threadpool(service.find, context, principal, release.id)
-    return release
+async def _wait(
+    watching: Watching, context: Context, principal: Principal, release: Release, seconds: float
+) -> Release:
+    """The release once it has ended or the time is over. Holds no thread while it waits."""
+    if release.state in ENDED or seconds <= 0.0:
+        return release
+    await wait_for_end(watching, principal, release.id, seconds)
+    return await run_in_threadpool(service.find, context, principal, release.id)
 
 
 def _wait_seconds(prefer: str | None) -> float:

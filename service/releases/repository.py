@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import exists, select, text
+from sqlalchemy import Text, case, cast, exists, func, select, text, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.datasets import repository as datasets
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts, declared_schema
+from service.platform.paging import Page, in_order
 from service.releases.models import Release
 
 PLACE = """
@@ -144,6 +146,12 @@ def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Relea
     return release
 
 
+def require_own(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> None:
+    """Another tenant's looks like none."""
+    if session.scalar(select(Release.id).where(Release.id == release_id, Release.tenant_id == tenant_id)) is None:
+        raise NotFound("no such release")
+
+
 def find_id_of_key(
     connection: psycopg.Connection[Any], tenant_id: uuid.UUID, idempotency_key: str | None
 ) -> uuid.UUID | None:
@@ -153,11 +161,64 @@ def find_id_of_key(
     return None if found is None else found[0]
 
 
-def list_of_tenant(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID | None) -> Sequence[Release]:
-    query = select(Release).where(Release.tenant_id == tenant_id)
+MOST_CERTIFICATE_BYTES = 1 << 16
+"""Of a certificate in a list, without its consistency proofs, which grow with the number of releases."""
+
+
+def page_of_tenant(
+    session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID | None, page: Page
+) -> tuple[list[Release], str | None]:
+    """One page without what does not belong in lists, and the cursor of the next: price and certificate are cut in the database."""
+    size = func.octet_length(cast(Release.order_, Text)) + case(
+        (_CERTIFICATE_BYTES <= MOST_CERTIFICATE_BYTES, _CERTIFICATE_BYTES), else_=0
+    )
+    query = select(Release.id, Release.created_at, size).where(Release.tenant_id == tenant_id)
     if dataset_id is not None:
         query = query.where(Release.dataset_id == dataset_id)
-    return session.scalars(query.order_by(Release.created_at.desc()).limit(1_000)).all()
+    ids, following = page.cut(session.execute(page.narrow(query, Release.created_at, Release.id)).all())
+    return in_order(ids, listed(session, ids)), following
+
+
+def listed(session: Session, ids: Sequence[uuid.UUID]) -> list[Release]:
+    """These releases, with what lists and events show of them."""
+    shown = select(*_LISTED, _PROMISE.label("price"), _SHOWN.label("certificate"))
+    rows = session.execute(shown.where(Release.id.in_(ids))).mappings()
+    return [Release(**row) for row in rows]
+
+
+class Progress(NamedTuple):
+    """How far a release is: what changes while somebody watches."""
+
+    state: str
+    phase: str
+    step: int
+
+
+def progress_of(connection: psycopg.Connection[Any], ids: Sequence[uuid.UUID]) -> Iterator[tuple[uuid.UUID, Progress]]:
+    """Of those that there are."""
+    for found in connection.execute("SELECT id, state, phase, step FROM releases WHERE id = ANY(%s)", (ids,)):
+        yield found[0], Progress(*found[1:])
+
+
+_LISTED = (
+    Release.id,
+    Release.dataset_id,
+    Release.state,
+    Release.order_,
+    Release.simple_cost,
+    Release.renyi_cost,
+    Release.phase,
+    Release.step,
+    Release.steps,
+    Release.failure,
+    Release.created_at,
+)
+_CERTIFICATE = Release.certificate.op("-")("consistency")
+_CERTIFICATE_BYTES = func.coalesce(func.octet_length(cast(_CERTIFICATE, Text)), 0)
+_SHOWN = type_coerce(case((_CERTIFICATE_BYTES <= MOST_CERTIFICATE_BYTES, _CERTIFICATE)), JSONB)
+_PROMISE = type_coerce(
+    func.jsonb_build_object("epsilon", Release.price["epsilon"], "delta", Release.price["delta"]), JSONB
+)
 
 
 def any_published(session: Session) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.methods.pricing import Price
+from service.platform.paging import NEXT
 from service.releases.models import Release
 
 State = Literal["reserved", "charged", "published", "failed", "voided"]
@@ -142,6 +143,7 @@ def _without_proofs(certificate: dict[str, Any] | None) -> dict[str, Any] | None
 
 
 class ReleaseList(BaseModel):
-    """The tenant's releases, newest first."""
+    """One page of the tenant's releases, newest first."""
 
     items: list[ReleaseReply]
+    next: Annotated[str | None, Field(description=NEXT)]

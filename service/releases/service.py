@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +26,10 @@ from service.ledger import service as ledger
 from service.methods.catalogue import parse_order
 from service.methods.knobs import AnyOrder, Order
 from service.methods.pricing import Price, price_order, resolve_order
+from service.methods.turns import Asker, on_behalf_of
 from service.methods.work import Estimate
 from service.platform.context import Context
+from service.platform.paging import Page
 from service.platform.settings import Settings
 from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
@@ -64,7 +65,7 @@ def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, documen
     order = parse_order(document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
-    return _price(context, order, ground)
+    return _price(context, principal, order, ground)
 
 
 def order_release(
@@ -89,7 +90,7 @@ def order_release(
         with context.driver() as connection:
             repository.make_durable(connection)  # its own request may not have come so far
         return _same_body(find(context, principal, ground.earlier_id), digest)
-    quoted = _price(context, parse_order(document), ground)
+    quoted = _price(context, principal, parse_order(document), ground)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
     written = {
@@ -174,6 +175,12 @@ def find(context: Context, principal: Principal, release_id: uuid.UUID) -> Relea
         return repository.find(session, principal.tenant_id, release_id)
 
 
+def find_own(context: Context, principal: Principal, release_id: uuid.UUID) -> None:
+    """Make sure that the release is the tenant's."""
+    with context.statement() as session:
+        repository.require_own(session, principal.tenant_id, release_id)
+
+
 def find_published(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
     """A release whose artefacts may be handed out; says so to the audit log."""
     with context.transaction() as session:
@@ -193,9 +200,11 @@ def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) 
     return previews.read_preview(context.storage, release)
 
 
-def list_all(context: Context, principal: Principal, dataset_id: uuid.UUID | None) -> Sequence[Release]:
-    with context.statement() as session:
-        return repository.list_of_tenant(session, principal.tenant_id, dataset_id)
+def list_page(
+    context: Context, principal: Principal, dataset_id: uuid.UUID | None, page: Page
+) -> tuple[list[Release], str | None]:
+    with context.transaction() as session:
+        return repository.page_of_tenant(session, principal.tenant_id, dataset_id, page)
 
 
 def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Release:
@@ -216,12 +225,13 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(context: Context, order: AnyOrder, ground: repository.Ground) -> Quote:
+def _price(context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
-    resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
-    estimate = estimate_of(resolved, ground.facts, context.settings)
-    refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
-    price = price_order(resolved, account.budget)
+    with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
+        resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
+        estimate = estimate_of(resolved, ground.facts, context.settings)
+        refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
+        price = price_order(resolved, account.budget)
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )

@@ -8,13 +8,19 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from service.base.caching import BoundedCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from service.samples.samplers import Sampler
+
+MOST_BYTES = 64 << 20
+"""Of samplers in one process. One that is larger by itself is loaded for every sample."""
+COPIES, SESSION_BYTES = 3, 1 << 20
+"""What a runtime holds of a network's file, and beside it, at most (measured)."""
 
 _ALL_OF_SAMPLES = "service.samples.streams"
 
@@ -30,26 +36,21 @@ def expect_samples() -> None:
 
 
 class SamplerCache:
-    """The last few samplers used, by bundle key. Threads may share it; a key's bundle never changes."""
+    """The samplers used last, by bundle key, as many as fit into memory. Threads may share it; a key's bundle never changes."""
 
-    def __init__(self, load: Callable[[str], bytes], *, capacity: int = 16) -> None:
+    def __init__(self, load: Callable[[str], bytes], *, most_bytes: int = MOST_BYTES) -> None:
         self._load = load
-        self._capacity = capacity
-        self._samplers: OrderedDict[str, Sampler] = OrderedDict()
-        self._lock = threading.Lock()
+        self._samplers: BoundedCache[Sampler] = BoundedCache(most_bytes)
 
     def get(self, key: str) -> Sampler:
         """The sampler of a bundle, loaded at its first use."""
-        with self._lock:
-            if key in self._samplers:
-                self._samplers.move_to_end(key)
-                return self._samplers[key]
-        from service.samples.samplers import sampler_from_bundle  # noqa: PLC0415 - see the module's first lines
+        if (known := self._samplers.get(key)) is not None:
+            return known[0]
+        from service.samples.samplers import network_bytes, sampler_from_bundle  # noqa: PLC0415 - see the module's first lines
 
-        # Outside the lock: others need not wait; loading twice does no harm.
-        sampler = sampler_from_bundle(self._load(key))
-        with self._lock:
-            self._samplers[key] = sampler
-            while len(self._samplers) > self._capacity:
-                self._samplers.popitem(last=False)
+        # Outside any lock: others need not wait; loading twice does no harm.
+        bundle = self._load(key)
+        sampler = sampler_from_bundle(bundle)
+        kept_bytes = sampler.most_kept_bytes if hasattr(sampler, "most_kept_bytes") else 0
+        self._samplers.put(key, sampler, SESSION_BYTES + COPIES * network_bytes(bundle) + kept_bytes)
         return sampler

@@ -35,6 +35,12 @@ def sampler_from_bundle(bundle: bytes) -> Sampler:
     return kind.from_files(config, network)
 
 
+def network_bytes(bundle: bytes) -> int:
+    """Of its file as it is unpacked, by which the memory of a sampler is reckoned."""
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        return archive.getinfo("generator.onnx").file_size
+
+
 def content_of(sampler: Sampler) -> Content:
     """What it draws."""
     return "images" if isinstance(sampler, ImageSampler) else "rows"

@@ -37,7 +37,7 @@ BELLS = 16
 this, the next look rings again."""
 TIDY_SECONDS = 600.0
 HEAD_SECONDS = 5.0
-"""So often the log of the ledger takes in new entries, and its head is signed if there were any; and lines of the audit log get their places."""
+"""So often the log of the ledger takes in new entries, and its head is signed if there were any; as often lines of the audit log get their places."""
 TIDY = "DELETE FROM outbox WHERE created_at < now() - interval '1 day'"
 """API processes of the version before write messages there, which no process of this version sends."""
 
@@ -106,7 +106,7 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    for name, work in (("sweep", _sweep_until), ("heads", _sign_heads_until)):
+    for name, work in (("sweep", _sweep_until), ("heads", _sign_heads_until), ("audit", _chain_audit_until)):
         threading.Thread(target=work, args=(stop,), name=name, daemon=True).start()
     run(settings, stop)
 
@@ -128,14 +128,21 @@ def _sign_heads_until(stop: threading.Event) -> None:
     while not stop.wait(pause):
         pause = HEAD_SECONDS
         try:
-            with open_context().transaction() as session:
-                audit.integrate(session)
-        except Exception as error:  # noqa: BLE001 - as below
-            logger.warning("no line of the audit log got its place (%s); trying again", type(error).__name__)
-        try:
             sign_head(open_context())
         except Exception as error:  # noqa: BLE001 - without this thread no head is signed until the relay is restarted
             logger.warning("no tree head signed (%s); trying again", type(error).__name__)
+
+
+def _chain_audit_until(stop: threading.Event) -> None:
+    """Lines of the audit log get their places after they are committed; no request waits for it."""
+    pause = 0.0
+    while not stop.wait(pause):
+        pause = HEAD_SECONDS
+        try:
+            with open_context().transaction() as session:
+                audit.integrate(session)
+        except Exception as error:  # noqa: BLE001 - as for heads
+            logger.warning("no line of the audit log got its place (%s); trying again", type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -270,7 +270,7 @@ def test_the_worst_sequences_found_keep_the_promise_in_numbers(settings):
 def pool(events):
     """Order does not matter to the composition of a fixed sequence."""
     counts = Counter()
-    for event in events:
+    for event in (each for runs in events for each in runs.alike):
         counts[event.sampling_probability, event.joint_noise_multiplier] += event.count
     return tuple(sorted(counts.items()))
 

@@ -14,6 +14,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from bench.oracles import in_runs
 from service.base.errors import Unpriceable
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.idpgan.price import idpgan_events
@@ -159,7 +160,7 @@ def test_a_schedule_is_the_list_that_was_asked_about_and_costs_what_prv_says(ind
         noise_multiplier=schedule["noise_multiplier"],
         label_noise_multiplier=schedule["label_noise_multiplier"],
     )
-    ours = [(event.sampling_probability, event.joint_noise_multiplier, event.count) for event in events]
+    ours = in_runs(events)
     np.testing.assert_allclose(ours, schedule["events"], rtol=1e-12)
     epsilon = epsilon_of(events, delta=schedule["delta"], epsilon_scale=prv["estimate"])
     assert prv["lower"] <= epsilon <= prv["upper"]

@@ -44,11 +44,15 @@ def runs_of(certificate):
     return [(each["purpose"], run) for each in certificate["mechanisms"] for run in each["runs"]]
 
 
+def in_full(certificate):
+    return [each for event in events_from_json(certificate["events"]) for each in event.alike]
+
+
 @pytest.mark.parametrize("order", ORDERS, ids=["steps", "tables", "images", "tables, then steps"])
 def test_every_event_is_there_with_its_original_parameters(order):
     certificate = made_certificate(order, image=order is MIXTURE)
     bought, told = {}, {}
-    for event in events_from_json(certificate["events"]):
+    for event in in_full(certificate):
         purpose = STEPS if isinstance(event, SampledStepEvent) else event.purpose
         key = (purpose, event.sampling_probability, event.joint_noise_multiplier)
         bought[key] = bought.get(key, 0) + event.count
@@ -58,7 +62,7 @@ def test_every_event_is_there_with_its_original_parameters(order):
         told[key] = run["count"]
     assert told == bought
     parts = [run for purpose, run in runs_of(certificate) if purpose == STEPS]
-    priced = [event for event in events_from_json(certificate["events"]) if isinstance(event, SampledStepEvent)]
+    priced = [event for event in in_full(certificate) if isinstance(event, SampledStepEvent)]
     assert {(run["gradient_noise_multiplier"], run["histogram_noise_multiplier"]) for run in parts} == {
         (event.gradient_noise_multiplier, event.histogram_noise_multiplier) for event in priced
     }

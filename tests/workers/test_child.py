@@ -29,6 +29,9 @@ from workers import lease as leases
 
 COST = Shares(1_000, 2_000)
 MOST_POLLS = 1_000
+FEW_POLLS = 40
+UNTIL_ENOUGH = "import pathlib, time\nwhile not pathlib.Path('{folder}/enough').exists(): time.sleep(0.02)"
+"""A child that ends by itself after so many polls."""
 BUSY = "sum(range(10**12))"
 """One call of C: no handler of a signal runs before it returns, which is hours later."""
 DEAF = f"import signal; [signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGUSR1)]; ready(); {BUSY}"
@@ -90,6 +93,8 @@ class Polls:
             self.when_ready()
         self.since_ready += 1
         assert self.since_ready < MOST_POLLS, "it is never ended"
+        if self.since_ready == FEW_POLLS:
+            (self.ready.parent / "enough").touch()
         self.now += seconds
 
     def command(self, code):
@@ -135,10 +140,12 @@ def test_an_attempt_that_begins_cancelled_only_settles_and_gets_the_time_it_take
 ):
     cancel(settings, charged.release_id)
     polls = Polls(monkeypatch, tmp_path)
-    long = "ready(); import time; time.sleep(2)"
+    long = "ready()\n" + UNTIL_ENOUGH.format(folder=tmp_path)
     ended = children.run_child(limited(settings), charged, threading.Event(), {}, polls.command(long))
     assert (ended.status, ended.cancelled) == (0, False)
-    assert polls.since_ready * children.POLL_SECONDS > children.LOOK_SECONDS + children.CANCEL_SECONDS
+    assert (
+        polls.since_ready * children.POLL_SECONDS > children.LOOK_SECONDS + children.CANCEL_SECONDS
+    )  # it was not hurried
 
 
 @pytest.mark.parametrize(
@@ -163,7 +170,7 @@ def test_a_child_over_a_limit_is_killed_and_nothing_of_it_lives_on(
 
 def test_a_child_within_its_limits_is_left_alone(settings, charged, monkeypatch, tmp_path):
     polls = Polls(monkeypatch, tmp_path)
-    code = "held = b'x' * (100 << 20); ready(); import time; time.sleep(1)"
+    code = "held = b'x' * (100 << 20); ready()\n" + UNTIL_ENOUGH.format(folder=tmp_path)
     limits = {"job_memory_bytes_limit": 200 << 20, "job_seconds_limit": 1e4}
     ended = children.run_child(limited(settings, **limits), charged, threading.Event(), {}, polls.command(code))
     assert (ended.status, ended.over_limits) == (0, False)

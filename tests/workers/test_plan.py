@@ -8,6 +8,7 @@ from service.privacy.events import (
     Events,
     ExponentialEvent,
     GaussianEvent,
+    InterleavedStepsEvent,
     LaplaceEvent,
     ParallelEvent,
     PureEvent,
@@ -147,3 +148,26 @@ def test_another_kind_or_purpose_is_refused_and_nothing_is_spent() -> None:
 def test_other_kinds_are_no_steps(position: int) -> None:
     plan = Plan(MIXED, position)
     assert (plan.position, plan.steps_done) == (position, max(0, position - 4))
+
+
+@pytest.mark.parametrize("position", range(9))
+def test_interleaved_steps_are_handed_out_one_by_one_from_any_position(position: int) -> None:
+    events: Events = (InterleavedStepsEvent(0.1, 3.0, 24.0, 3, 1, 7), SampledStepEvent(0.1, 2.0, None, 2))
+    plan = Plan(events, position)
+    taken = [plan.take_sampled_step(sampling_probability=0.1) for _ in range(9 - position)]
+    with_histogram = [False, True, False, False, True, False, False, False, False]
+    assert [step.histogram_noise_multiplier for step in taken] == [
+        24.0 if has else None for has in with_histogram[position:]
+    ]
+    assert [step.gradient_noise_multiplier for step in taken] == ([3.0] * 7 + [2.0] * 2)[position:]
+    with pytest.raises(StepNotOnPlan):
+        plan.take_sampled_step(sampling_probability=0.1)
+
+
+def test_an_interleaved_step_of_the_wrong_kind_is_refused() -> None:
+    plan = Plan((InterleavedStepsEvent(0.1, 3.0, 24.0, 3, 1, 7),))
+    with pytest.raises(StepNotOnPlan):
+        plan.take_sampled_step(sampling_probability=0.1, histogram=True)
+    with pytest.raises(StepNotOnPlan):
+        plan.take_sampled_step(sampling_probability=0.2)
+    assert plan.position == 0

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidOrder
 from service.base.lazy import lazy
-from service.methods.idpgan.knobs import AdaptiveThresholds, FixedThresholds
+from service.methods.idpgan.knobs import AdaptiveThresholds
 from service.methods.idpgan.order import IdpganOrder, PlainGanOrder
 from service.methods.idpgan.start import mixture_of
 from service.methods.marginals.price import marginals_events
 from service.methods.mixture.price import mixture_events
 from service.privacy.calibration import EventsAt
 from service.privacy.events import Event, Events, GaussianEvent, SampledStepEvent
+from service.privacy.interleaved_steps import steps_with_histograms
 from service.privacy.schedules import noise_levels
 
 if TYPE_CHECKING:
@@ -46,29 +47,16 @@ def idpgan_events(
     if order.condition_on is not None and not start:
         events.append(GaussianEvent(LABEL_COUNTS, label_noise_multiplier))
     levels = noise_levels(order.noise_decay, steps=order.steps, sampling_probability=order.sampling_probability)
-    thresholds = order.thresholds
-    step = 0
+    thresholds, q, step = order.thresholds, order.sampling_probability, 0
     for level, count in levels:
-        sigma = noise_multiplier * level
-        end = step + count
-        while step < end:
-            length, with_histogram = _run_length(thresholds, step, end)
-            histogram = sigma * thresholds.noise_ratio if with_histogram else None  # type: ignore[union-attr]
-            events.append(SampledStepEvent(order.sampling_probability, sigma, histogram, length))
-            step += length
+        sigma, end = noise_multiplier * level, step + count
+        if isinstance(thresholds, AdaptiveThresholds):
+            noise = sigma, sigma * thresholds.noise_ratio
+            events.append(steps_with_histograms(q, noise, every_steps=thresholds.every_steps, first=step, end=end))
+        else:
+            events.append(SampledStepEvent(q, sigma, None, count))
+        step = end
     return tuple(events)
-
-
-def _run_length(thresholds: AdaptiveThresholds | FixedThresholds, step: int, end: int) -> tuple[int, bool]:
-    """How many steps from `step` look alike, and whether they carry a histogram (at every multiple of every_steps)."""
-    if not isinstance(thresholds, AdaptiveThresholds):
-        return end - step, False
-    every = thresholds.every_steps
-    if every == 1:
-        return end - step, True
-    if step % every == 0:
-        return 1, True
-    return min(end - step, every - step % every), False
 
 
 def _label_noise(order: TrainedOrder, epsilon: float, delta: float) -> float:

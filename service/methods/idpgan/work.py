@@ -9,7 +9,6 @@ from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape, TableShape
 from service.methods.facts import Facts
 from service.methods.idpgan.knobs import ImageNetworks, TablesFirst
-from service.methods.idpgan.order import IdpganOrder
 from service.methods.idpgan.price import TrainedOrder
 from service.methods.idpgan.start import mixture_of
 from service.methods.marginals.pair_rules import pair_widths
@@ -202,8 +201,6 @@ def _free_step(networks: Networks, records: float) -> Work:
 
 def _start(order: TrainedOrder, facts: Facts, shape: TableShape | ImageShape, networks: Networks, free: float) -> Work:
     """What is measured first, and the free steps towards it."""
-    if not isinstance(order, IdpganOrder):
-        return Work()
     if order.mixture_first is not None:
         return mixture_work(mixture_of(order.mixture_first), facts)
     if order.tables_first is None or order.tables_order is None or isinstance(shape, ImageShape):

@@ -12,6 +12,17 @@ async function ask(path, key) {
   return body;
 }
 
+// Lists have pages: all items, the newest first, as many pages as there are.
+async function askAll(path, key) {
+  const items = [];
+  for (let before = ""; before !== null;) {
+    const page = await ask(`${path}${path.includes("?") ? "&" : "?"}limit=1000${before}`, key);
+    items.push(...page.items);
+    before = page.next === null ? null : `&before=${encodeURIComponent(page.next)}`;
+  }
+  return items;
+}
+
 function element(tag, text, ...children) {
   const made = document.createElement(tag);
   if (text) made.textContent = text;
@@ -47,21 +58,21 @@ function warning(text) {
 async function card(dataset, key) {
   const [budget, releases] = await Promise.all([
     ask(`/v1/datasets/${dataset.id}/budget`, key),
-    ask(`/v1/releases?dataset_id=${dataset.id}`, key),
+    askAll(`/v1/releases?dataset_id=${dataset.id}`, key),
   ]);
   const facts = `${dataset.units.toLocaleString()} units · (ε, δ) = (${budget.epsilon}, ${budget.delta.toPrecision(2)}) · ` +
     `one more release may have ε up to ${budget.largest_next_epsilon.toPrecision(3)}`;
   return element("article", "", element("h2", dataset.name), element("p", facts),
     ...dataset.warnings.map(warning),
     meter("simple", budget.accounts.simple), meter("Rényi", budget.accounts.renyi),
-    ...(releases.items.length ? [releaseTable(releases.items)] : [element("p", "No release yet.")]));
+    ...(releases.length ? [releaseTable(releases)] : [element("p", "No release yet.")]));
 }
 
 let timer = 0;
 
 async function show(key) {
   try {
-    const datasets = (await ask("/v1/datasets", key)).items;
+    const datasets = await askAll("/v1/datasets", key);
     const cards = await Promise.all(datasets.map((dataset) => card(dataset, key)));
     list.replaceChildren(...cards);
     message.textContent = datasets.length ? "" : "No dataset yet. Upload one with POST /v1/datasets or `imprimatur publish`.";

@@ -21,6 +21,8 @@ MOST_BALANCED_CELLS = 2_048
 """Of all columns: a block's two-way tables have the square of it."""
 TABLES_KEPT = 4
 """Of a mixture: of all its rows, and of the conditions that were last asked for."""
+TABLES_KEPT_BYTES = 1 << 25
+"""Of a mixture of many cells fewer are kept, one at least."""
 TAKING_TURNS = threading.Lock()
 """At short array operations: threads side by side in them are slower than in turn."""
 
@@ -31,7 +33,11 @@ class Balancing:
     def __init__(self, network: Network, *, is_mixture: bool) -> None:
         self._network = network
         self._is_mixture = is_mixture
-        self._expected_tables = functools.lru_cache(TABLES_KEPT)(self._tables_of_all_components)
+        width = network.offsets[-1] if is_mixture else 0
+        table_bytes = 4 * width * (width + 1) if width <= MOST_BALANCED_CELLS else 0
+        kept = max(1, min(TABLES_KEPT, TABLES_KEPT_BYTES // max(1, table_bytes)))
+        self.most_kept_bytes = int(kept * table_bytes)
+        self._expected_tables = functools.lru_cache(kept)(self._tables_of_all_components)
 
     def applies(self, rows: int) -> bool:
         """To samples of a mixture: its two-way tables are soon computed. A network's would have to be drawn."""

@@ -77,6 +77,11 @@ class TableSampler:
         return cls(config, onnxruntime.InferenceSession(onnx_bytes, options, providers=["CPUExecutionProvider"]))
 
     @property
+    def most_kept_bytes(self) -> int:
+        """Of what is computed for samples and kept for the next."""
+        return self._balancing.most_kept_bytes
+
+    @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 

@@ -48,7 +48,7 @@ def test_the_price_hits_the_requested_epsilon_from_below_within_one_percent(epsi
     # Checked by dp_accounting itself, from the list alone. More exactly: tests/privacy/test_losses.py.
     accountant = pld.PLDAccountant(ADJACENCY, value_discretization_interval=min(1e-3, epsilon * 4e-4))
     counts = Counter()
-    for event in price.events:
+    for event in (each for runs in price.events for each in runs.alike):
         counts[event.sampling_probability, event.joint_noise_multiplier] += event.count
     for (q, noise_multiplier), count in counts.items():
         gaussian = dp_accounting.GaussianDpEvent(noise_multiplier)
@@ -110,7 +110,8 @@ def test_every_histogram_is_on_the_list():
         order(epsilon=1.0, steps=100, thresholds={"kind": "adaptive", "every_steps": 7}), units=10_000
     )
     events = price_order(resolved, units=10_000, budget=open_budget(1.0, 1e-6)).events
-    with_histogram = sum(e.count for e in events if e.histogram_noise_multiplier is not None)
+    alike = [each for event in events for each in event.alike]
+    with_histogram = sum(e.count for e in alike if e.histogram_noise_multiplier is not None)
     assert steps_in(events) == 100
     assert with_histogram == math.ceil(100 / 7)
 

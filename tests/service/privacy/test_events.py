@@ -18,6 +18,7 @@ from service.privacy.events import (
     SAMPLED_STEPS,
     ExponentialEvent,
     GaussianEvent,
+    InterleavedStepsEvent,
     LaplaceEvent,
     ParallelEvent,
     PureEvent,
@@ -59,6 +60,7 @@ OF_EACH_KIND = (
     ParallelEvent("e", ((PureEvent("f", 0.1), GaussianEvent("g", 5.0)), (LaplaceEvent("h", 4.0),)), 2),
     RepeatAndSelectEvent("i", (SampledStepEvent(0.02, 2.0, 9.0, 7),), 4.0, None),
     RepeatAndSelectEvent("j", (GaussianEvent("k", 9.0),), 4.0, 0.5),
+    InterleavedStepsEvent(0.01, 1.5, 12.0, 7, 3, 25),
 )
 
 FLAT = st.one_of(
@@ -100,7 +102,7 @@ def test_a_list_comes_back_from_json(events) -> None:  # type: ignore[no-untyped
 
 
 def test_every_kind_comes_back_from_json() -> None:
-    assert len({event.kind for event in OF_EACH_KIND}) == 7
+    assert len({event.kind for event in OF_EACH_KIND}) == 8
     assert events_from_json(json.loads(json.dumps(events_to_json(OF_EACH_KIND)))) == OF_EACH_KIND
 
 
@@ -188,7 +190,7 @@ def test_what_has_no_price_is_no_event(make) -> None:  # type: ignore[no-untyped
 
 
 def test_only_sampled_steps_are_steps() -> None:
-    assert steps_in(OF_EACH_KIND) == 40
+    assert steps_in(OF_EACH_KIND) == 65
     assert OF_EACH_KIND[1].purpose == SAMPLED_STEPS
     cut = first_steps((*OF_EACH_KIND, SampledStepEvent(0.01, 1.0, None, 5)), 12)
     assert steps_in(cut) == 12
@@ -199,7 +201,7 @@ def test_only_sampled_steps_are_steps() -> None:
 
 def test_releases_of_whole_numbers_are_counted_where_noise_is_gaussian() -> None:
     """A unit is in one part of a split, so the largest part counts."""
-    assert [event.whole_number_releases for event in OF_EACH_KIND] == [1, 0, 0, 0, 0, 2, 0, 0]
+    assert [event.whole_number_releases for event in OF_EACH_KIND] == [1, 0, 0, 0, 0, 2, 0, 0, 0]
     budget = open_budget(10.0, 1e-6)
     paid = Shares(LARGEST_COST, LARGEST_COST)
     for split, fits in ((MOST_RELEASES - 1, True), (MOST_RELEASES, False)):
@@ -213,7 +215,11 @@ def test_every_kind_says_what_a_certificate_needs() -> None:
         json.dumps(event.parameters(), allow_nan=False)
         assert event.cut(1).count == 1
         assert event.cut(event.count) == event
-        assert event.renyi(8) <= renyi_divergences((event.cut(1),), [8])[0]
+        assert sum(each.count for each in event.alike) == event.count
+        for each in event.alike:
+            (dearest,) = event.mechanism.divergences([8])
+            assert each.mechanism.divergences([8])[0] <= dearest
+            assert each.mechanism.divergences([8])[0] <= renyi_divergences((each.cut(1),), [8])[0]
 
 
 def test_nothing_outside_asks_an_event_for_its_type() -> None:

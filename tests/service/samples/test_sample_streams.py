@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_generators import MIXED, parse_csv, tiny_files, tiny_sampler
 
+from service.base.caching import ENTRY_BYTES
 from service.base.errors import InvalidInput
-from service.samples.cache import SamplerCache
+from service.samples.cache import COPIES, SESSION_BYTES, SamplerCache
 from service.samples.formats import FORMATS as ALL
 from service.samples.formats import formats_of, media_type
-from service.samples.samplers import sampler_from_bundle
+from service.samples.samplers import network_bytes, sampler_from_bundle
 from service.samples.streams import stream_rows
 
 FORMATS = formats_of("rows")
@@ -174,7 +175,8 @@ def test_the_cache_loads_each_key_once_and_forgets_the_oldest():
         loaded.append(key)
         return bundle()
 
-    cache = SamplerCache(load, capacity=2)
+    size = SESSION_BYTES + COPIES * network_bytes(bundle()) + sampler_from_bundle(bundle()).most_kept_bytes
+    cache = SamplerCache(load, most_bytes=2 * (size + ENTRY_BYTES))
     first = cache.get("a")
     assert cache.get("a") is first
     cache.get("b")

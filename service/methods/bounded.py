@@ -1,0 +1,112 @@
+"""Prices that a caller asked for are computed within bounds: a little work here, more in a child process, no more than that.
+
+Bounds are counted in work, so an order is refused or priced whatever else the machine does. The clock only ends a child.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from service.base.caching import BoundedCache
+from service.base.errors import InvalidOrder, TooExpensiveToPrice, Unpriceable
+from service.base.work import TooMuchWork, at_most
+from service.methods.knobs import Order
+from service.methods.turns import TURNS, asker
+from service.privacy.filters import Budget
+
+A = TypeVar("A")
+
+WORK_HERE = 500_000_000
+"""Of a price in a thread that answers requests; in about nanoseconds of a processor."""
+WORK_OF_A_CHILD = 20_000_000_000
+CHILD_CPU_SECONDS = 60
+CHILD_SECONDS = 90.0
+CHILD_MEMORY_BYTES = 4 << 30
+"""Address space; the largest list of noise levels on the largest grid takes about 1 GiB."""
+
+WHAT_TO_DO = (
+    "computing this price takes more work than is allowed: give the order fewer different noise levels (noise_decay: constant, or"
+    " thresholds.every_steps: 1), fewer steps, or a larger sampling_probability"
+)
+
+_refused: BoundedCache[TooExpensiveToPrice] = BoundedCache(1 << 20)
+"""By the hash of a job. What was too much work once always is."""
+
+_log = logging.getLogger(__name__)
+
+
+def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Callable[[Any], A]) -> A:
+    """`here` where that is little work or no caller asked for it; else `job` in a child, whose answer `read` understands."""
+    caller = asker()
+    if caller is None:
+        return here()
+    try:
+        with at_most(WORK_HERE):
+            return here()
+    except TooMuchWork:
+        pass
+    text = json.dumps(job())
+    name = hashlib.sha256(text.encode()).digest()
+    if (refused := _refused.get(name)) is not None:
+        raise refused[0]
+    with TURNS.take_slow(caller):
+        try:
+            return read(_ask_child(text))
+        except TooExpensiveToPrice as error:
+            _refused.put(name, TooExpensiveToPrice(error.detail), len(error.detail))
+            raise
+
+
+def job_of(kind: str, order: Order, budget: Budget, **values: Any) -> dict[str, Any]:
+    """JSON keeps every digit of a double."""
+    named = order.model_copy(update={"epsilon": 1.0})  # every order that is read has one; the child takes it out again
+    return {"kind": kind, "order": named.model_dump_json(), "budget": asdict(budget), **values}
+
+
+def _ask_child(job: str) -> Any:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "service.methods.child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+        start_new_session=True,
+    )
+    try:
+        said, _ = child.communicate(job.encode(), timeout=CHILD_SECONDS)
+    except subprocess.TimeoutExpired:
+        said = b""
+    finally:
+        child.kill()
+        status = child.wait()
+    if not said or status != 0:
+        if status not in {-signal.SIGKILL, -signal.SIGXCPU, 0}:
+            _log.error("the pricing process ended with status %s", status)
+        raise TooExpensiveToPrice(WHAT_TO_DO)
+    answer = json.loads(said)
+    if "error" in answer:
+        kinds = {kind.code: kind for kind in (TooExpensiveToPrice, Unpriceable, InvalidOrder)}
+        raise kinds.get(answer["error"], Unpriceable)(answer["detail"], **answer["values"])
+    return answer["answer"]
+
+
+def _environment() -> dict[str, str]:
+    """Only what Python and the libraries need: no database URL, no credentials."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SYSTEMROOT") if name in os.environ}
+    root = str(Path(__file__).parents[2])
+    return kept | {
+        "PYTHONPATH": os.pathsep.join([root, *(entry for entry in sys.path if entry)]),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",
+    }
