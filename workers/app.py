@@ -10,12 +10,16 @@ no message ends nothing (`workers/transport.py`).
 
 from __future__ import annotations
 
+from service.base.errors import InvalidInput
 from service.platform.broker import celery_sender
 from service.platform.settings import get_settings
 from workers.transport import use_for_redis
 
 use_for_redis()
-celery = celery_sender(get_settings().redis_url)
+try:
+    celery = celery_sender(get_settings().redis_url)
+except InvalidInput as error:
+    raise SystemExit(f"the worker cannot start: {error.detail}") from None
 celery.conf.update(
     imports=("workers.tasks",),
     task_acks_late=False,

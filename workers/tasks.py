@@ -9,10 +9,12 @@ from typing import Any
 
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown, worker_shutting_down
 from celery.utils.nodenames import worker_direct
+from sqlalchemy.exc import DBAPIError
 
-from service.base.errors import Unavailable, WrongSecretKey
+from service.base.errors import ImprimaturError, Unavailable, WrongSecretKey
 from service.platform.broker import BELL_TASK, OLD_TRAIN_TASK, PING_TASK, beat
-from service.platform.context import Context, open_context
+from service.platform.context import Context, look_at_storage, open_context
+from service.platform.reasons import Reason, is_not_set_up, tell
 from service.platform.secret_roots import require_right
 from workers import lease as leases
 from workers.app import celery
@@ -40,6 +42,17 @@ def on_setup(sender: str, instance: Any, **_: object) -> None:
     watch.queue = worker_direct(f"{sender}.{os.getpid()}")
     instance.app.amqp.queues.select_add(watch.queue)
     forget_other_tasks(instance.app)
+    threading.Thread(target=_say_what_is_missing, name="start", daemon=True).start()
+
+
+def _say_what_is_missing() -> None:
+    """At the start, whether or not there is a broker: what this worker will not be able to reach, and why."""
+    try:
+        context = open_context()
+        look_at_storage(context)
+        may_claim(context)
+    except ImprimaturError as error:
+        tell("worker", Reason(error.code, error.detail))
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -96,18 +109,31 @@ def look() -> None:
 
 def claim(context: Context) -> Lease | None:
     """The next release; None where there is none for this worker. One that is told to stop claims nothing."""
-    if stopping.is_set():
+    if stopping.is_set() or not may_claim(context):
         return None
     try:
-        with context.statement() as session:
-            require_right(session, context.secrets)
         return leases.claim_next(context.settings)
     except Unavailable:
         logger.warning("no claim, the database does not answer; this worker looks again")
         return None
+
+
+def may_claim(context: Context) -> bool:
+    """Whether this worker's database and key are there and the right ones; the log says why not."""
+    try:
+        with context.statement() as session:
+            require_right(session, context.secrets)
+    except Unavailable:
+        logger.warning("no claim, the database does not answer; this worker looks again")
+        return False
     except WrongSecretKey as error:
         logger.error("no claim. %s", error.detail)  # noqa: TRY400 - no fault of this code
-        return None
+        return False
+    except DBAPIError as error:
+        if not is_not_set_up(error):
+            raise
+        return False
+    return True
 
 
 def train(context: Context, lease: Lease) -> None:
@@ -127,6 +153,8 @@ def _look_now_and_then() -> None:
     while not stopping.wait(LOOK_SECONDS):
         try:
             look()
+        except ImprimaturError as error:
+            tell("worker", Reason(error.code, error.detail))
         except Exception as error:  # noqa: BLE001 - without this thread, a worker would depend on the broker
             logger.error("a look for releases failed with %s; this worker looks again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from imprimatur.cli import server
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, running_in
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_pairs, print_table
 
 ENDS = ("expires_at", "revoked_at")
@@ -31,7 +30,10 @@ def create_key(
     name: Annotated[str, typer.Argument(help="Whose key this is.")],
     scope: Annotated[Literal["owner", "analyst", "reader"], typer.Option(help="What it may do.")] = "analyst",
     tenant: Annotated[
-        str | None, typer.Option(help="Make a new tenant of this name with its first owner key, on --data's database.")
+        str | None,
+        typer.Option(
+            help="Make a new tenant of this name with its first owner key, as `imprimatur tenant create` does."
+        ),
     ] = None,
     expires_at: ExpiresAt = None,
     url: Url = None,
@@ -50,7 +52,11 @@ def create_key(
     [cyan]imprimatur key create boss --tenant "Second Office"[/cyan]
     """
     if tenant is not None:
-        made: dict[str, Any] = {"tenant": tenant, "scope": "owner", "key": _create_tenant(data, tenant)}
+        made: dict[str, Any] = {
+            "tenant": tenant,
+            "scope": "owner",
+            "key": server.needed("making a tenant").create_tenant(data, tenant),
+        }
     else:
         with connect(url, key, data) as client:
             made = client.create_key(name, scope, expires_at=expires_at) | {"name": name, "scope": scope}
@@ -141,9 +147,9 @@ def audit_log(
     if as_json:
         print_json({"items": lines})
         return
-    columns = ("at", "key_id", "action", "object_kind", "object_id", "outcome")
-    rows = [(line["at"][:19], *(line[name] or "" for name in columns[1:])) for line in lines]
-    print_table(None, ("at", "key", "action", "object", "id", "outcome"), rows)
+    columns = ("key_name", "key_id", "action", "object_kind", "object_id", "outcome")  # an older service sends no name
+    rows = [(line["at"][:19], *(line.get(name) or "" for name in columns)) for line in lines]
+    print_table(None, ("at", "key", "key id", "action", "object", "id", "outcome"), rows)
 
 
 def _check_chain(lines: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -158,12 +164,3 @@ def _check_chain(lines: list[dict[str, Any]], *, as_json: bool) -> None:
         print_pairs({name: value for name, value in asdict(found).items() if name != "faults"})
     if found.faults:
         raise Failure(f"the audit log was changed: {'; '.join(found.faults)}", Exit.FAILURE, "tampered")
-
-
-def _create_tenant(data: Path, tenant: str) -> str:
-    """Only somebody with the data directory may do this; no API key can."""
-    if running_in(data) is None:
-        raise Failure(
-            f"no service is running in {data}: start it with `imprimatur up`", Exit.UNAVAILABLE, "unreachable"
-        )
-    return server.needed("making a tenant").create_tenant(data, tenant)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP = "imprimatur.commands"
 INSTALL = "pip install 'imprimatur-server[embedded,worker]'"
-KNOWN = ("up", "demo", "schema", "key replace-signing", "keys")
+KNOWN = ("up", "demo", "install", "tenant", "schema", "key replace-signing", "keys")
 """Commands of the server that are named in the sentence where it is not installed."""
 
 
@@ -40,7 +40,7 @@ class Server(Protocol):
         """A service in a data directory that lives as long as this."""
 
     def create_tenant(self, data: Path, name: str) -> str:
-        """A new tenant in the database of a data directory; its first owner key."""
+        """A new tenant in the database of a data directory, or of the owner's settings; its first owner key."""
 
     def failure_of(self, error: Exception) -> Failure | None:
         """An expected error of the server as the end of a command."""

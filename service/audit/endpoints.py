@@ -22,5 +22,5 @@ def read_audit(
 ) -> AuditList:
     """Your tenant's audit log, newest first: every change, every download and refusals; no row, no key."""
     events, following = service.read_page(context, principal, before=before, limit=limit)
-    items = [AuditReply.of(event, place) for event, place in events]
+    items = [AuditReply.of(*found) for found in events]
     return AuditList(items=items, next=following)

@@ -6,10 +6,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from sqlalchemy import Row, and_, insert, select, text
+from sqlalchemy import and_, insert, select, text
 from sqlalchemy.orm import Session
 
 from service.audit.models import DONE, AuditEvent, AuditPlace
+from service.auth.models import ApiKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,16 @@ def add(session: Session, line: Line) -> None:
         session.execute(APPEND, asdict(line))
 
 
-def page(
-    session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int
-) -> Sequence[Row[AuditEvent, AuditPlace]]:
-    """Up to `limit` lines of the tenant with their places, None where there is none yet, newest first, all older than line `before`."""
+Found = tuple[AuditEvent, AuditPlace | None, str | None]
+"""A line, its place, and the name that its key has now."""
+
+
+def page(session: Session, tenant_id: uuid.UUID, *, before: int | None, limit: int) -> Sequence[Found]:
+    """Up to `limit` lines of the tenant, newest first, all older than line `before`."""
     its_place = and_(AuditPlace.tenant_id == AuditEvent.tenant_id, AuditPlace.id == AuditEvent.id)
-    query = select(AuditEvent, AuditPlace).outerjoin(AuditPlace, its_place).where(AuditEvent.tenant_id == tenant_id)
+    its_key = and_(ApiKey.tenant_id == AuditEvent.tenant_id, ApiKey.id == AuditEvent.key_id)
+    query = select(AuditEvent, AuditPlace, ApiKey.name).outerjoin(AuditPlace, its_place).outerjoin(ApiKey, its_key)
+    query = query.where(AuditEvent.tenant_id == tenant_id)
     if before is not None:
         query = query.where(AuditEvent.id < before)
     return session.execute(query.order_by(AuditEvent.id.desc()).limit(limit)).all()

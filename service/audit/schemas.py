@@ -32,6 +32,9 @@ class AuditReply(BaseModel):
     tenant_id: Annotated[uuid.UUID, Field(description="Your own; every hash covers it.")]
     at: dt.datetime
     key_id: Annotated[uuid.UUID | None, Field(description="Whose request it was; null: the service or its operator.")]
+    key_name: Annotated[str | None, Field(description="The name that the tenant gave this key; no hash covers it.")] = (
+        None
+    )
     action: Annotated[str, Field(description="The operation, for example `order_release`, or `expire_rows`.")]
     object_kind: Annotated[str | None, Field(description="dataset, release, key or tenant.")]
     object_id: uuid.UUID | None
@@ -43,8 +46,9 @@ class AuditReply(BaseModel):
     )
 
     @classmethod
-    def of(cls, event: AuditEvent, place: AuditPlace | None) -> Self:
+    def of(cls, event: AuditEvent, place: AuditPlace | None, key_name: str | None) -> Self:
         made = cls.model_validate(event)
+        made.key_name = key_name
         made.place = None if place is None else PlaceReply.of(place)
         return made
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from service.audit import repository
-from service.audit.models import AuditEvent, AuditPlace
-from service.audit.repository import Line
+from service.audit.repository import Found, Line
 from service.auth.principal import Principal
 from service.platform.context import Context
 from service.requests.rates import Rates
@@ -39,7 +37,7 @@ def record(
 
 def read_page(
     context: Context, principal: Principal, *, before: int | None, limit: int
-) -> tuple[Sequence[Row[AuditEvent, AuditPlace]], int | None]:
+) -> tuple[Sequence[Found], int | None]:
     """One page of the tenant's lines with their places, newest first, and where the next page begins."""
     with context.transaction() as session:
         events = repository.page(session, principal.tenant_id, before=before, limit=limit + 1)

@@ -28,6 +28,10 @@ def find_tenant(session: Session, name: str) -> uuid.UUID | None:
     return session.scalars(select(Tenant.id).where(Tenant.name == name)).one_or_none()
 
 
+def list_tenants(session: Session) -> Sequence[Tenant]:
+    return session.scalars(select(Tenant).order_by(Tenant.created_at)).all()
+
+
 def count_tenants(session: Session) -> int:
     return session.scalars(select(func.count()).select_from(Tenant)).one()
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "up": ("Start", "service.cli.local:up"),
     "demo": ("Start", "service.cli.local:demo"),
+    "install": ("Start", "service.cli.operators:install"),
+    "tenant": ("Start", "service.cli.operators:app"),
     "schema": ("The owner's table", "service.cli.schemas:app"),
     "key replace-signing": ("", "service.cli.local:replace_signing_key"),
     "keys": ("", "service.cli.rotation:app"),
@@ -43,15 +45,11 @@ def started(data: Path) -> Iterator[Target]:
 
 
 def create_tenant(data: Path, name: str) -> str:
-    """A new tenant and its first owner key. Only somebody with the data directory may do this; no API key can."""
-    from service.auth import service as auth
-    from service.local import EmbeddedStack
-    from service.platform.crypto import Secrets
-    from service.platform.database import transaction
+    """A new tenant and its first owner key. For whoever has the owner's settings or the data directory; no API key can."""
+    from service.cli.operators import owner_settings
+    from service.upkeep import tenants
 
-    settings = EmbeddedStack(data, 0).settings()
-    with transaction(settings) as session:
-        return auth.create_tenant(session, Secrets.load(settings.keyring_path), name)
+    return tenants.create(owner_settings(data), name)
 
 
 def failure_of(error: Exception) -> Failure | None:

@@ -13,25 +13,24 @@ from contextlib import asynccontextmanager, suppress
 from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
-from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from imprimatur.version import VERSION
 from service.audit.endpoints import router as audit
 from service.audit.service import Refusals
-from service.auth.dependencies import ContextOf
 from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
-from service.base.errors import Unavailable, WrongSecretKey
+from service.base.errors import InvalidInput, Unavailable
 from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
 from service.http.metrics_token import needs_token, read_token
 from service.http.openapi import DocumentedApp
+from service.http.operations import install_operations
 from service.http.quick_routes import QuickRoutes, QuickThreads
+from service.http.readiness import install_probes
 from service.http.refusals import RefusalLog, method_of
 from service.http.security_headers import KnownHosts, SecurityHeaders
 from service.intake import sandbox
@@ -39,7 +38,6 @@ from service.intake.ingest import describe_sandbox
 from service.ledger.endpoints import router as ledger
 from service.pages.docs import router as docs
 from service.pages.endpoints import router as pages
-from service.platform.broker import seconds_since_beat
 from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
 from service.platform.settings import Settings, names_of
@@ -55,9 +53,6 @@ from service.requests.uploads import BodyLimit
 from service.samples.cache import SamplerCache, expect_samples
 from service.samples.drawing_threads import DrawingThreads
 
-READY_SECONDS = 30.0
-"""A part that has not beaten for this long is not ready."""
-
 AUDITED_REFUSALS = (403, 404, 409, 410)
 """Refusals of good keys. Requests without one belong to no tenant; /metrics counts them."""
 
@@ -68,8 +63,11 @@ exceed the budget. Every reply is public, post-processing, or meant for the owne
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The HTTP application on one context."""
-    context = open_context(settings)
+    """The HTTP application on one context. What cannot be opened ends the process with a sentence."""
+    try:
+        context = open_context(settings)
+    except (Unavailable, InvalidInput) as error:
+        raise SystemExit(f"the API cannot start: {error.detail}") from None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
@@ -110,8 +108,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(router)
     if context.settings.serve_docs:
         app.include_router(docs)
-    _install_probes(app)
-    _install_metrics(app, context.settings, registry)
+    install_probes(app, context)
+    _install_metrics(app, context, registry)
     return app
 
 
@@ -146,47 +144,6 @@ def _audited(refusals: Refusals) -> Callable[[Request, int, str], None]:
             refusals.record(principal, kind, object_id, code)
 
     return refused
-
-
-class Readiness(BaseModel):
-    """Whether orders are carried out now, and which part is missing."""
-
-    ready: bool
-    parts: dict[str, str]
-
-
-def _install_probes(app: FastAPI) -> None:
-    @app.get("/healthz", tags=["probes"])
-    def healthz() -> dict[str, str]:
-        """The process answers."""
-        return {"status": "ok"}
-
-    @app.get("/readyz", tags=["probes"], responses={503: {"model": Readiness, "description": "Not ready yet."}})
-    def readyz(context: ContextOf, response: Response) -> Readiness:
-        """200 once database, relay and a consuming worker are there; 503 before."""
-        parts = _parts(context)
-        ready = all(state == "ok" for state in parts.values())
-        response.status_code = 200 if ready else 503
-        return Readiness(ready=ready, parts=parts)
-
-
-def _parts(context: Context) -> dict[str, str]:
-    try:
-        with context.transaction() as session:
-            ages = {part: seconds_since_beat(session, part) for part in ("relay", "worker")}
-            secrets = _secrets_state(session, context)
-    except Unavailable:
-        return {"api": "ok", "database": "down", "secrets": "unknown", "relay": "unknown", "worker": "unknown"}
-    beats = {part: "ok" if age is not None and age < READY_SECONDS else "quiet" for part, age in ages.items()}
-    return {"api": "ok", "database": "ok", "secrets": secrets, **beats}
-
-
-def _secrets_state(session: Session, context: Context) -> str:
-    try:
-        require_right(session, context.secrets)
-    except WrongSecretKey:
-        return "wrong"
-    return "ok"
 
 
 UPLOADS = {
@@ -238,9 +195,11 @@ class Measure:
         await self.app(scope, receive, measured)
 
 
-def _install_metrics(app: FastAPI, settings: Settings, registry: CollectorRegistry) -> None:
+def _install_metrics(app: FastAPI, context: Context, registry: CollectorRegistry) -> None:
+    settings = context.settings
     if settings.metrics == "off":
         return
+    install_operations(registry, context, _pools(app))
     content = {"text/plain": {"schema": {"type": "string"}}}
     door = [Depends(needs_token(read_token(settings.metrics_token_file)))] if settings.metrics == "token" else []
 
@@ -248,8 +207,19 @@ def _install_metrics(app: FastAPI, settings: Settings, registry: CollectorRegist
         "/metrics", tags=["probes"], response_class=Response, responses={200: {"content": content}}, dependencies=door
     )
     def metrics() -> Response:
-        """Prometheus: counts and times of requests by route; nothing about any dataset."""
+        """Prometheus: requests by route, the queue, how releases end, the parts; no dataset, tenant or id."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _pools(app: FastAPI) -> dict[str, tuple[str, Callable[[], float]]]:
+    """What of this process may be full, by the name of its gauge."""
+    quick: QuickThreads = app.state.quick_threads
+    turns: FairTurns = app.state.upload_turns
+    return {
+        "imprimatur_requests_waiting": ("Plain requests that wait for a thread.", lambda: float(quick.waiting)),
+        "imprimatur_uploads_parsing": ("Uploads that are parsed now.", lambda: float(turns.taken)),
+        "imprimatur_uploads_waiting": ("Uploads that wait for their turn to be parsed.", lambda: float(turns.waiting)),
+    }
 
 
 def _warm_up(context: Context) -> None:

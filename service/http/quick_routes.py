@@ -56,6 +56,11 @@ class QuickThreads:
         self._count = max(1, connections * 2 // 5)
         self._started = False
 
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a thread."""
+        return self._calls.qsize()
+
     async def run(self, function: Callable[..., Response], *arguments: Any) -> Response:
         """Call it in a thread, first come, first served; `Unavailable` where all of them are held up too long."""
         if not self._started:

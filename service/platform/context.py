@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import psycopg
 from sqlalchemy.orm import Session
 
+from service.base.errors import Unavailable
 from service.platform.crypto import Secrets
 from service.platform.database import driver, snapshot, statement, transaction
+from service.platform.reasons import storage_reason, tell
 from service.platform.settings import Settings, get_settings
 from service.platform.storage import Storage
 
@@ -44,3 +47,15 @@ def open_context(settings: Settings | None = None) -> Context:
     """Read the secret, open the store. The database connects at its first use."""
     settings = settings or get_settings()
     return Context(settings, Secrets.load(settings.secret_key_file), Storage.from_url(settings.storage_url))
+
+
+def look_at_storage(context: Context) -> None:
+    """Once, at the start of a process that has no probe, in a thread, because a store may hang. The log says what is wrong."""
+
+    def look() -> None:
+        try:
+            context.storage.probe()
+        except Unavailable as error:
+            tell("storage", storage_reason(error))
+
+    threading.Thread(target=look, name="storage", daemon=True).start()

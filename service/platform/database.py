@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event
-from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
+from sqlalchemy.pool import QueuePool
 
 from service.base.errors import Unavailable
 from service.base.lazy import lazy
+from service.platform.reasons import NO_RIGHT, NOT_MIGRATED, database_reason, is_not_set_up, tell
 from service.platform.settings import Settings, get_settings
 
 if TYPE_CHECKING:
-    from alembic import command, config
+    from alembic import command, config, script
 else:
-    command, config = lazy("alembic.command"), lazy("alembic.config")
+    command, config, script = lazy("alembic.command"), lazy("alembic.config"), lazy("alembic.script")
 
 Mode = Literal["write", "statement", "snapshot"]
 _MODES: dict[Mode, dict[str, Any]] = {
@@ -85,15 +87,16 @@ def _session_factory(url: str, pool_size: int, mode: Mode) -> sessionmaker[Sessi
 def transaction(settings: Settings | None = None, mode: Mode = "write") -> Iterator[Session]:
     """One transaction: commits at the end, rolls back on any error. A database that does not answer is `Unavailable`."""
     settings = settings or get_settings()
-    factory = _session_factory(settings.database_url, settings.database_pool_size, mode)
     try:
-        with factory.begin() as session:
+        with _session_factory(settings.database_url, settings.database_pool_size, mode).begin() as session:
             yield session
-    except (OperationalError, InterfaceError, PoolTimeout) as error:
-        raise _unavailable() from error
+    except (OperationalError, InterfaceError, PoolTimeout, ArgumentError) as error:
+        raise _unavailable(error, settings) from error
     except DBAPIError as error:
-        if error.connection_invalidated:
-            raise _unavailable() from error
+        if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in NOT_MIGRATED:
+            raise _unavailable(error, settings) from error
+        if is_not_set_up(error):
+            tell("database", database_reason(error, settings.database_url))
         raise
 
 
@@ -117,7 +120,13 @@ def driver(settings: Settings) -> Iterator[psycopg.Connection[Any]]:
             if held is not kept:
                 held.give_back()
     except (psycopg.OperationalError, psycopg.InterfaceError, OperationalError, InterfaceError, PoolTimeout) as error:
-        raise _unavailable() from error
+        raise _unavailable(error, settings) from error
+    except (ArgumentError, psycopg.ProgrammingError) as error:
+        if isinstance(error, ArgumentError) or error.sqlstate in NOT_MIGRATED:
+            raise _unavailable(error, settings) from error
+        if is_not_set_up(error):
+            tell("database", database_reason(error, settings.database_url))
+        raise
 
 
 @contextmanager
@@ -174,7 +183,15 @@ def _autocommit(url: str, pool_size: int) -> Engine:
     return get_engine(url, pool_size).execution_options(isolation_level="AUTOCOMMIT")
 
 
-def _unavailable() -> Unavailable:
+def pool_state(settings: Settings) -> tuple[int, int]:
+    """Of this process's connections: how many are in use, and how many there may be."""
+    pool = get_engine(settings.database_url, settings.database_pool_size).pool
+    return (pool.checkedout() if isinstance(pool, QueuePool) else 0), settings.database_pool_size
+
+
+def _unavailable(error: Exception, settings: Settings) -> Unavailable:
+    """Why, goes to the log; callers learn that it does not answer."""
+    tell("database", database_reason(error, settings.database_url))
     # It may have happened all the same, when the answer was lost and not the question.
     return Unavailable(
         "the database does not answer; ask again, an order with its Idempotency-Key", retry_after_seconds=5
@@ -196,8 +213,24 @@ def snapshot(settings: Settings | None = None) -> AbstractContextManager[Session
 
 
 def migrate(database_url: str, revision: str = "head") -> None:
-    """Bring the schema of the owning role's URL to `revision`."""
-    command.upgrade(alembic_config(database_url), revision)
+    """Bring the schema of the owning role's URL to `revision`. A database that does not answer is `Unavailable`."""
+    try:
+        command.upgrade(alembic_config(database_url), revision)
+    except (OperationalError, ArgumentError) as error:
+        raise Unavailable(database_reason(error, database_url).sentence) from None
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != NO_RIGHT:
+            raise
+        raise Unavailable(
+            "The owning role lacks a right that a migration needs: it must own the database and may make roles (CREATEROLE)."
+            f" Postgres says: {str(error.orig).splitlines()[0]}"
+        ) from None
+
+
+def newest_revision() -> str:
+    """Of the migrations that come with this program."""
+    found = script.ScriptDirectory.from_config(alembic_config("")).get_current_head()
+    return str(found)
 
 
 def alembic_config(database_url: str) -> config.Config:
@@ -211,7 +244,10 @@ def alembic_config(database_url: str) -> config.Config:
 def main() -> None:
     """`python -m service.platform.database [REVISION]`: migrate the database of the owning role, as far as the newest revision."""
     settings = get_settings()
-    migrate(settings.migration_database_url or settings.database_url, *sys.argv[1:2])
+    try:
+        migrate(settings.migration_database_url or settings.database_url, *sys.argv[1:2])
+    except Unavailable as error:
+        sys.exit(f"not migrated. {error.detail}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.base.errors import Unavailable
@@ -133,5 +133,21 @@ def names_of(text: str) -> list[str]:
 
 @lru_cache
 def get_settings() -> Settings:
-    """The settings of this process."""
-    return Settings()
+    """The settings of this process. Where one is missing or wrong, the process ends with a sentence."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise SystemExit(f"imprimatur cannot start: {_what_is_wrong(error)}") from None
+
+
+def _what_is_wrong(error: ValidationError) -> str:
+    """Names and rules, never a value: pydantic's own text quotes all of them, and a URL holds a password."""
+    faults = [
+        f"IMPRIMATUR_{'_'.join(map(str, each['loc'])).upper()}: {_fault(each['type'], each['msg'])}"
+        for each in error.errors()
+    ]
+    return "; ".join(faults) + ". The settings are described in docs/operating.md and service/platform/settings.py."
+
+
+def _fault(kind: str, message: str) -> str:
+    return "is not set" if kind == "missing" else message

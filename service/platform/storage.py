@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import itertools
 import re
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 from service.base.errors import InvalidInput, NotFound, Tampered, Unavailable
 
 CHUNK_BYTES = 4 * 1024 * 1024
+PROBE = "probe"
+"""What a probe looks for, and how the objects begin that it writes."""
 _KEY = re.compile(r"(?!\.+(?:/|$))[A-Za-z0-9_.=-]+(?:/(?!\.+(?:/|$))[A-Za-z0-9_.=-]+)*")
 
 _CLOUDS = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"})
@@ -53,6 +56,18 @@ class Storage:
             raise InvalidInput("A storage URL begins with file://, s3://, gs:// or az://.", where="storage_url")
         with _translated("open"):
             return cls(from_url(url))
+
+    def probe(self, *, write: bool = False) -> None:
+        """`Unavailable` unless the store answers. A folder is always written to.
+
+        A cloud only where `write` says so: there every write costs money, and where versions are kept it stays.
+        """
+        if write or isinstance(self._store, LocalStore | MemoryStore):
+            key = f"{PROBE}-{uuid.uuid4().hex}"
+            self.put(key, b"imprimatur")
+            self.delete(key)
+        else:
+            next(self.list(PROBE), None)
 
     def put(self, key: str, content: Content) -> None:
         """Store bytes, a local file, or an iterator of bytes (streamed in parts); replaces what was there."""

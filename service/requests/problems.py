@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base import errors
 from service.base.text import sentence_of
+from service.platform.reasons import is_not_set_up
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,8 @@ FRAMEWORK = {
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
 """A full disk or too many open files is nobody's mistake, and passes."""
+
+NOT_SET_UP = "the service is not set up yet; its operator finds the reason in the log"
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -210,6 +213,8 @@ class LastResort:
                 reply = problem(
                     503, errors.Unavailable.code, "there is no room left on our side; ask again", retry_after_seconds=60
                 )
+            elif is_not_set_up(error):  # the log says what is missing
+                reply = problem(503, errors.Unavailable.code, NOT_SET_UP, retry_after_seconds=60)
             else:
                 reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
             await reply(scope, receive, send)

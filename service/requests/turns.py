@@ -27,6 +27,16 @@ class FairTurns:
         """When the last turn of a tenant began that still runs or waits, as a number that grows."""
         self._numbers = count(1)
 
+    @property
+    def taken(self) -> int:
+        """Turns that are taken now; for other threads, as good as a moment ago."""
+        return sum(list(self._running.values()))
+
+    @property
+    def waiting(self) -> int:
+        """Callers that wait for one."""
+        return sum(len(each) for each in list(self._waiting.values()))
+
     @asynccontextmanager
     async def turn(self, tenant: UUID, caller: Caller) -> AsyncIterator[None]:
         """Wait for a place, and give it back at the end of the block. A caller who leaves waits no longer."""

@@ -1,12 +1,14 @@
 """Make a service ready for its first start: migrations, secret key file, signing key, first owner. Harmless to repeat.
 
-`imprimatur up` does this by itself; on many machines run `python -m service.upkeep.installation` once before the rest.
+`imprimatur up` does this by itself; on many machines run `imprimatur install` (or `python -m service.upkeep.installation`)
+once before the rest, and after every new version. With --check it looks at every step and changes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from service.auth.service import create_first_owner
-from service.base.errors import Tampered, WrongSecretKey
+from service.base.errors import ImprimaturError, Tampered, WrongSecretKey
 from service.ledger import signing_keys
 from service.platform.crypto import Secrets
 from service.platform.database import migrate, transaction
@@ -22,6 +24,8 @@ from service.platform.keyring import Keyring, replace_file
 from service.platform.secret_roots import ADVICE, in_use, register, require_right
 from service.platform.settings import get_settings
 from service.platform.signing import SigningKey
+from service.upkeep.checks import Places, as_text, check, is_complete
+from service.upkeep.roles import make_logins, owner_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +35,14 @@ if TYPE_CHECKING:
     from service.platform.settings import Settings
 
 
-def install(settings: Settings, key_file: Path) -> bool:
-    """Bring everything up to date; True when this made the first owner, whose API key is then in `key_file`."""
+def install(settings: Settings, key_file: Path, passwords: Path | None = None) -> bool:
+    """Bring everything up to date; True when this made the first owner, whose API key is then in `key_file`.
+
+    `passwords`: a folder where each process's role has its password, or gets one.
+    """
     migrate(migration_url(settings))
+    if passwords is not None:
+        make_logins(migration_url(settings), passwords)
     secrets = install_secrets(settings)
     install_signing_key(settings, secrets)
     # The key is written before the transaction ends: a crash in between leaves a key that does not work and no tenant,
@@ -111,7 +120,7 @@ def owner_transaction(settings: Settings) -> Iterator[Session]:
 
 
 def migration_url(settings: Settings) -> str:
-    return settings.migration_database_url or settings.database_url
+    return owner_url(settings)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -127,16 +136,37 @@ def write_private(path: Path, text: str) -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--key-file", type=Path, help="where the first owner's API key goes, mode 0600")
-    what.add_argument("--replace-signing-key", action="store_true", help="make a new signing key, endorsed by the old")
+    parser.add_argument("--key-file", type=Path, help="where the first owner's API key goes, mode 0600")
+    parser.add_argument("--passwords", type=Path, help="folder for the passwords of the three roles, mode 0600 each")
+    parser.add_argument(
+        "--check", action="store_true", help="look at every step, change nothing; exit status 1 if one is missing"
+    )
+    parser.add_argument("--url", help="with --check: the address of the API")
+    parser.add_argument(
+        "--replace-signing-key", action="store_true", help="make a new signing key, endorsed by the old"
+    )
     parser.add_argument("--lost", action="store_true", help="the old signing key is lost: nothing endorses the new one")
     arguments = parser.parse_args()
+    if not (arguments.check or arguments.replace_signing_key or arguments.key_file):
+        parser.error("say --key-file FILE, --check or --replace-signing-key")
+    try:
+        sys.exit(_carry_out(arguments))
+    except ImprimaturError as error:
+        sys.exit(f"{error.code}: {error.detail}")
+
+
+def _carry_out(arguments: argparse.Namespace) -> int:
+    settings = get_settings()
+    if arguments.check:
+        findings = check(settings, Places(arguments.key_file, arguments.passwords, arguments.url))
+        print(as_text(findings))  # noqa: T201 - a command line
+        return 0 if is_complete(findings) else 1
     if arguments.replace_signing_key:
-        print(f"new signing key: {replace_signing_key(get_settings(), lost=arguments.lost).public_key}")  # noqa: T201 - a command line
-        return
-    made = install(get_settings(), arguments.key_file)
-    print(f"first owner's API key: {arguments.key_file}" if made else "up to date")  # noqa: T201 - a command line
+        print(f"new signing key: {replace_signing_key(settings, lost=arguments.lost).public_key}")  # noqa: T201
+        return 0
+    made = install(settings, arguments.key_file, arguments.passwords)
+    print(f"first owner's API key: {arguments.key_file}" if made else "up to date")  # noqa: T201
+    return 0
 
 
 if __name__ == "__main__":

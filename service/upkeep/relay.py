@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 import time
 
@@ -15,14 +16,16 @@ import redis
 from celery import Celery
 from kombu.exceptions import OperationalError
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from service.audit import repository as audit
-from service.base.errors import ImprimaturError, Unavailable
+from service.base.errors import ImprimaturError, InvalidInput, Unavailable
 from service.ledger.log import sign_head
 from service.platform.broker import BELL_TASK, QUEUE, beat, celery_sender
-from service.platform.broker_address import broker_client
-from service.platform.context import open_context
+from service.platform.broker_address import broker_client, broker_url
+from service.platform.context import look_at_storage, open_context
 from service.platform.database import statement, transaction
+from service.platform.reasons import broker_reason, is_not_set_up, tell
 from service.platform.settings import Settings, get_settings
 from service.upkeep.sweep import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, sweep
 
@@ -82,19 +85,30 @@ def run(settings: Settings, stop: threading.Event) -> None:
             logger.warning("the database does not answer; trying again")
             stop.wait(1.0)
         except (redis.RedisError, OperationalError, OSError) as error:
+            tell("broker", broker_reason(error))
             logger.warning("the broker does not answer (%s); trying again", type(error).__name__)
             stop.wait(1.0)
+        except DBAPIError as error:
+            if not is_not_set_up(error):
+                raise
+            stop.wait(1.0)  # the log says why; once it is put right, this relay goes on
 
 
 def main() -> None:
     """Run the relay until SIGTERM or SIGINT."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        settings = get_settings()
+        broker_url(settings.redis_url)
+        look_at_storage(open_context())
+    except (Unavailable, InvalidInput) as error:
+        sys.exit(f"the relay cannot start: {error.detail}")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     for name, work in (("sweep", _sweep_until), ("heads", _sign_heads_until), ("audit", _chain_audit_until)):
         threading.Thread(target=work, args=(stop,), name=name, daemon=True).start()
-    run(get_settings(), stop)
+    run(settings, stop)
 
 
 def _sweep_until(stop: threading.Event) -> None:

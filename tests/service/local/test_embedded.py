@@ -24,12 +24,12 @@ import psutil
 import psycopg
 import pytest
 import redis
-from service.platform.outbox import celery_sender
 
 from imprimatur import Client
 from service.local import TEST_SETTINGS, CannotStart, EmbeddedStack, Postgres, Redis, Supervisor, processes
 from service.local.accounts import Account, command_as
 from service.local.servers import redis_server
+from service.platform.broker import celery_sender
 from service.platform.broker_address import broker_client
 from service.upkeep.installation import install
 from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
