@@ -86,7 +86,7 @@ class Operator:
         return ours | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "200"}
 
     def run(self, script):
-        return subprocess.run(
+        return subprocess.run(  # noqa: PLW1510 - what it ends with is looked at
             ["bash", "-c", script], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120
         )
 
