@@ -229,6 +229,9 @@ def test_keys_and_their_scopes(imprimatur, published):
         ("replace_key", "done"),
     ]
     assert made["id"] in imprimatur("audit-log").stdout
+    checked = document(imprimatur("audit-log", "--check", "--json"))
+    assert (checked["faults"], checked["seq"] + checked["without_place"]) == ([], checked["lines"])
+    assert checked["lines"] > 4
     assert imprimatur("sample", published.release_id, "-n", 1, **reader).returncode == 4
 
 
