@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -240,12 +241,11 @@ def prepared(stack: EmbeddedStack, folder: Path) -> Hostile:
 
 def resident(process: psutil.Process) -> float:
     """MiB of the process and its children."""
-    total = 0
-    for each in (process, *process.children(recursive=True)):
-        try:
-            total += each.memory_info().rss
-        except psutil.NoSuchProcess:
-            continue
+    total = process.memory_info().rss
+    with suppress(psutil.NoSuchProcess):  # a child that ends just now
+        for each in process.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                total += each.memory_info().rss
     return total / 2**20
 
 

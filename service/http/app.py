@@ -24,6 +24,7 @@ from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
 from service.base.errors import InvalidInput, Unavailable
+from service.base.memory import use_few_arenas
 from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
 from service.http.metrics_token import needs_token, read_token
@@ -64,6 +65,7 @@ exceed the budget. Every reply is public, post-processing, or meant for the owne
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The HTTP application on one context. What cannot be opened ends the process with a sentence."""
+    use_few_arenas()
     try:
         context = open_context(settings)
     except (Unavailable, InvalidInput) as error:

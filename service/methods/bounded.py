@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 from service.base.caching import BoundedCache
 from service.base.errors import InvalidOrder, TooExpensiveToPrice, Unpriceable
-from service.base.work import TooMuchWork, at_most
+from service.base.memory import give_back
+from service.base.work import TooMuchWork, at_most, left
 from service.methods.knobs import Order
 from service.methods.turns import TURNS, asker
 from service.privacy.filters import Budget
@@ -28,6 +29,8 @@ A = TypeVar("A")
 
 WORK_HERE = 500_000_000
 """Of a price in a thread that answers requests; in about nanoseconds of a processor."""
+WORTH_GIVING_BACK = 20_000_000
+"""Of work: what takes more leaves large arrays behind."""
 WORK_OF_A_CHILD = 20_000_000_000
 CHILD_CPU_SECONDS = 60
 CHILD_SECONDS = 90.0
@@ -52,9 +55,14 @@ def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Call
         return here()
     try:
         with at_most(WORK_HERE):
-            return here()
+            answer = here()
+            spent = WORK_HERE - (left() or 0)
+        if spent > WORTH_GIVING_BACK:
+            give_back()
     except TooMuchWork:
-        pass
+        give_back()
+    else:
+        return answer
     text = json.dumps(job())
     name = hashlib.sha256(text.encode()).digest()
     if (refused := _refused.get(name)) is not None:

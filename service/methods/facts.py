@@ -38,7 +38,7 @@ class Facts:
         return shape
 
 
-DECLARATIONS_BYTES = 16 << 20
+DECLARATIONS_BYTES = 8 << 20
 """A schema of a thousand fields takes about a megabyte as it is checked."""
 
 

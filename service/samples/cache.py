@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from service.samples.samplers import Sampler
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 48 << 20
 """Of samplers in one process. One that is larger by itself is loaded for every sample."""
 COPIES, SESSION_BYTES = 3, 1 << 20
 """What a runtime holds of a network's file, and beside it, at most (measured)."""
