@@ -1973,9 +1973,7 @@ BUGS: tuple[Bug, ...] = (
                 "",
             ),
         ),
-        (
-            "tests/service/http/test_open_orders.py::test_orders_on_many_datasets_at_once_do_not_pass_the_limit_together",
-        ),
+        ("tests/service/http/test_open_orders.py::test_two_orders_at_once_do_not_both_take_the_last_place",),
     ),
     Bug(
         "a message says when it is to be worked on",

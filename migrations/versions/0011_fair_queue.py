@@ -12,7 +12,7 @@ down_revision = "0010"
 
 OPEN = "state IN ('reserved', 'charged')"
 
-BY_INDEX = "SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off"
+BY_INDEX = "SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off"
 """A queue grows faster than statistics of it are taken, and a plan without them reads all of it for each step."""
 
 ROLES = "\n".join(

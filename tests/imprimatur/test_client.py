@@ -178,9 +178,11 @@ def test_publish_in_one_call(client, small_csv, small_schema, small_order, tmp_p
 def test_publish_hands_back_what_takes_longer(client, small_csv, small_schema, small_order, tmp_path):
     order = small_order | {"steps": 2_000}
     release_id, pending = client.publish(
-        small_csv, small_schema, order, epsilon=3.0, path=tmp_path / "out.csv", wait_seconds=0
+        small_csv, small_schema, order, epsilon=3.0, path=tmp_path / "out.csv", wait_seconds=0, priority=6
     )
     assert pending is not None
+    assert pending["priority"] == 6
+    assert client.create_release(pending["dataset_id"], {**order, "epsilon": 0.1}, priority=1)["priority"] == 1
     assert not (tmp_path / "out.csv").exists()
     client.cancel(release_id)
     assert client.wait(release_id, timeout=120)["state"] in {"voided", "failed", "published"}

@@ -74,7 +74,8 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
         quote = document(imprimatur("quote", "small", "--epsilon", 2, "--purpose", purpose, "--json", **key))
         assert (quote["order"]["purpose"], quote["order"]["condition_on"]) == (purpose, condition)
 
-    done = imprimatur("release", "small", "--epsilon", 2, *knobs, "--json", **key)
+    done = imprimatur("release", "small", "--epsilon", 2, "--priority", 1, *knobs, "--json", **key)
+    assert json.loads(done.stdout)["priority"] == 1
     release = document(done)
     assert release["state"] == "published"
     assert done.stderr == ""  # no bar, no remark where nobody watches

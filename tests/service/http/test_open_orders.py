@@ -5,13 +5,15 @@ import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
+from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.base.errors import TooManyOpenOrders
 from service.platform.context import open_context
-from service.platform.database import transaction
-from service.releases import service
+from service.platform.database import driver, transaction
+from service.releases import repository, service
 from service.releases.models import Release
 from service.releases.priority import urgency
 from tests.bare_rows import add_bare_dataset
@@ -61,6 +63,56 @@ def test_a_repeat_of_an_earlier_order_is_answered_over_the_limit(api, dataset_id
         assert (again.status_code, again.json()["id"]) == (202, reply.json()["id"])
     other = api.order(dataset_id, {**TINY, "steps": 2}, **{"Idempotency-Key": "k0"})
     _assert_problem(other, 409, "idempotency_conflict")
+
+
+def somebody_waits(settings):
+    """For a lock that the open transaction of this test holds."""
+    with psycopg.connect(settings.migration_database_url.replace("+psycopg", ""), autocommit=True) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return connection.execute(query).fetchone()[0] > 0
+
+
+def test_two_orders_at_once_do_not_both_take_the_last_place(settings):
+    """On two datasets of one tenant, whose balances know nothing of each other."""
+    with transaction(settings) as session:
+        tenant, first = add_bare_dataset(session)
+        _, second = add_bare_dataset(session, tenant_id=tenant)
+    key = uuid.uuid4()
+
+    def place(connection, dataset):
+        return repository.place(
+            connection,
+            id=uuid.uuid4(),
+            tenant_id=tenant,
+            dataset_id=dataset,
+            key_id=key,
+            priority=3,
+            simple_cost=1,
+            renyi_cost=1,
+            declaration=1,
+            idempotency_key=None,
+            body_digest=b"",
+            steps=1,
+            order="{}",
+            price="{}",
+            most_of_key=1,
+            most_of_tenant=9,
+            action="order_release",
+            request_id=uuid.uuid4(),
+            audit_outcome=DONE,
+        ).outcome
+
+    def place_second():
+        with driver(settings) as connection:
+            return place(connection, second)
+
+    with ThreadPoolExecutor(1) as pool:
+        with driver(settings) as connection, connection.transaction():
+            assert place(connection, first) == "done"
+            later = pool.submit(place_second)
+            while not (later.done() or somebody_waits(settings)):
+                pass
+        assert later.result() == "key_full"
 
 
 def test_orders_on_many_datasets_at_once_do_not_pass_the_limit_together(settings):
