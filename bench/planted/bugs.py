@@ -2212,7 +2212,7 @@ BUGS: tuple[Bug, ...] = (
         "any server passes for the broker over TLS, where its address says nothing of certificates",
         (
             (
-                "service/platform/broker.py",
+                "service/platform/broker_address.py",
                 '    return urlunsplit(parts._replace(query=urlencode(query, safe="/")))\n',
                 "    return url\n",
             ),
@@ -2223,7 +2223,7 @@ BUGS: tuple[Bug, ...] = (
         "an address may turn off that the broker's certificate is checked",
         (
             (
-                "service/platform/broker.py",
+                "service/platform/broker_address.py",
                 "        if query.setdefault(name, wanted).lower() != wanted:\n",
                 "        if not query.setdefault(name, wanted):\n",
             ),
