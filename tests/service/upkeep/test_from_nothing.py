@@ -31,7 +31,16 @@ SECTION = PAGE.partition("### From nothing to a running service")[2].partition("
 SQL = re.findall(r"```sql\n(.*?)```", SECTION, re.DOTALL)
 BLOCKS = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
 SETTINGS, INSTALL, API, RELAY, WORKER, CHECK = range(6)
-STEPS = ["database", "migrations", "role api", "role relay", "role worker", "secret key file", "worker.key", "signing key"]
+STEPS = [
+    "database",
+    "migrations",
+    "role api",
+    "role relay",
+    "role worker",
+    "secret key file",
+    "worker.key",
+    "signing key",
+]
 STEPS += ["first owner", "relay", "worker", "storage", "redis", "API"]
 
 
@@ -78,7 +87,13 @@ class Operator:
 
     def run(self, script):
         return subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
 
     def installs(self):
