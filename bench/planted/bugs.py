@@ -2242,4 +2242,39 @@ BUGS: tuple[Bug, ...] = (
             "tests/service/local/test_embedded.py::test_redis_is_reached_with_its_password_through_a_private_socket_and_no_other_way",
         ),
     ),
+    Bug(
+        "a missing setting quotes the others",
+        (
+            (
+                "service/platform/settings.py",
+                '{_what_is_wrong(error)}")',
+                '{error}; {_what_is_wrong(error)}")',
+            ),
+        ),
+        (
+            "tests/service/platform/test_reasons.py::test_no_credentials_end_a_process_with_the_names_of_what_is_missing",
+        ),
+    ),
+    Bug(
+        "a database that is not migrated is our fault",
+        (
+            (
+                "service/platform/reasons.py",
+                'NOT_MIGRATED = {"42P01", "42883", "42703", "3F000"}',
+                "NOT_MIGRATED: set[str] = set()",
+            ),
+        ),
+        ("tests/service/platform/test_reasons.py::test_a_database_that_is_not_migrated",),
+    ),
+    Bug(
+        "a storage that hangs is asked again by everybody who looks",
+        (
+            (
+                "service/http/readiness.py",
+                "            if self._look is None:\n",
+                "            if True:\n",
+            ),
+        ),
+        ("tests/service/http/test_operations.py::test_a_storage_that_hangs_holds_nobody_up_and_is_asked_once",),
+    ),
 )
