@@ -1311,9 +1311,9 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 RUN,
-                "return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))",
+                "return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))",
                 (
-                    "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))"
+                    "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))"
                     "\n        except NotFound:\n            return None"
                 ),
             ),
