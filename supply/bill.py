@@ -35,7 +35,9 @@ def bill() -> str:
             parts.setdefault(name, _component(name, version, factory, licence(package), hashes(name)))
     for component in parts.values():
         bom.components.add(component)
-    for name, version in re.findall(r"^([a-z0-9-]+)==(\S+)", (FOLDER / "cuda.txt").read_text(encoding="utf-8"), re.MULTILINE):
+    for name, version in re.findall(
+        r"^([a-z0-9-]+)==(\S+)", (FOLDER / "cuda.txt").read_text(encoding="utf-8"), re.MULTILINE
+    ):
         bom.components.add(_component(name, version, factory, None, hashes(name), ComponentScope.OPTIONAL))
     for name, expression, where, _ in INSIDE:
         program, version = name.split()

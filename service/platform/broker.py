@@ -32,7 +32,9 @@ def broker_url(url: str) -> str:
     query = dict(parse_qsl(parts.query))
     for name, wanted in CHECKED.items():
         if query.setdefault(name, wanted).lower() != wanted:
-            raise InvalidInput(f"A rediss:// URL may not say {name}={query[name]}: certificates are checked.", where="redis_url")
+            raise InvalidInput(
+                f"A rediss:// URL may not say {name}={query[name]}: certificates are checked.", where="redis_url"
+            )
     return urlunsplit(parts._replace(query=urlencode(query, safe="/")))
 
 
