@@ -54,7 +54,7 @@ DRAFT = "service/intake/table/draft.py"
 
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
 ROLES = "migrations/versions/0010_three_roles.py"
-LAST_ROLE = "migrations/versions/0011_old_role_without_rights.py"
+LAST_ROLE = "migrations/versions/0015_old_role_without_rights.py"
 T_ROLES = "tests/service/test_roles.py"
 DATASET_ROWS = "service/datasets/repository.py"
 T_RACES = "tests/service/ledger/test_redeclaration_races.py"
@@ -711,8 +711,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 "workers/tasks.py",
-                "        if ended.over_limits:\n",
-                "        if ended.over_limits and ended.status == 0:\n",
+                "    if ended.over_limits:\n",
+                "    if ended.over_limits and ended.status == 0:\n",
             ),
         ),
         (f"{T_CHILD}::test_a_worker_gives_its_limits_to_the_process_of_a_training",),
@@ -1682,8 +1682,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 CERTIFICATE,
-                "    for event in events:\n        alike[",
-                "    for event in [e for e in events if e.private_steps] or events:\n        alike[",
+                "(each for run in events for each",
+                "(each for run in [e for e in events if e.private_steps] or events for each",
             ),
         ),
         (T_CERTIFICATE,),
