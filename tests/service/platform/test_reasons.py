@@ -117,7 +117,7 @@ def test_a_database_that_is_not_migrated(right, postgres, tmp_path, part):
         line = wait_for_line(log, "database: not_migrated:", process)
         assert "imprimatur install" in line
         if part == "api":
-            wait_for_line(log, "Application startup complete", process)
+            wait_for_line(log, "Uvicorn running on", process)
             status, body = status_of(f"{url}/v1/datasets", Authorization="Bearer imp_no")
             assert (status, "unavailable" in body, "migrated" in body) == (503, True, False)
             assert status_of(f"{url}/readyz")[0] == 503
@@ -128,7 +128,7 @@ def test_the_role_of_another_process(right, tmp_path):
     environment = right("api") | {"IMPRIMATUR_DATABASE_URL": right("relay")["IMPRIMATUR_DATABASE_URL"]}
     log = tmp_path / "log"
     with running("api", environment, log) as (process, url):
-        wait_for_line(log, "Application startup complete", process)
+        wait_for_line(log, "Uvicorn running on", process)
         assert "as role imprimatur_relay" in wait_for_line(log, "database: wrong_role:", process)
         status, body = status_of(f"{url}/v1/datasets", Authorization="Bearer imp_no")
         assert (status, "not set up" in body) == (503, True)
@@ -182,7 +182,7 @@ def test_a_storage_that_cannot_be_reached(right, tmp_path, part):
     log = tmp_path / "log"
     with running(part, environment, log) as (process, url):
         if part == "api":
-            wait_for_line(log, "Application startup complete", process)
+            wait_for_line(log, "Uvicorn running on", process)
             status, body = status_of(f"{url}/readyz")
             assert (status, '"storage":"down"' in body) == (503, True)
         wait_for_line(log, "storage: s", process)
