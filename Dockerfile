@@ -26,7 +26,7 @@ ARG PIP_EXTRA_INDEX_URL
 # For the loops of workers/numerics; without a compiler private steps take longer.
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 RUN pip install --require-hashes -r requirements/worker.txt \
-    && pip install --require-hashes --no-deps -r requirements/torch.txt \
+    && { pip install --require-hashes --no-deps -r requirements/torch-cpu.txt || pip install --require-hashes --no-deps -r requirements/torch.txt; } \
     && { python requirements/torch_needs_cuda.py || pip install --require-hashes -r requirements/cuda.txt; } \
     && pip install --no-deps --no-build-isolation ./imprimatur .
 USER imprimatur

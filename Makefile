@@ -26,13 +26,15 @@ help:
 	@echo "make licences · make digests   docs/licences.md anew · images by the digests that registries name now"
 
 # Installed exactly as pinned, each file by its hash; made again when the pins or the requirements of either distribution
-# change. A CPU build of torch needs no CUDA; on Linux the torch of the index does.
+# change. A CPU build of torch is taken where pip finds one (`PIP_EXTRA_INDEX_URL`, `PIP_FIND_LINKS`): it needs no CUDA, which
+# the torch of the index does on Linux, some 3 GB.
 $(VENV)/installed: pyproject.toml imprimatur/pyproject.toml $(wildcard requirements/*.txt)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes -r requirements/development.txt
 ifndef WITHOUT_TORCH
-	$(PIP) --require-hashes --no-deps -r requirements/torch.txt
+	$(PIP) --require-hashes --no-deps -r requirements/torch-cpu.txt 2> /dev/null \
+		|| { echo "no CPU build of torch at hand: the one of the index" && $(PIP) --require-hashes --no-deps -r requirements/torch.txt; }
 	$(BIN)/python requirements/torch_needs_cuda.py || $(PIP) --require-hashes -r requirements/cuda.txt
 endif
 	$(PIP) --no-deps --no-build-isolation -e ./imprimatur -e .

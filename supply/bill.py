@@ -35,6 +35,10 @@ def bill() -> str:
             parts.setdefault(name, _component(name, version, factory, licence(package), hashes(name)))
     for component in parts.values():
         bom.components.add(component)
+    for name, version in re.findall(
+        r"^([a-z0-9-]+)==(\S+)", (FOLDER / "cuda.txt").read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        bom.components.add(_component(name, version, factory, None, hashes(name), ComponentScope.OPTIONAL))
     for name, expression, where, _ in INSIDE:
         program, version = name.split()
         bom.components.add(
@@ -65,7 +69,7 @@ def bill() -> str:
 
 def hashes(name: str) -> list[HashType]:
     """All files of the pinned version, as the lock files have them."""
-    for file in ("development.txt", "torch.txt"):
+    for file in ("development.txt", "torch.txt", "cuda.txt"):
         text = (FOLDER / file).read_text(encoding="utf-8")
         found = re.search(rf"^{re.escape(name)}==[^\n]*\n((?:    --hash[^\n]*\n?)+)", text, re.MULTILINE)
         if found:
@@ -76,13 +80,19 @@ def hashes(name: str) -> list[HashType]:
 
 
 def _component(
-    name: str, version: str, factory: LicenseFactory, expression: str, hashed: list[HashType] | None = None
+    name: str,
+    version: str,
+    factory: LicenseFactory,
+    expression: str | None,
+    hashed: list[HashType] | None = None,
+    scope: ComponentScope = ComponentScope.REQUIRED,
 ) -> Component:
     return Component(
         name=name,
         version=version,
         type=ComponentType.LIBRARY,
-        licenses=[factory.make_from_string(expression)],
+        scope=scope,
+        licenses=[factory.make_from_string(expression)] if expression else [],
         purl=PackageURL("pypi", name=name, version=version),
         hashes=hashed or [],
         bom_ref=f"{name}=={version}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -20,7 +20,7 @@ PARTS = {
 }
 """Each with the distribution and the extras that it is installed by."""
 CUDA = re.compile(r"cuda-.*|nvidia-.*|triton")
-"""What a torch of the index brings on Linux, and a CPU build does not."""
+"""What a torch of the index brings on Linux, and a CPU build does not: left out, so that both have one closure."""
 
 
 def closure(part: str) -> dict[str, Distribution]:
@@ -34,16 +34,12 @@ def closure(part: str) -> dict[str, Distribution]:
         if (name, wanted) in seen:
             continue
         seen.add((name, wanted))
-        try:
-            found[name] = distribution(name)
-        except PackageNotFoundError:
-            if CUDA.fullmatch(name):
-                continue
-            raise
+        found[name] = distribution(name)
         for text in found[name].requires or ():
             requirement = Requirement(text)
-            if any(_applies(requirement, extra) for extra in wanted or {""}):
-                todo.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
+            needed = canonicalize_name(requirement.name)
+            if any(_applies(requirement, extra) for extra in wanted or {""}) and not CUDA.fullmatch(needed):
+                todo.append((needed, frozenset(requirement.extras)))
     return {name: found[name] for name in sorted(found) if name not in OURS}
 
 

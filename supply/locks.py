@@ -3,7 +3,8 @@
 development.txt   all of constraints.txt but torch (Makefile)
 service.txt       what the image of API and relay needs of it
 worker.txt        what the image of a worker needs of it
-torch.txt         torch: the files of the index, and CPU builds that are known
+torch.txt         torch, the files of the index
+torch-cpu.txt     torch, CPU builds that are known; apart, because pip prefers a file whose hash an index names
 cuda.txt          what a torch of the index needs besides, on Linux
 
 The hashes are the index's, read by uv, which downloads no file for them.
@@ -40,8 +41,9 @@ def make(uv: Path) -> None:
         names = [name for name in closure(part) if name not in {"torch", *BUILD_TOOLS}]
         _write(f"{part}.txt", f"the image of the {part}", {name: blocks[name] for name in (*names, *BUILD_TOOLS)})
     of_torch = dict(_blocks(_compiled(uv, [torch], "--constraint", str(ROOT / "constraints.txt"))))
-    known = of_torch["torch"].rstrip("\n") + "".join(f" \\\n    --hash=sha256:{value}" for value in CPU_BUILDS.values())
-    _write("torch.txt", "torch, of the index or one of the CPU builds of supply/locks.py", {"torch": known + "\n"})
+    _write("torch.txt", "torch, of the index", {"torch": of_torch["torch"]})
+    known = "".join(f" \\\n    --hash=sha256:{value}" for value in CPU_BUILDS.values())
+    _write("torch-cpu.txt", "torch, CPU builds that supply/locks.py knows", {"torch": f"{torch}+cpu{known}\n"})
     cuda = {name: block for name, block in of_torch.items() if CUDA.fullmatch(name)}
     _write("cuda.txt", "what a torch of the index needs on Linux", cuda)
 

@@ -10,16 +10,23 @@ no message ends nothing (`workers/transport.py`).
 
 from __future__ import annotations
 
+from celery import Celery
+
 from service.base.errors import InvalidInput
 from service.platform.broker import celery_sender
 from service.platform.settings import get_settings
 from workers.transport import use_for_redis
 
+
+def _application() -> Celery:
+    try:
+        return celery_sender(get_settings().redis_url)
+    except InvalidInput as error:
+        raise SystemExit(f"the worker cannot start: {error.detail}") from None
+
+
 use_for_redis()
-try:
-    celery = celery_sender(get_settings().redis_url)
-except InvalidInput as error:
-    raise SystemExit(f"the worker cannot start: {error.detail}") from None
+celery = _application()
 celery.conf.update(
     imports=("workers.tasks",),
     task_acks_late=False,

@@ -2212,7 +2212,7 @@ BUGS: tuple[Bug, ...] = (
         "any server passes for the broker over TLS, where its address says nothing of certificates",
         (
             (
-                "service/platform/broker.py",
+                "service/platform/broker_address.py",
                 '    return urlunsplit(parts._replace(query=urlencode(query, safe="/")))\n',
                 "    return url\n",
             ),
@@ -2223,7 +2223,7 @@ BUGS: tuple[Bug, ...] = (
         "an address may turn off that the broker's certificate is checked",
         (
             (
-                "service/platform/broker.py",
+                "service/platform/broker_address.py",
                 "        if query.setdefault(name, wanted).lower() != wanted:\n",
                 "        if not query.setdefault(name, wanted):\n",
             ),
@@ -2241,5 +2241,40 @@ BUGS: tuple[Bug, ...] = (
         (
             "tests/service/local/test_embedded.py::test_redis_is_reached_with_its_password_through_a_private_socket_and_no_other_way",
         ),
+    ),
+    Bug(
+        "a missing setting quotes the others",
+        (
+            (
+                "service/platform/settings.py",
+                '{_what_is_wrong(error)}")',
+                '{error}; {_what_is_wrong(error)}")',
+            ),
+        ),
+        (
+            "tests/service/platform/test_reasons.py::test_no_credentials_end_a_process_with_the_names_of_what_is_missing",
+        ),
+    ),
+    Bug(
+        "a database that is not migrated is our fault",
+        (
+            (
+                "service/platform/reasons.py",
+                'NOT_MIGRATED = {"42P01", "42883", "42703", "3F000"}',
+                "NOT_MIGRATED: set[str] = set()",
+            ),
+        ),
+        ("tests/service/platform/test_reasons.py::test_a_database_that_is_not_migrated",),
+    ),
+    Bug(
+        "a storage that hangs is asked again by everybody who looks",
+        (
+            (
+                "service/http/readiness.py",
+                "            if self._look is None:\n",
+                "            if True:\n",
+            ),
+        ),
+        ("tests/service/http/test_operations.py::test_a_storage_that_hangs_holds_nobody_up_and_is_asked_once",),
     ),
 )

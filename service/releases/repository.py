@@ -202,6 +202,8 @@ def progress_of(connection: psycopg.Connection[Any], ids: Sequence[uuid.UUID]) -
 
 _LISTED = (
     Release.id,
+    Release.priority,
+    Release.estimate,
     Release.dataset_id,
     Release.state,
     Release.order_,

@@ -6,6 +6,7 @@ The same look finds out which keys have ended: a stream says nothing more to a k
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections import Counter
@@ -26,6 +27,8 @@ from service.releases.models import ENDED
 from service.releases.repository import Progress
 from service.releases.schemas import ReleaseReply
 from service.requests.problems import problem, status_of
+
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
 KEY_SECONDS = 2.0
@@ -122,6 +125,9 @@ class Watching:
             try:
                 changed, ended = await run_in_threadpool(look, self._context, known, list(key_ids))
             except Unavailable:  # nothing is known, and so nothing is said
+                changed, ended = {}, set()
+            except Exception as error:  # noqa: BLE001 - without this task every stream would wait for ever
+                logger.error("a look at watched releases failed with %s; looking again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
                 changed, ended = {}, set()
             else:
                 keys_at = time.monotonic() + KEY_SECONDS if key_ids else keys_at

@@ -49,12 +49,11 @@ def make_logins(owner_url: str, folder: Path) -> list[str]:
 
 def why_no_login(owner_url: str, role: str, password: str) -> str | None:
     """None where the role logs in where the owner does; else why not."""
-    url = make_url(owner_url).set(username=role, password=password).render_as_string(hide_password=False)
     try:
-        with psycopg.connect(_plain(url), connect_timeout=5) as connection:
+        with psycopg.connect(_plain(owner_url), user=role, password=password, connect_timeout=5) as connection:
             connection.execute("SELECT 1")
     except psycopg.OperationalError as error:
-        return database_reason(error, url).sentence
+        return database_reason(error, make_url(owner_url).set(username=role).render_as_string()).sentence
     return None
 
 

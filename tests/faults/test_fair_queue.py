@@ -12,6 +12,7 @@ from service.auth.service import create_tenant
 from service.datasets.models import Dataset
 from service.platform.context import open_context
 from service.releases import service
+from tests.bare_rows import add_bare_key
 from tests.faults.test_outages import wait_for
 
 CHEAP = {**ORDER, "epsilon": BUDGET / 1_100, "steps": 1}
@@ -50,7 +51,8 @@ def test_a_single_order_is_not_behind_another_tenants_thousand(other):
     context = open_context(stack.settings())
     with context.transaction() as session:
         owner = session.get_one(Dataset, crowded).tenant_id
-    principals = [Principal(owner, key, "owner", "order_release") for key in (owner, crowded)]  # two keys gain nothing
+        keys = [add_bare_key(session, owner) for _ in range(2)]  # two keys gain nothing
+    principals = [Principal(owner, key, "owner", "order_release") for key in keys]
     for number in range(1_000):
         service.order_release(context, principals[number % 2], crowded, CHEAP, priority=0)
     wait_for(lambda: begun(stack))

@@ -17,6 +17,7 @@ from imprimatur.cli.application import app
 COMMANDS = (
     *("up", "demo", "publish", "upload", "datasets", "erase", "expire", "budget", "ledger", "audit-log"),
     *("quote", "release", "status", "cancel", "sample", "download", "certificate", "verify"),
+    *("install", "tenant create", "tenant key", "tenant list"),
     *("schema draft", "schema check", "key create", "key list", "key replace", "key revoke"),
 )
 

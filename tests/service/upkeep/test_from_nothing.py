@@ -86,8 +86,14 @@ class Operator:
         return ours | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "200"}
 
     def run(self, script):
-        return subprocess.run(  # noqa: PLW1510 - what it ends with is looked at
-            ["bash", "-c", script], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120
+        return subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
 
     def installs(self):
@@ -220,7 +226,7 @@ WRONG = {
     "secret key file": (_open_file, "chmod 600"),
     "secret key file, another": (_other_file, "not the one this database was made with"),
     "worker.key": (_no_worker_part, "No such file"),
-    "signing key": (_no_signing_key, "signing.key"),
+    "signing key": (_no_signing_key, "IMPRIMATUR_SIGNING_KEY_FILE"),
     "redis": (lambda s: s.model_copy(update={"redis_url": re.sub(r":[^:@]+@", ":no@", s.redis_url)}), "password"),
     "storage": (lambda s: s.model_copy(update={"storage_url": "file:///proc/nowhere"}), "IMPRIMATUR_STORAGE_URL"),
 }
