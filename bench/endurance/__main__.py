@@ -46,7 +46,6 @@ FAULTS = (
 LEASE_SECONDS = 20.0
 DRAIN_SECONDS = 600.0
 DATASETS = 4
-MARK = 100_000
 
 
 @dataclass
@@ -148,7 +147,8 @@ def _measure(stack: FaultyStack, run: Run, answered: int) -> None:
     with suppress(psutil.NoSuchProcess):
         api = psutil.Process(stack.pids["api"])
         rss = api.memory_info().rss / 2**20
-        run.memory.append((answered, api.pid, time.time() - api.create_time(), rss))
+        if rss:  # none is left of one that has just been killed
+            run.memory.append((answered, api.pid, time.time() - api.create_time(), rss))
         if len(run.memory) % 30 == 0:
             print(f"{answered:,} requests, API {rss:.0f} MiB", flush=True)
 
@@ -170,6 +170,7 @@ def _drain(stack: FaultyStack) -> float:
 
 
 def page(run: Run, fault_seconds: float) -> str:
+    every = 100_000 if run.answered > 200_000 else 10_000
     waits = sorted((int(step), count) for step, count in run.record["waits"].items())
     lines = [
         f"{machine()}; other work ran on the same machine. {run.answered:,} requests were answered in {run.seconds / 60:.1f} min"
@@ -186,11 +187,11 @@ def page(run: Run, fault_seconds: float) -> str:
         "|---|---|",
         *(f"| {kind} | {_counts(each)} |" for kind, each in run.record["statuses"].items()),
         "",
-        f"Memory of the API, every {MARK:,} requests and before each of its ends (it is a new process after its fault):",
+        f"Memory of the API, every {every:,} requests and before each of its ends (it is a new process after its fault):",
         "",
         "| requests so far | its age, s | MiB |",
         "|---|---|---|",
-        *(f"| {answered:,} | {age:.0f} | {rss:.0f} |" for answered, _, age, rss in _marks(run.memory)),
+        *(f"| {answered:,} | {age:.0f} | {rss:.0f} |" for answered, _, age, rss in _marks(run.memory, every)),
     ]
     return "\n".join(lines)
 
@@ -208,12 +209,12 @@ def _quantile(waits: list[tuple[int, int]], share: float) -> int:
     return waits[-1][0]
 
 
-def _marks(memory: list[tuple[int, int, float, float]]) -> list[tuple[int, int, float, float]]:
+def _marks(memory: list[tuple[int, int, float, float]], every: int) -> list[tuple[int, int, float, float]]:
     marks, following = [], 0
     for now, after in zip(memory, [*memory[1:], None], strict=True):
         if now[0] >= following or after is None or after[1] != now[1]:
             marks.append(now)
-            following = max(following, (now[0] // MARK + 1) * MARK)
+            following = max(following, (now[0] // every + 1) * every)
     return marks
 
 
