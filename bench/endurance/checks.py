@@ -130,7 +130,7 @@ def check_balances(verdict: Verdict, entries: list[Any], balances: list[Any]) ->
         fullest = min(amounts[0] + amounts[1], amounts[2] + amounts[3])
         if fullest > ledger.NANO:
             over.append(f"dataset {dataset} is over its budget: {fullest} nano-shares")
-        verdict.counts["datasets with no room for an order of ε = 1"] += fullest > 0.8 * ledger.NANO
+        verdict.counts["datasets more than half spent"] += fullest > ledger.NANO // 2
     verdict.require(differ)
     verdict.require(over)
     verdict.counts["datasets"] = len(balances)

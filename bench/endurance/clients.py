@@ -116,7 +116,9 @@ class Caller:
         """One request of a mixed client, or two."""
         dataset = random.choice(self.plan["datasets"])
         if kind == "cancelled":
-            release = await self.order("order", dataset, random.choice([0.01, 1.0, 2.0]))
+            # Half of them want most of one budget: several at once do not fit.
+            dataset, epsilon = random.choice([(dataset, 0.01), (self.plan["datasets"][-1], 0.8 * BUDGET)])
+            release = await self.order("order", dataset, epsilon)
             if release is not None:
                 self.release = release
                 status, _ = await self.insist("cancel", "POST", f"/v1/releases/{release}/cancel")
@@ -156,7 +158,7 @@ class Caller:
                 dataset = await self.upload()
                 await asyncio.sleep(1.0)
                 continue
-            release = await self.order("kept order", dataset, 1.0)
+            release = await self.order("kept order", dataset, 0.4 * BUDGET)
             if release is None:
                 dataset = None
             while release is not None and not over.is_set():
