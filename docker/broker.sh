@@ -10,6 +10,7 @@ tls-cert-file $certificates/server.crt
 tls-key-file $certificates/server.key
 tls-auth-clients no
 tls-protocols "TLSv1.2 TLSv1.3"
+tls-ciphers ECDHE+AESGCM:ECDHE+CHACHA20
 save ""
 appendonly no
 maxmemory-policy noeviction

@@ -84,6 +84,28 @@ def test_each_process_has_the_database_role_of_its_own():
         assert not any(other in str(environment) for other in others), name
 
 
+def test_a_worker_reads_its_part_of_the_secret_key_file_alone():
+    for name in ("worker-cpu", "worker-gpu"):
+        assert SERVICES[name]["environment"]["IMPRIMATUR_SECRET_KEY_FILE"] == "/secrets/worker.key"
+
+
+def test_a_key_in_the_clear_is_refused_and_not_led_on():
+    """Only the page redirects to HTTPS; and HSTS is for the names below this one, too."""
+    sites = re.findall(r"^(\S+) \{\n(.*?)^\}", (ROOT / "docker" / "Caddyfile").read_text(), re.DOTALL | re.MULTILINE)
+    (clear,) = (text for name, text in sites if name.startswith("http://"))
+    assert re.findall(r"^\tredir (\S+)", clear, re.MULTILINE) == ["/"]
+    assert re.search(r'^\trespond ".*" 403$', clear, re.MULTILINE)
+    assert "reverse_proxy" not in clear
+    (safe,) = (text for name, text in sites if not name.startswith("http://"))
+    assert re.search(r'Strict-Transport-Security "max-age=31536000; includeSubDomains"', safe)
+
+
+def test_only_ciphers_with_forward_secrecy_are_taken():
+    wanted = "ECDHE+AESGCM:ECDHE+CHACHA20"
+    assert f"ssl_ciphers={wanted}" in shlex.split(SERVICES["postgres"]["command"])
+    assert f"tls-ciphers {wanted}" in (ROOT / "docker" / "broker.sh").read_text().splitlines()
+
+
 def test_files_images_and_volumes_exist():
     dockerfile = (ROOT / "Dockerfile").read_text()
     stages = set(re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE))

@@ -317,12 +317,12 @@ class Checkpoints:
             self._storage.delete(earlier)
 
     def get(self) -> bytes | None:
-        """What earlier attempts left; raises `NotFound` where that is gone.
+        """What earlier attempts left; raises `NotFound` where that is gone, `Tampered` where something else lies there.
 
-        Previews of it may have been seen, and what was seen may not run again.
+        Previews of it may have been seen, and what was seen may not run again: not from an older one put in its place.
         """
         key = self._key
-        return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))
+        return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))
 
     def steps_done(self, events: Events) -> int:
         """How many steps of the list lie behind the checkpoint."""

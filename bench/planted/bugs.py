@@ -1311,9 +1311,9 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 RUN,
-                "return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))",
+                "return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))",
                 (
-                    "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get(key))"
+                    "try:\n            return None if key is None else self._attempt.patiently(lambda: self._storage.get_content(key))"
                     "\n        except NotFound:\n            return None"
                 ),
             ),
@@ -2011,6 +2011,16 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_SURFACE}::test_no_line_holds_a_key",),
+    ),
+    Bug(
+        "a training goes on from whatever lies in the place of its checkpoint",
+        (("workers/run.py", "self._storage.get_content(key)", "self._storage.get(key)"),),
+        ("tests/service/http/test_previews.py::test_the_preview_is_that_of_the_recorded_checkpoint",),
+    ),
+    Bug(
+        "a worker in a container gets all roots of the secret key file",
+        (("docker-compose.yml", "IMPRIMATUR_SECRET_KEY_FILE: /secrets/worker.key", "COMMENT: none"),),
+        ("tests/test_compose.py::test_a_worker_reads_its_part_of_the_secret_key_file_alone",),
     ),
     Bug(
         "a refusal is logged with the path as it was sent",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 
-REST = "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+REST = (
+    "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
 
 
 def page_headers(*, style: str, script: str | None = None) -> dict[str, str]:

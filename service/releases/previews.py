@@ -24,7 +24,7 @@ def read_preview(storage: Storage, release: Release) -> bytes:
     if release.state not in ACTIVE:
         raise NotReady(f"this release is {release.state}: previews are shown while it trains", state=release.state)
     try:
-        checkpoint = None if release.checkpoint_key is None else storage.get(release.checkpoint_key)
+        checkpoint = None if release.checkpoint_key is None else storage.get_content(release.checkpoint_key)
     except NotFound:  # a newer one has just taken its place
         checkpoint = None
     if checkpoint is not None:

@@ -150,8 +150,11 @@ def _something_waits(settings):
 
     from service.platform.database import statement
 
-    # What the worker's role may read; the function that counts them is the relay's.
-    query = "SELECT EXISTS (SELECT FROM releases WHERE state IN ('reserved', 'charged') AND coalesce(lease_expires_at < clock_timestamp(), true))"
+    # The worker's role may not ask the function that the relay asks.
+    query = """
+        SELECT EXISTS (SELECT FROM releases WHERE state IN ('reserved', 'charged')
+                       AND (lease_expires_at IS NULL OR lease_expires_at < clock_timestamp()))
+    """
     with statement(settings) as session:
         return session.execute(text(query)).scalar_one()
 

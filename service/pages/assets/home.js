@@ -68,16 +68,33 @@ async function card(dataset, key) {
     ...(releases.length ? [releaseTable(releases)] : [element("p", "No release yet.")]));
 }
 
-let timer = 0;
+// The key is in this page alone, and no longer than somebody is there.
+const FORGOTTEN_AFTER_MS = 30 * 60 * 1000;
+let timer = 0, idle = 0, shown = null;
+
+function forget() {
+  clearTimeout(timer);
+  shown = null;
+  document.getElementById("key").value = "";
+  list.replaceChildren();
+  message.textContent = "The key is forgotten.";
+}
+
+function stay() {
+  clearTimeout(idle);
+  idle = setTimeout(forget, FORGOTTEN_AFTER_MS);
+}
 
 async function show(key) {
   try {
     const datasets = await askAll("/v1/datasets", key);
     const cards = await Promise.all(datasets.map((dataset) => card(dataset, key)));
+    if (key !== shown) return;
     list.replaceChildren(...cards);
     message.textContent = datasets.length ? "" : "No dataset yet. Upload one with POST /v1/datasets or `imprimatur publish`.";
     timer = setTimeout(show, 2000, key);
   } catch (problem) {
+    if (key !== shown) return;
     message.textContent = problem.message;
     list.replaceChildren();
   }
@@ -86,5 +103,9 @@ async function show(key) {
 document.getElementById("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(timer);
-  show(document.getElementById("key").value.trim());
+  shown = document.getElementById("key").value.trim();
+  show(shown);
 });
+document.getElementById("forget").addEventListener("click", forget);
+addEventListener("pagehide", forget);
+for (const sign of ["keydown", "pointerdown", "pointermove"]) addEventListener(sign, stay);

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from sqlalchemy import text
 
-from service.base.errors import NotFound
+from service.base.errors import NotFound, Tampered
 from service.methods.catalogue import parse_resolved_order
 from service.privacy.events import events_from_json
 from service.upkeep.installation import owner_transaction
@@ -75,6 +75,13 @@ def test_the_preview_is_that_of_the_recorded_checkpoint(api, context, release):
     again = Attempt(context, attempt.lease)
     saved = Checkpoint.from_bytes(again.checkpoints.get())
     assert saved.values["step"] == 2
+
+    # Who writes to the store puts no other in its place.
+    put_in_its_place = Checkpoint(saved.tensors, {**saved.values, "step": 1}).to_bytes()
+    context.storage.put(again.release.checkpoint_key, put_in_its_place)
+    with pytest.raises(Tampered):
+        again.checkpoints.get()
+    assert preview(api, release["id"]).json()["code"] == "tampered"
     context.storage.delete(again.release.checkpoint_key)
     with pytest.raises(NotFound):
         again.checkpoints.get()

@@ -114,7 +114,7 @@ def test_a_page_carries_out_what_it_was_sent_with_and_nothing_else(api, path):
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    for directive in ("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"):
+    for directive in ("object-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"):
         assert directive in policy
     inline = re.findall(r"<(style|script)>(.*?)</\1>", page.text, re.DOTALL)
     assert inline
