@@ -65,7 +65,14 @@ def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image
         created_at=dt.datetime.now(dt.UTC),
     )
     made = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
-    statement = state(dataset=dataset, release=release, posted=posted, made=made, others=others)
+    statement = state(
+        dataset=dataset,
+        release=release,
+        posted=posted,
+        made=made,
+        others=others,
+        issued_at=dt.datetime.now(dt.UTC),
+    )
     return certify(SIGNING_KEY, statement, FILES, transparency=TRANSPARENCY, consistency=[])
 
 

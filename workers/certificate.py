@@ -103,7 +103,13 @@ NOT_PROTECTED = (
 
 
 def state(
-    *, dataset: Dataset, release: Release, posted: LedgerEntry, made: Released, others: OtherReleases
+    *,
+    dataset: Dataset,
+    release: Release,
+    posted: LedgerEntry,
+    made: Released,
+    others: OtherReleases,
+    issued_at: dt.datetime,
 ) -> dict[str, Any]:
     """What is promised, before it is signed. Everything in it is public: order, price, ledger line, versions."""
     return {
@@ -141,7 +147,7 @@ def state(
         "audit": AUDIT,
         "schema_source": "declared by the owner",
         "code_version": VERSION,
-        "issued_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "issued_at": issued_at.isoformat(timespec="seconds"),
     }
 
 

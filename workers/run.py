@@ -31,6 +31,7 @@ from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
 from service.platform.context import Context, open_context
 from service.platform.crypto import decrypt, open_decrypted
+from service.platform.database import database_time
 from service.platform.signing import SigningKey
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
@@ -198,7 +199,10 @@ class Attempt:
             key = self.signing_key()  # read at each try: it may be replaced before the head is signed
             return key, *log.transparency(self.context, key, posted)
 
-        statement = state(dataset=self.dataset, release=self.release, posted=posted, made=made, others=others)
+        issued_at = self.in_transaction(database_time)
+        statement = state(
+            dataset=self.dataset, release=self.release, posted=posted, made=made, others=others, issued_at=issued_at
+        )
         # Before the certificate, which signs them.
         files = made.files(schema=self.dataset.declared_schema, certificate=statement, order=self.release.order_)
         key, transparency, consistency = self.patiently(proved)

@@ -56,7 +56,13 @@ class FaultyStack(EmbeddedStack):
     """`imprimatur up` with kill points in every one of its Python processes."""
 
     def __init__(
-        self, folder: Path, *, lease_seconds: float = LEASE_SECONDS, workers: int = 1, **settings: object
+        self,
+        folder: Path,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        workers: int = 1,
+        durable: bool = False,
+        **settings: object,
     ) -> None:
         self._workers = workers
         self.faults = folder.absolute() / "faults"
@@ -71,7 +77,9 @@ class FaultyStack(EmbeddedStack):
         }
         # What dies here every few seconds would otherwise be started again after half a minute only.
         supervisor.LONGEST_BACKOFF_SECONDS = supervisor.FIRST_BACKOFF_SECONDS
-        super().__init__(folder / "data", 0, postgres_settings=POSTGRES, extra_environment=environment)
+        super().__init__(
+            folder / "data", 0, postgres_settings={} if durable else POSTGRES, extra_environment=environment
+        )
 
     def _python_programs(self) -> tuple[Program, ...]:
         *others, worker = super()._python_programs()
@@ -199,9 +207,9 @@ class FaultyStack(EmbeddedStack):
         context = open_context(self.settings())
         swept = sweep(context, min_age_seconds=0)
         with context.transaction() as session:
-            named = {key for (key,) in session.query(Dataset.storage_key).filter(Dataset.storage_key.isnot(None))}
-            for bundle, checkpoint in session.query(Release.bundle_key, Release.checkpoint_key):
-                named |= {key for key in (bundle, checkpoint) if key is not None}
+            named = set()
+            for columns in ((Dataset.storage_key, Dataset.upload_key), (Release.bundle_key, Release.checkpoint_key)):
+                named |= {key for row in session.query(*columns) for key in row if key is not None}
         if set(context.storage.list()) != named:
             raise BrokenPromise(f"storage and database disagree: {set(context.storage.list()) ^ named}")
         return swept

@@ -2287,4 +2287,26 @@ BUGS: tuple[Bug, ...] = (
         ),
         ("tests/service/http/test_operations.py::test_a_storage_that_hangs_holds_nobody_up_and_is_asked_once",),
     ),
+    Bug(
+        "heads of the log are dated by the clock of the relay's machine",
+        (
+            (
+                "service/ledger/log.py",
+                "timestamp_ms=int(1_000 * database_time(session).timestamp())",
+                "timestamp_ms=int(1_000 * dt.datetime.now(dt.UTC).timestamp())",
+            ),
+        ),
+        ("tests/service/test_one_clock.py::test_no_machine_asks_its_own_clock",),
+    ),
+    Bug(
+        "rows end by the clock of the worker's machine",
+        (
+            (
+                "service/datasets/models.py",
+                "self.erased_at is not None or self.is_past_its_date",
+                "self.erased_at is not None or bool(self.rows_expire_at and self.rows_expire_at <= dt.datetime.now(dt.UTC))",
+            ),
+        ),
+        ("tests/service/test_one_clock.py::test_no_machine_asks_its_own_clock",),
+    ),
 )

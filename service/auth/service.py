@@ -18,6 +18,7 @@ from service.auth.models import ApiKey
 from service.auth.principal import Principal, Scope
 from service.base.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
 from service.platform.crypto import Secrets
+from service.platform.database import database_time
 from service.platform.paging import Page
 
 FIRST_TENANT = "first"
@@ -61,8 +62,8 @@ def create_key(
     expires_at: dt.datetime | None = None,
 ) -> NewKey:
     """A new key of the tenant, made by the service itself: `make_key` is for what a key asks for."""
-    now = dt.datetime.now(dt.UTC)
     if expires_at is not None:
+        now = database_time(session)
         if not now < expires_at <= now + LONGEST_LIFE:
             raise InvalidInput("expires_at: name a moment within the next ten years", where="expires_at")
         expires_at = expires_at.astimezone(dt.UTC)
@@ -144,7 +145,7 @@ def replace_key(
     if old.replaced_by is not None or not repository.is_live(session, key_id):
         raise NotReplaceable("this key has ended or was replaced already; make a new one")
     if not asked_for_end and old.expires_at is not None:
-        as_long = dt.datetime.now(dt.UTC) + (old.expires_at - old.created_at)
+        as_long = database_time(session) + (old.expires_at - old.created_at)
         expires_at = as_long if expires_at is None else min(as_long, expires_at)
     scope = cast("Scope", old.scope)  # the CHECK allows no other
     new = create_key(session, key_secrets, principal.tenant_id, name=old.name, scope=scope, expires_at=expires_at)

@@ -6,9 +6,9 @@ import datetime as dt
 import uuid
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, LargeBinary, Text
+from sqlalchemy import BigInteger, DateTime, LargeBinary, Text, false, func
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, column_property, mapped_column
 
 from service.domain.image_schema import DeclaredSchema, ImageSchema, is_image_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
@@ -57,6 +57,8 @@ class Dataset(Base):
     created_at: Mapped[dt.datetime] = mapped_column(DateTime(timezone=True))
     erased_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     rows_expire_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    is_past_its_date: Mapped[bool] = column_property(func.coalesce(rows_expire_at <= func.clock_timestamp(), false()))
+    """When it was read, by the database's clock: this machine's may be wrong."""
     declared_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     """When the declaration was replaced; None while it is the first."""
     upload_key: Mapped[str | None] = mapped_column(Text)
@@ -91,5 +93,4 @@ class Dataset(Base):
     @property
     def state(self) -> str:
         """From their deletion date on nothing uses the rows, even before the sweep has destroyed them."""
-        expired = self.rows_expire_at is not None and self.rows_expire_at <= dt.datetime.now(dt.UTC)
-        return "erased" if self.erased_at is not None or expired else "ready"
+        return "erased" if self.erased_at is not None or self.is_past_its_date else "ready"

@@ -7,7 +7,6 @@ A proof reads a few dozen nodes, whatever the size of the log.
 from __future__ import annotations
 
 import datetime as dt
-import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from imprimatur.verify.chain import verify_ledger
 from imprimatur.verify.heads import TreeHead
 from service.base.errors import InvalidInput, NotFound, Tampered
 from service.ledger import repository, signing_keys
+from service.platform.database import database_time
 from service.platform.signing import NoSigningKey
 
 if TYPE_CHECKING:
@@ -174,7 +174,9 @@ def hexadecimal(path: Iterable[bytes]) -> list[str]:
 def _signed_head(session: Session, key: SigningKey, size: int) -> TreeHead:
     """The kept head of this size and key, signed now where there is none. There is never a second one."""
     ((root,),) = _roots(session, [[(0, size)]])
-    head = TreeHead.sign(key, tree_size=size, timestamp_ms=time.time_ns() // 1_000_000, root_hash=root)
+    head = TreeHead.sign(
+        key, tree_size=size, timestamp_ms=int(1_000 * database_time(session).timestamp()), root_hash=root
+    )
     keep = text(
         "INSERT INTO tree_heads (tree_size, key_id, timestamp_ms, root_hash, signature)"
         " VALUES (:tree_size, :key_id, :timestamp_ms, :root_hash, :signature) ON CONFLICT DO NOTHING"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib.resources
 import select
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
@@ -239,6 +240,12 @@ def alembic_config(database_url: str) -> config.Config:
     made.set_main_option("script_location", str(Path(str(importlib.resources.files("migrations")))))
     made.attributes["database_url"] = database_url
     return made
+
+
+def database_time(session: Session) -> dt.datetime:
+    """Now, by the one clock that all machines share."""
+    found: dt.datetime = session.execute(func.clock_timestamp()).scalar_one()
+    return found.astimezone(dt.UTC)
 
 
 def main() -> None:
