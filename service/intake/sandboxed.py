@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -21,6 +22,9 @@ def main() -> None:
         raise ModuleNotFoundError(sys.argv[1])
     begun = sandbox.begin(Path(found.origin).parent)
     importlib.import_module(sys.argv[1]).main(begun)
+    sys.stdout.flush()
+    # Not by the interpreter's own end: it waits for threads of a parser that read ahead, which wait for the interpreter.
+    os._exit(0)
 
 
 if __name__ == "__main__":

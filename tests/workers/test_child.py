@@ -22,6 +22,7 @@ from service.platform.database import transaction
 from service.platform.settings import get_settings
 from service.privacy.filters import Shares
 from service.releases.models import Release
+from service.upkeep.installation import owner_transaction
 from tests.bare_rows import add_bare_dataset
 from tests.reservations import claim, reserve
 from workers import child as children
@@ -115,7 +116,7 @@ def read(settings, release_id):
 
 
 def cancel(settings, release_id):
-    with transaction(settings) as session:
+    with owner_transaction(settings) as session:
         session.execute(text("UPDATE releases SET cancel_requested = true WHERE id = :id"), {"id": release_id})
 
 
@@ -202,8 +203,7 @@ def test_a_worker_gives_its_limits_to_the_process_of_a_training(settings, releas
     from workers import tasks
 
     context = open_context(settings.model_copy(update={"job_memory_bytes_limit": limit}))
-    monkeypatch.setattr(tasks, "open_context", lambda: context)
-    tasks.train(str(release_id))
+    tasks.train(context, leases.claim_next(context.settings))
     get_settings.cache_clear()
     release, _, _ = read(settings, release_id)
     assert (release.state, release.failure, release.attempts) == (*ends, 1)

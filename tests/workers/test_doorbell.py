@@ -11,10 +11,10 @@ import uuid
 
 import psutil
 import pytest
-import redis
 from sqlalchemy import text
 
 from service.platform.broker import BELL_TASK, OLD_TRAIN_TASK, PING_TASK, QUEUE, celery_sender, seconds_since_beat
+from service.platform.broker_address import broker_client
 from service.platform.database import statement, transaction
 from service.privacy.filters import Shares
 from service.upkeep.relay import BELLS, ring
@@ -73,7 +73,7 @@ def worker(settings, tmp_path):
 
 @pytest.fixture
 def broker(redis_url):
-    with redis.Redis.from_url(redis_url) as connection:
+    with broker_client(redis_url) as connection:
         yield connection
 
 
@@ -196,7 +196,7 @@ def test_the_relay_rings_once_for_each_that_waits_up_to_a_bound_and_not_for_what
     releases = [order(settings) for _ in range(3)]
     assert ring(settings, sender, broker) == 3
     assert ring(settings, sender, broker) == 0  # nobody has heard those yet
-    broker.flushall()
+    broker.delete(QUEUE)
     assert ring(settings, sender, broker) == 3  # what the broker forgot
     rung = [json.loads(each) for each in broker.lrange(QUEUE, 0, -1)]
     assert {each["headers"]["task"] for each in rung} == {BELL_TASK}
@@ -206,7 +206,7 @@ def test_the_relay_rings_once_for_each_that_waits_up_to_a_bound_and_not_for_what
     for _ in range(BELLS):
         order(settings)
     assert ring(settings, sender, broker) == BELLS - 3
-    broker.flushall()
+    broker.delete(QUEUE)
     with transaction(settings) as session:
         session.execute(text("UPDATE releases SET lease_expires_at = 'infinity' WHERE id != :id"), {"id": releases[0]})
     assert ring(settings, sender, broker) == 1

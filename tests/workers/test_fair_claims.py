@@ -12,6 +12,7 @@ from sqlalchemy import text
 from service.ledger import service as ledger
 from service.platform.database import statement, transaction
 from service.privacy.filters import Shares
+from service.upkeep.installation import owner_transaction
 from tests.bare_rows import add_bare_dataset, add_bare_release
 from tests.reservations import reserve
 from workers import lease as leases
@@ -190,7 +191,7 @@ def test_old_and_new_workers_side_by_side_claim_each_release_once(queue, setting
     def old(seed):
         start.wait()
         for release in ids if seed % 2 else reversed(ids):
-            with transaction(settings) as session:
+            with owner_transaction(settings) as session:
                 row = session.execute(
                     text(CLAIM_OF_THE_VERSION_BEFORE), {"id": release, "lease_seconds": 60}
                 ).one_or_none()
@@ -201,7 +202,7 @@ def test_old_and_new_workers_side_by_side_claim_each_release_once(queue, setting
     def old_relay():
         start.wait()
         for _ in range(20):
-            with transaction(settings) as session:
+            with owner_transaction(settings) as session:
                 values = {"task": "imprimatur.train", "lease_seconds": 60, "everything": True}
                 session.execute(text(REQUEUE_OF_THE_VERSION_BEFORE), values)
 

@@ -12,7 +12,7 @@ from service.privacy.events import GaussianEvent, SampledStepEvent, events_to_js
 from service.privacy.filters import Shares, open_budget
 from service.releases.models import Release
 from tests.bare_rows import add_bare_dataset, add_bare_release
-from tests.reservations import reserve
+from tests.reservations import claim, reserve
 from workers import lease as leases
 from workers.checkpoints import Checkpoint
 from workers.run import Attempt
@@ -40,7 +40,7 @@ def attempt(settings, database):
         reserve(session, dataset, release, COST)
     context = open_context(settings.model_copy(update={"database_url": database.worker_url}))
     with context.transaction() as session:
-        lease = leases.claim(session, release, lease_seconds=600.0, max_attempts=3)
+        lease = claim(session, release)
     made = Attempt(context, lease)
     made.charge()
     return made

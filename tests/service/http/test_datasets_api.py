@@ -188,7 +188,7 @@ def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, d
     for form in ("in another order", "as Parquet", "with numbers as 1.017000e3"):
         assert_known(api.upload(SAME_ROWS[form](), name=form), dataset_id, form)
         assert_known(api.upload(SAME_ROWS[form](), key=api.stranger), None, form)
-    assert api.http.get("/v1/datasets", headers=api.stranger).json() == {"items": []}
+    assert api.http.get("/v1/datasets", headers=api.stranger).json() == {"items": [], "next": None}
     assert len(api.http.get("/v1/datasets", headers=api.owner).json()["items"]) == 1
 
 
@@ -377,4 +377,4 @@ def _assert_nothing_kept(api, context: object):
     storage: Storage = context.storage
     assert list(storage.list()) == []
     assert list(context.settings.scratch_dir.iterdir()) == []
-    assert api.http.get("/v1/datasets", headers=api.owner).json() == {"items": []}
+    assert api.http.get("/v1/datasets", headers=api.owner).json() == {"items": [], "next": None}
