@@ -111,7 +111,7 @@ def test_a_worker_that_lost_its_claim_records_and_stores_nothing(attempt, at_the
     with transaction(settings) as session:
         leases.give_back(session, attempt.lease, spent=True)
     with transaction(settings) as session:
-        assert leases.claim(session, attempt.lease.release_id, lease_seconds=600.0, max_attempts=3)
+        assert claim(session, attempt.lease.release_id)
     with pytest.raises(leases.LeaseLost):
         attempt.checkpoints.put(checkpoint())
     assert at_the_store == []

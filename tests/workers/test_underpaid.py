@@ -73,7 +73,7 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
             price=priced.json_text,
             key_id=key,
             priority=3,
-            estimate="{}",
+            estimate="null",
             most_of_key=10_000,
             most_of_tenant=10_000,
             action="order_release",

@@ -70,7 +70,7 @@ def order(settings, tenant, dataset, ground):
             price=json.dumps({"units": ground.account.units}),
             key_id=key,
             priority=3,
-            estimate="{}",
+            estimate="null",
             most_of_key=10_000,
             most_of_tenant=10_000,
             action="order_release",
