@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-from bench.pages import keep
 from imprimatur import ApiError, Client
 from service.local import EmbeddedStack
 
@@ -70,8 +69,6 @@ the process was gone, and until the release had ended; the longest of {asked.rep
 {lines}
 """
     print(page)
-    if not asked.only:
-        keep("cancels", page)
 
 
 def _row(

@@ -23,7 +23,12 @@ from tests.signed_histories import KEY, history
 ROOT = Path(__file__).parents[1]
 BUILT_FROM = ("imprimatur", "service", "workers", "migrations", "pyproject.toml", "README.md", "LICENSE")
 DATA = {
-    *("service/pages/templates/home.html", "service/pages/assets/home.js", "service/pages/assets/style.css"),
+    *(
+        "service/pages/templates/home.html",
+        "service/pages/templates/docs.html",
+        "service/pages/assets/home.js",
+        "service/pages/assets/style.css",
+    ),
     *("workers/numerics/sums.c", "workers/numerics/perceptron.c", "workers/numerics/discrete_gaussian.c"),
     *("workers/numerics/registers.h", "workers/audit_summary.json", "migrations/script.py.mako"),
     *("service/py.typed", "workers/py.typed"),

@@ -16,7 +16,7 @@ from service.platform.database import driver, transaction
 from service.releases import repository, service
 from service.releases.models import Release
 from service.releases.priority import urgency
-from tests.bare_rows import add_bare_dataset
+from tests.bare_rows import add_bare_dataset, add_bare_key
 from tests.service.http.test_datasets_api import _assert_problem
 
 TINY = {"method": "idpgan", "epsilon": 0.001, "steps": 1}
@@ -77,7 +77,7 @@ def test_two_orders_at_once_do_not_both_take_the_last_place(settings):
     with transaction(settings) as session:
         tenant, first = add_bare_dataset(session)
         _, second = add_bare_dataset(session, tenant_id=tenant)
-    key = uuid.uuid4()
+        key = add_bare_key(session, tenant)
 
     def place(connection, dataset):
         return repository.place(
@@ -87,6 +87,7 @@ def test_two_orders_at_once_do_not_both_take_the_last_place(settings):
             dataset_id=dataset,
             key_id=key,
             priority=3,
+            estimate="null",
             simple_cost=1,
             renyi_cost=1,
             declaration=1,
@@ -121,9 +122,9 @@ def test_orders_on_many_datasets_at_once_do_not_pass_the_limit_together(settings
     with transaction(settings) as session:
         tenant, first = add_bare_dataset(session, schema=SCHEMA)
         datasets = [first, *(add_bare_dataset(session, schema=SCHEMA, tenant_id=tenant)[1] for _ in range(7))]
+        keys = [add_bare_key(session, tenant) for _ in range(2)]
     start = threading.Barrier(8)
     outcomes = Counter()
-    keys = [uuid.uuid4(), uuid.uuid4()]
 
     def order(number):
         start.wait()

@@ -14,6 +14,7 @@ from sqlalchemy import insert, text
 from service.datasets.models import Dataset
 from service.platform import paging
 from service.privacy.filters import Shares
+from service.upkeep.installation import owner_transaction
 from tests.bare_rows import add_bare_release
 
 PRICE = {"epsilon": 1.0, "delta": 1e-7, "pld_epsilon": 0.99, "renyi_divergence": 0.1, "events": []}
@@ -72,13 +73,13 @@ def test_releases_come_in_pages_each_once_while_others_are_added(api, context, d
     assert pages(api, "/v1/releases", 20, dataset_id=str(uuid.uuid4())) == [[]]
 
 
-def test_keys_and_datasets_come_in_pages(api, context, dataset_id):
+def test_keys_and_datasets_come_in_pages(api, context, settings, dataset_id):
     for number in range(7):
         api.http.post("/v1/keys", json={"name": f"key {number}", "scope": "reader"}, headers=api.owner)
     keys = [key["name"] for page in pages(api, "/v1/keys", 3) for key in page]
     assert keys == [*(f"key {number}" for number in range(6, -1, -1)), "reader", "analyst", "first owner"]
     tenant = tenant_of(context, dataset_id)
-    with context.transaction() as session:
+    with owner_transaction(settings) as session:
         like = session.get_one(Dataset, uuid.UUID(dataset_id))
         row = {c.key: getattr(like, c.key) for c in Dataset.__table__.columns}
         for number in range(4):
