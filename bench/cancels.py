@@ -3,7 +3,7 @@
     python -m bench.cancels [--only METHOD] [--repeats 1]
 
 A service of its own in a temporary folder; tables and images are made up. A phase that is over before it can be cancelled says nothing.
-Writes bench/results/cancels.md.
+Prints a table.
 """
 
 from __future__ import annotations
