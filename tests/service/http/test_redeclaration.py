@@ -180,8 +180,8 @@ def test_an_order_priced_under_the_old_declaration_is_refused(api, context, monk
     made = upload(api, VISITS, BY_ROW)
     price = releases._price
 
-    def slowly(order, ground):
-        quoted = price(order, ground)
+    def slowly(*arguments):
+        quoted = price(*arguments)
         monkeypatch.setattr(releases, "_price", price)
         assert put(api, made["id"], **BY_PERSON).status_code == 200
         return quoted
