@@ -336,7 +336,7 @@ GRANT INSERT (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost,
 GRANT EXECUTE ON FUNCTION public.ledger_open, public.ledger_reserve(uuid, uuid, bigint, bigint, bigint),
     public.dataset_redeclare, public.dataset_erase, public.release_cancel, public.audit_append TO imprimatur_api;
 
-GRANT SELECT (id, bundle_key, checkpoint_key) ON releases TO imprimatur_relay;
+GRANT SELECT (id, state, bundle_key, checkpoint_key) ON releases TO imprimatur_relay;
 GRANT SELECT (id, tenant_id, storage_key, upload_key, erased_at, rows_expire_at) ON datasets TO imprimatur_relay;
 GRANT SELECT (dataset_id, kind) ON ledger_entries TO imprimatur_relay;
 GRANT SELECT (created_at), DELETE ON outbox TO imprimatur_relay;

@@ -366,8 +366,8 @@ def test_lines_get_their_places_after_they_are_committed_and_without_waiting(set
     assert say(database.relay_url, "SELECT audit_integrate(100)") == [(1,)]
     with transaction(settings) as session:
         placed = audit.page(session, seen["tenant"], before=None, limit=10)
-    assert sorted(place.seq for _, place in placed) == [1, 2, 3, 4]
-    assert [line.id for line, place in placed if place.seq == 4] == [min(line.id for line, _ in placed)]
+    assert sorted(place.seq for _, place, _ in placed) == [1, 2, 3, 4]
+    assert [line.id for line, place, _ in placed if place.seq == 4] == [min(line.id for line, _, _ in placed)]
 
 
 def test_the_version_before_writes_lines_that_are_placed_too(settings, seen):

@@ -17,8 +17,8 @@ from service.base.errors import Tampered
 from service.methods.catalogue import CATALOGUE, ORDERS
 from service.platform.signing import SigningKey
 from tests import toy_answers
+from tests.reservations import claim
 from tests.service.http.test_datasets_api import _assert_problem
-from workers import lease as leases
 from workers.generators.archive import pack
 from workers.run import Attempt
 
@@ -43,7 +43,7 @@ def publish(api, context, dataset_id, signing_key):  # noqa: ARG001 - what signs
     def one(order):
         release = api.order(dataset_id, order).json()["id"]
         with context.transaction() as session:
-            lease = leases.claim(session, uuid.UUID(release), lease_seconds=600.0, max_attempts=3)
+            lease = claim(session, uuid.UUID(release))
         Attempt(context, lease).run()
         return release
 

@@ -199,7 +199,8 @@ def test_probes_metrics_and_page(api):
     assert api.http.get("/healthz").json() == {"status": "ok"}
     ready = api.http.get("/readyz")
     assert ready.status_code == 503
-    assert ready.json()["parts"] == {"api": "ok", "database": "ok", "relay": "quiet", "worker": "quiet"}
+    working = {"api": "ok", "database": "ok", "storage": "ok", "secrets": "ok"}
+    assert ready.json()["parts"] == working | {"relay": "quiet", "worker": "quiet"}
     assert 'route="/healthz"' in api.http.get("/metrics").text
     page = api.http.get("/")
     assert page.status_code == 200

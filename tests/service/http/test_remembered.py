@@ -18,8 +18,8 @@ from service.ledger import log
 from service.ledger import repository as ledger_repository
 from service.platform.signing import SigningKey
 from service.upkeep.installation import replace_signing_key
+from tests.reservations import claim
 from tests.service.http.test_rewrites import ORDER, Service, Superuser
-from workers import lease as leases
 from workers.run import Attempt
 
 SERVICE = "https://imprimatur.example.org"
@@ -30,7 +30,7 @@ def publish(api, context, signing_key):  # noqa: ARG001 - what signs certificate
     def one(dataset):
         release = api.order(dataset, ORDER).json()["id"]
         with context.transaction() as session:
-            lease = leases.claim(session, uuid.UUID(release), lease_seconds=600.0, max_attempts=3)
+            lease = claim(session, uuid.UUID(release))
         Attempt(context, lease).run()
         log.sign_head(context)
         return release
