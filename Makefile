@@ -67,7 +67,7 @@ test-pythons:
 try-python: $(VENV)/installed
 	$(BIN)/python -m pip check $(if $(WITHOUT_TORCH),|| true)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -p no:cacheprovider -m "not long" tests/service/test_imports.py tests/test_constraints.py \
-		tests/service/platform $(if $(WITHOUT_TORCH),tests/service/local/test_embedded.py -k "not up_ and not signing_key",\
+		tests/service/platform $(if $(WITHOUT_TORCH),tests/service/local/test_embedded.py -k "not up_ and not signing_key and not worker",\
 		tests/service/local/test_embedded.py tests/service/test_end_to_end.py tests/imprimatur/test_client.py)
 
 audit: $(VENV)/installed
