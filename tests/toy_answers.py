@@ -8,6 +8,7 @@ import torch
 
 from service.methods.interface import Card, Measured, Method
 from service.methods.knobs import Order
+from service.methods.work import coded_rows
 from service.privacy.events import GaussianEvent
 from workers.checkpoints import Checkpoint
 from workers.generators.released import AnswersRelease
@@ -58,6 +59,7 @@ METHOD = ToyMethod(
     check=lambda _order, _schema: None,
     resolve=resolve,
     events=events,
+    estimate=lambda _order, facts: coded_rows(float(facts.units), 1, 0),
     card=Card(
         summary="The categories of one column are counted with noise.",
         makes="noisy counts of the categories of one column",
