@@ -7,7 +7,6 @@ once before the rest, and after every new version. With --check it looks at ever
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +49,7 @@ def install(settings: Settings, key_file: Path, passwords: Path | None = None) -
     with owner_transaction(settings) as session:
         key = create_first_owner(session, secrets)
         if key is not None:
-            write_private(key_file, key)
+            replace_file(key_file, f"{key}\n".encode())
     return key is not None
 
 
@@ -121,16 +120,6 @@ def owner_transaction(settings: Settings) -> Iterator[Session]:
 
 def migration_url(settings: Settings) -> str:
     return owner_url(settings)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only we can read, whole or not at all."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.unlink(missing_ok=True)
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    unfinished.replace(path)
 
 
 def main() -> None:
