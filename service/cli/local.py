@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, running_in
-from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data
+from imprimatur.cli.output import note, print_json, print_pairs
+from service.cli.owned_database import owned_database
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -93,20 +94,10 @@ def replace_signing_key(
     Example:
     [cyan]imprimatur key replace-signing[/cyan]
     """
-    from service.local import EmbeddedStack
-    from service.platform.database import migrate
-    from service.upkeep.installation import migration_url
     from service.upkeep.installation import replace_signing_key as replace
 
-    stack = EmbeddedStack(data, 0)
-    if running_in(data) is not None:
-        made = replace(stack.settings(), lost=lost)
-    elif (data / "postgres").is_dir():
-        with stack.database_alone() as settings:
-            migrate(migration_url(settings))
-            made = replace(settings, lost=lost)
-    else:
-        raise Failure(f"there is no service in {data}", Exit.UNAVAILABLE, "unreachable")
+    with owned_database(data) as settings:
+        made = replace(settings, lost=lost)
     facts = {"key_id": made.id, "public_key": made.public_key}
     if as_json:
         print_json(facts)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, running_in
-from imprimatur.cli.output import Exit, Failure, note, notes, print_json, print_pairs
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data
+from imprimatur.cli.output import note, notes, print_json, print_pairs
+from service.cli.owned_database import owned_database
 
 app = typer.Typer(
     no_args_is_help=True, help="The keys of the service itself: rotate the secret key file.", rich_markup_mode="rich"
@@ -38,25 +39,11 @@ def rotate(
     [cyan]imprimatur keys rotate[/cyan]
     [cyan]imprimatur keys rotate --finish[/cyan]
     """
-    from service.local import EmbeddedStack
-    from service.platform.database import migrate
     from service.upkeep import rotation
-    from service.upkeep.installation import migration_url
 
-    stack, step = EmbeddedStack(data, 0), rotation.finish if finish else rotation.rotate
-    with notes().status("Wrapping data keys") as status:
-
-        def told(done: int) -> None:
-            status.update(f"Wrapping data keys: {done}")
-
-        if running_in(data) is not None:
-            done = step(stack.settings(), told)
-        elif (data / "postgres").is_dir():
-            with stack.database_alone() as settings:
-                migrate(migration_url(settings))
-                done = step(settings, told)
-        else:
-            raise Failure(f"there is no service in {data}", Exit.UNAVAILABLE, "unreachable")
+    step = rotation.finish if finish else rotation.rotate
+    with notes().status("Wrapping data keys") as status, owned_database(data) as settings:
+        done = step(settings, lambda count: status.update(f"Wrapping data keys: {count}"))
     facts = {"wrapped": done.wrapped, "finished": done.finished, "waiting_keys": done.waiting_keys}
     if as_json:
         print_json(facts)
