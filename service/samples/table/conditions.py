@@ -321,7 +321,11 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
             (float(np.nextafter(low, np.inf)) if at else -np.inf, float(np.nextafter(high, -np.inf)))
             for at, (low, high) in enumerate(itertools.pairwise(ends))
         ]
-    (number,) = numbers or [np.nan]
+    if not numbers:
+        raise SamplingError(
+            f"{column.name} {operator} {condition.values[0]!r}: not a value to compare with; {column.described}"
+        )
+    (number,) = numbers
     return {
         "<": [(-np.inf, float(np.nextafter(number, -np.inf)))],
         "<=": [(-np.inf, number)],
