@@ -51,7 +51,7 @@ def to_json(document: Any) -> str:
 def complete(transport: Transport, release_id: str, rows: Rows, seed: int | None) -> Rows:
     """The rows completed, as they came."""
     if isinstance(rows, bytes):
-        return cast("Rows", complete_bytes(transport, release_id, rows, _type_of(rows), seed))
+        return complete_bytes(transport, release_id, rows, _type_of(rows), seed)
     sent = "".join(to_json(dict(row)) + "\n" for row in rows).encode()
     reply = complete_bytes(transport, release_id, sent, JSONL, seed)
     return cast("Rows", [json.loads(line) for line in reply.splitlines()])

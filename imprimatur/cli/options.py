@@ -56,32 +56,6 @@ WeightsJson = Annotated[
     str | None,
     typer.Option("--weights", metavar="JSON", help="""How often values shall come: '{"sex": "uniform"}'."""),
 ]
-Rows = Annotated[int, typer.Option("--max-rows-per-unit", help="Rows used of each unit, at most.")]
-DistinctFrom = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--distinct-from", metavar="DATASET", help="A dataset that looks the same, but holds other people's rows."
-    ),
-]
-MaxImages = Annotated[
-    int | None,
-    typer.Option("--max-images-per-unit", help="Images used of each unit, at most; the file says whose each is."),
-]
-REFUSE = "refuse"
-MissingUnits = Annotated[
-    str, typer.Option("--missing-units", help="Rows without a unit id: refuse, or own_unit (each is a unit).")
-]
-DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
-ReleaseArgument = Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")]
-
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="The same seed draws the same rows, as long as it draws as many.")
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS. Once."),
-]
 Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")]
 SaveCertificate = Annotated[Path | None, typer.Option("--certificate", help="Also save the certificate (JSON).")]
 SaveGenerator = Annotated[Path | None, typer.Option("--generator", help="Also save the trained generator (ZIP).")]

@@ -149,10 +149,9 @@ class Completion:
         drawn = self._network.codes(self._components.noise[picked], self._components.condition[picked], rng, tilt=tilt)
         columns = []
         for place, (codes,) in enumerate(drawn):
-            column, has = self._columns[place].fill(codes, rng), known.codes[place] >= 0
-            column = column.copy()
-            column[has] = known.columns[place][has]
-            columns.append(column)
+            own, has = self._columns[place].fill(codes, rng).copy(), known.codes[place] >= 0
+            own[has] = known.columns[place][has]
+            columns.append(own)
         return columns
 
     def _drawn(self, column: CategoryColumn | GridColumn, numbers: list[Any], codes: Array) -> Array:

@@ -115,7 +115,9 @@ def in_groups(groups: Array, draw: Callable[[int, Array], Columns]) -> Columns:
 
 def joined_columns(parts: Sequence[Columns]) -> Columns:
     """The rows of one part after those of the other."""
-    return [
-        np.ma.concatenate(own) if np.ma.isMaskedArray(own[0]) else np.concatenate(own)
-        for own in zip(*parts, strict=True)
-    ]
+    return [_masked(own) if np.ma.isMaskedArray(own[0]) else np.concatenate(own) for own in zip(*parts, strict=True)]
+
+
+def _masked(parts: Sequence[Array]) -> Array:
+    joined: Array = np.ma.concatenate(parts)  # type: ignore[no-untyped-call]
+    return joined

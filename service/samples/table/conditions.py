@@ -150,7 +150,8 @@ class Conditions:
 
     def _readings(self, text: str) -> list[Condition]:
         """All ways to read one condition: a name may itself hold signs. COLUMN:VALUE: the shortest name first."""
-        by_colon, others = [], []
+        by_colon: list[Condition] = []
+        others: list[Condition] = []
         start = text.lstrip()
         for place, name in sorted(enumerate(self._names), key=lambda each: -len(each[1])):
             for own in (name, json.dumps(name, ensure_ascii=False)):
