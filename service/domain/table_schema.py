@@ -5,20 +5,22 @@ A schema that leaves a domain open (a string without `enum`, a number without bo
 other source of that domain would be the private rows (docs/privacy.md, What is visible).
 
 Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids, `exclusions` for
-what statisticians call structural zeros.
+what statisticians call structural zeros. How values are spelled in text is in `spellings.py`, words that are refused in `table_words.py`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from service.base.errors import InvalidSchema
-from service.base.text import sentence_of
+from service.domain.spellings import Marks, SpelledField, check_spelling, values_of_markers
+from service.domain.table_words import WordRefused, check_markers, place_of, sentence_about, without_idle_words
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -69,22 +71,19 @@ Exclusion = Annotated[dict[str, Condition], Field(min_length=2)]
 """No row meets all of these conditions, by column."""
 
 
-class FieldSchema(BaseModel):
-    """One column: name, type, and a closed public domain."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class FieldSchema(SpelledField):
+    """One column: name, type, a closed public domain, and how its values are spelled."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     type: FieldType
     constraints: Constraints = Constraints()
     title: str | None = None
     description: str | None = None
-    format: Literal["default", "any"] | None = None
     rdf_type: Annotated[Any, Field(alias="rdfType", exclude=True)] = None
     example: Annotated[Any, Field(exclude=True)] = None
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
-    decimals: Annotated[int, Field(ge=0, le=9)] | None = None
+    decimals: Annotated[int, Field(ge=0, le=15)] | None = None
     """Digits after the point that values of a number column have, for example 2 for money; our extension."""
     resolution: Literal["second", "minute", "hour", "day"] | None = None
     """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
@@ -97,6 +96,13 @@ class FieldSchema(BaseModel):
         if not name.isprintable() or name != name.strip():
             raise ValueError("a column name must be printable and not begin or end with a space")
         return name
+
+    @model_validator(mode="after")
+    def _is_spelled_as_its_type(self) -> FieldSchema:
+        check_spelling(self, self.type)
+        if self.resolution == "day" and self.timezone not in {None, "UTC"}:
+            raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
+        return self
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
@@ -130,10 +136,22 @@ class FieldSchema(BaseModel):
         if not 1 <= len(enum) <= MAX_CATEGORIES:
             raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
         if self.type in {"boolean", "date", "datetime"}:
-            raise ValueError(f"enum is not supported for {self.type}")
+            raise ValueError(
+                f"enum is not supported for {self.type} columns: "
+                + (
+                    "leave it out"
+                    if self.type == "boolean"
+                    else "write minimum and maximum, or type string with these texts"
+                )
+            )
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
-            raise ValueError(f"every enum value of {_a(self.type)} column must be {_a(self.type)}")
+            raise ValueError(
+                f"every enum value of {_a(self.type)} column must be {_a(self.type)}"
+                + (': write codes in quotes, as "0311"' if self.type == "string" else "")
+            )
+        if self.type == "number" and any(abs(v) > 2**53 for v in enum if isinstance(v, int)):
+            raise ValueError("whole numbers beyond ±2^53 are not exact as number: write type integer or string")
         _check_storable(enum)
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
@@ -165,12 +183,15 @@ class FieldSchema(BaseModel):
         c = self.constraints
         if c.minimum is None or c.maximum is None:
             raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
-        return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
+        return self._as_number(c.minimum), self._as_number(c.maximum)
+
+    def _as_number(self, value: Scalar) -> float:
+        return _as_number(self.type, value, self.zone)
 
     @property
     def step(self) -> int:
         """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
-        return 1 if self.resolution is None else SECONDS_OF[self.resolution]
+        return self.written_step if self.resolution is None else SECONDS_OF[self.resolution]
 
     def check_condition(self, condition: Condition) -> None:
         """Raise a ValueError if this can be no condition on the column."""
@@ -205,9 +226,9 @@ class FieldSchema(BaseModel):
         """The range within the declared one, as `bounds` are."""
         low, high = self.bounds
         if condition.minimum is not None:
-            low = max(low, _as_number(self.type, condition.minimum))
+            low = max(low, self._as_number(condition.minimum))
         if condition.maximum is not None:
-            high = min(high, _as_number(self.type, condition.maximum))
+            high = min(high, self._as_number(condition.maximum))
         return low, high
 
 
@@ -217,7 +238,7 @@ class TableSchema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     fields: Annotated[tuple[FieldSchema, ...], Field(min_length=1, max_length=MAX_FIELDS)]
-    missing_values: Annotated[tuple[str, ...], Field(alias="missingValues", max_length=20)] = ("",)
+    missing_values: Annotated[Marks, Field(alias="missingValues")] = ("",)
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     title: str | None = None
     description: str | None = None
@@ -225,8 +246,8 @@ class TableSchema(BaseModel):
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
-    primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
-    foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
+
+    _markers = field_validator("missing_values", mode="before")(values_of_markers)
 
     @model_validator(mode="after")
     def _unique_names(self) -> TableSchema:
@@ -264,34 +285,53 @@ class TableSchema(BaseModel):
     def field(self, name: str) -> FieldSchema | None:
         return next((f for f in self.fields if f.name == name), None)
 
+    def missing_values_of(self, field: FieldSchema) -> tuple[str, ...]:
+        """How a missing value of the field is written, the way that synthetic rows have first."""
+        return self.missing_values if field.missing_values is None else field.missing_values
+
     def as_json(self) -> dict[str, Any]:
         """The declaration as the owner would write it."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def parse_table_schema(document: Any) -> TableSchema:
-    """Read a declared schema; raises `InvalidSchema` naming the field and the rule."""
+    """Read a declared schema; raises `InvalidSchema` naming the column and the rule."""
     try:
-        return TableSchema.model_validate(document)
+        schema = TableSchema.model_validate(without_idle_words(document))
+        for field in schema.fields:
+            check_markers(field, schema.missing_values_of(field), are_own=field.missing_values is not None)
+    except WordRefused as error:
+        raise InvalidSchema(f"schema: {error}", where=error.where) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidSchema(
-            f"schema: {f'{where}: ' if where else ''}{sentence_of(first)}", where=where or "schema"
-        ) from None
+        where, place = ".".join(str(part) for part in first["loc"]), place_of(document, first["loc"])
+        sentence = sentence_about(first, _words_beside(first["loc"]))
+        raise InvalidSchema(f"schema: {f'{place}: ' if place else ''}{sentence}", where=where or "schema") from None
+    return schema
 
 
-def _as_number(kind: str, value: Scalar) -> float:
+def _words_beside(location: Sequence[str | int]) -> list[str]:
+    """The words that may stand where a fault is."""
+    model: type[BaseModel] = TableSchema
+    if location[:1] == ("fields",):
+        model = Constraints if "constraints" in location else FieldSchema
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _as_number(kind: str, value: Scalar, zone: dt.tzinfo = dt.UTC) -> float:
     if kind == "date":
         return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
     if kind == "datetime":
         moment = _from_iso(dt.datetime, value)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
         return moment.timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"bounds of {_a(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
     if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
-        raise ValueError("bounds must be finite and within ±2^53")
+        raise ValueError(
+            "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or write"
+            " them without the offset that they share"
+        )
     if kind == "integer" and value != int(value):
         raise ValueError("bounds of an integer column must be whole numbers")
     return float(value)
