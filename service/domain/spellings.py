@@ -9,12 +9,13 @@ A pattern of `format` is a strptime pattern of the directives in DIRECTIVES; `pa
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import re
 import zoneinfo
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from service.domain.zones import zone_of
 
 Marks = Annotated[tuple[str, ...], Field(max_length=20)]
 Affix = Annotated[str, Field(min_length=1, max_length=20, pattern=r"^[^0-9\r\n\x00]+$")]
@@ -132,6 +133,14 @@ class SpelledField(BaseModel):
         return self.true_values is not None or self.false_values is not None
 
 
+def check_two_digit_years(pattern: str | None, first: dt.date, last: dt.date) -> None:
+    """Raise a ValueError where two digits of a year could mean two years of the range."""
+    if pattern is not None and "y" in {part.directive for part in parts_of(pattern)} and last.year - first.year > 99:
+        raise ValueError(
+            "format: with %y the range spans at most 100 years, as two digits tell no more apart; write %Y"
+        )
+
+
 def check_spelling(field: SpelledField, kind: str) -> None:
     """Raise a ValueError for a word that does not suit the type, or does not say what a value is."""
     if field.format is not None and field.format not in {"default", "any"}:
@@ -177,17 +186,6 @@ def parts_of(pattern: str) -> list[Part]:
             known = " ".join(f"%{letter}" for letter in DIRECTIVES)
             raise ValueError(f"format: {found.group()} is not among the directives that are read here: {known}")
     return parts
-
-
-@functools.cache
-def zone_of(name: str) -> dt.tzinfo:
-    """The zone, kept: the process that reads uploads opens no file once it has begun to read."""
-    return zoneinfo.ZoneInfo(name)
-
-
-def zones_in(schema: Any) -> set[str]:
-    """The zones that a schema document names."""
-    return {field["timezone"] for field in schema.get("fields", ()) if field.get("timezone")}
 
 
 def is_marker_of_number(marker: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from service.base.errors import InvalidSchema
-from service.domain.spellings import Marks, SpelledField, check_spelling, values_of_markers
+from service.domain.spellings import Marks, SpelledField, check_spelling, check_two_digit_years, values_of_markers
 from service.domain.table_words import WordRefused, check_markers, place_of, sentence_about, without_idle_words
 
 MAX_FIELDS = 1_000
@@ -100,6 +100,8 @@ class FieldSchema(SpelledField):
     @model_validator(mode="after")
     def _is_spelled_as_its_type(self) -> FieldSchema:
         check_spelling(self, self.type)
+        if self.pattern is not None and self.constraints.minimum is not None:
+            check_two_digit_years(self.pattern, *self.first_and_last_day)
         if self.resolution == "day" and self.timezone not in {None, "UTC"}:
             raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
         return self
@@ -187,6 +189,15 @@ class FieldSchema(SpelledField):
 
     def _as_number(self, value: Scalar) -> float:
         return _as_number(self.type, value, self.zone)
+
+    @property
+    def first_and_last_day(self) -> tuple[dt.date, dt.date]:
+        """Of the range of a date or datetime column, as its zone counts days."""
+        if self.type == "date":
+            low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in self.bounds)
+            return low, high
+        first, last = (dt.datetime.fromtimestamp(bound, self.zone).date() for bound in self.bounds)
+        return first, last
 
     @property
     def step(self) -> int:
@@ -288,6 +299,11 @@ class TableSchema(BaseModel):
     def missing_values_of(self, field: FieldSchema) -> tuple[str, ...]:
         """How a missing value of the field is written, the way that synthetic rows have first."""
         return self.missing_values if field.missing_values is None else field.missing_values
+
+    @property
+    def own_missing_values(self) -> dict[str, tuple[str, ...]]:
+        """Of the fields that have their own, by name."""
+        return {field.name: field.missing_values for field in self.fields if field.missing_values is not None}
 
     def as_json(self) -> dict[str, Any]:
         """The declaration as the owner would write it."""
