@@ -101,10 +101,11 @@ def check_markers(field: FieldSchema, markers: Sequence[str], *, are_own: bool) 
     for marker in markers:
         value = _swallowed(field, marker.strip(" \t"), are_own=are_own)
         if value is not None:
+            other = "NA" if not marker.strip(" \t") else ""
             raise WordRefused(
                 "missingValues",
                 f"column {field.name!r}: {value} is declared, and {marker!r} in missingValues makes it missing: give this"
-                f' column missingValues of its own, as "missingValues": [""], or take the value out of its declaration',
+                f' column missingValues of its own, as "missingValues": ["{other}"], or take the value out of its declaration',
             )
 
 

@@ -161,7 +161,7 @@ class SampleRequest:
     format: SampleFormat | None = None
     where: str | None = None
     seed: int | None = None
-    formulas: Formulas = "escape"
+    formulas: Formulas = "keep"
 
 
 def sample_request(
@@ -173,8 +173,11 @@ def sample_request(
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
     formulas: Annotated[
         Formulas,
-        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
-    ] = "escape",
+        Query(
+            description="CSV texts that a spreadsheet would carry out: as they are, or, for those who open the file in"
+            " a spreadsheet, with an apostrophe before them (escape)."
+        ),
+    ] = "keep",
 ) -> SampleRequest:
     """The query of a sample."""
     return SampleRequest(rows, format, where, seed, formulas)
