@@ -102,7 +102,8 @@ class SpelledCells(Cells):
             pl.col("decimals").fill_null(""),
             pl.col("exponent").fill_null(""),
         )
-        is_one = (signs.str.len_bytes() <= 1) & (opened == closed)
+        has_digits = (whole != "") | (pl.col("decimals").fill_null("") != "")
+        is_one = has_digits & (signs.str.len_bytes() <= 1) & (opened == closed)
         return parts.select(pl.when(is_one).then(plain.str.replace(r"\.$", ""))).to_series()
 
 
