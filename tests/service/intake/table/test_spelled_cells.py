@@ -3,6 +3,8 @@
 import datetime as dt
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from service.base.errors import InvalidFile
@@ -217,3 +219,15 @@ def test_columns_that_have_a_type_are_not_spelled(reader):
     frame = frame.with_columns(price=pl.Series([1.5, None]))
     _, canonical = reader.read(reader.write(frame, parquet=True), SCHEMA)
     assert canonical.rows()[0] == (dt.date(2023, 4, 17), 1.5, True, 1, "NA")
+
+
+def test_parquet_moments_beyond_what_nanoseconds_hold_stay_what_they_are(reader):
+    moments = [*pl.Series(["9999-12-31T00:00", "1600-02-29T12:00"]).str.to_datetime(), None]
+    path = reader.folder / "int96.parquet"
+    table = pa.table({"at": pa.array(moments, pa.timestamp("us"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    constraints = {"minimum": "0001-01-01", "maximum": "9999-12-31"}
+    schema = parse_table_schema({"fields": [{"name": "at", "type": "datetime", "constraints": constraints}]})
+    answer, canonical = reader.read(path, schema)
+    assert canonical["at"].to_list() == moments
+    assert answer["notices"] == []
