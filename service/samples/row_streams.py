@@ -99,11 +99,9 @@ class _Texts:
         """The drawn column as it is spelled."""
         if isinstance(column, CategoryColumn):
             missing = (column.missing_value if column.name in self.fill_missing else None) if column.missing else None
-            texts = [
-                missing if v is None else self.written(text)
-                for v, text in zip(column.values, column.texts, strict=True)
-            ]
-            return pa.array(texts, pa.string()).take(pa.array(drawn))
+            values = zip(column.values, column.texts, strict=True)
+            lookup = pa.array([missing if v is None else self.written(text) for v, text in values], pa.string())
+            return lookup.take(pa.array(drawn))
         texts = column.spelled(drawn)
         if self.written is not str:
             texts = list(map(self.written, texts))

@@ -64,7 +64,7 @@ def chosen(tables: Mapping[str, Any], name: str | None) -> Any:
     """One of several tables."""
     if name is None and len(tables) == 1:
         return next(iter(tables.values()))
-    if name not in tables:
+    if name is None or name not in tables:
         raise InvalidSchema(
             f"schema: choose one of its tables with --table: {', '.join(map(str, tables))}", where="table"
         )

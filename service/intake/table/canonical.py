@@ -80,7 +80,8 @@ class ColumnReader:
         cells = in_spelling_of(column.cells, self.field)
         absent = cells.missing(self._missing_values)
         self.missing += column.count(absent)
-        self.marked += column.count(absent & ~cells.empty_or(("",)))
+        if absent.any():
+            self.marked += column.count(absent & ~cells.empty_or(("",)))
         values, usable = self._meaning(cells, absent)
         refused = ~usable & ~absent
         if refused.any():

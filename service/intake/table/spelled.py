@@ -84,45 +84,56 @@ class SpelledCells(Cells):
     @cached_property
     def _plain(self) -> pl.Series:
         """Numbers as everybody writes them; null for what is none in this spelling."""
-        if not self._field.spells_numbers:
+        field = self._field
+        if not field.spells_numbers:
             return self.text
-        parts = self.text.to_frame("text").select(pl.col("text").str.extract_groups(_pattern_of_numbers(self._field)))
-        parts = parts.unnest("text")
-        parts.columns = ["before", "inner", "whole", "decimals", "exponent", "after", "outer"]
-        group, signs = self._field.group_char, pl.concat_str("before", "inner")
-        closed = pl.concat_str("after", "outer").str.len_bytes()
-        opened = signs.str.count_matches("(", literal=True)
-        whole = pl.col("whole")
-        for mark in (SPACES if group is not None and group in SPACES else group) or ():
-            whole = whole.str.replace_all(mark, "", literal=True)
-        plain = pl.concat_str(
-            pl.when(signs.str.contains("[-(]")).then(pl.lit("-")).otherwise(pl.lit("")),
-            pl.when(whole == "").then(pl.lit("0")).otherwise(whole),
-            pl.lit("."),
-            pl.col("decimals").fill_null(""),
-            pl.col("exponent").fill_null(""),
-        )
-        has_digits = (whole != "") | (pl.col("decimals").fill_null("") != "")
-        is_one = has_digits & (signs.str.len_bytes() <= 1) & (opened == closed)
-        return parts.select(pl.when(is_one).then(plain.str.replace(r"\.$", ""))).to_series()
+        ends = SPACES + "\t()"
+        digits = pl.col("text")
+        if not field.bare_number:
+            digits = digits.str.extract(_number(field), 1)
+        else:
+            digits = digits.str.strip_chars_start(ends + "+-").str.strip_prefix((field.prefix or "").strip(SPACES))
+            digits = digits.str.strip_chars_end(ends).str.strip_suffix((field.suffix or "").strip(SPACES))
+            digits = digits.str.strip_chars_start(ends + "+-").str.strip_chars_end(ends)
+        for mark in _group_marks(field):
+            digits = digits.str.replace_all(mark, "", literal=True)
+        if field.decimal_char is not None:
+            digits = digits.str.replace(field.decimal_char, ".", literal=True)
+        sign = pl.when(pl.col("text").str.contains("^[^0-9]*[-(]")).then(pl.lit("-")).otherwise(pl.lit(""))
+        fits = pl.col("text").str.contains(_pattern_of_numbers(field))
+        return self.text.to_frame("text").select(pl.when(fits).then(pl.concat_str(sign, digits))).to_series()
+
+
+def _group_marks(field: FieldSchema) -> str:
+    group = field.group_char or ""
+    return SPACES if group and group in SPACES else group
+
+
+def _number(field: FieldSchema) -> str:
+    """Digits, their groups, decimals and exponent, as one group."""
+    point, marks = re.escape(field.decimal_char or "."), "".join(map(re.escape, _group_marks(field)))
+    whole = rf"(?:[0-9]{{1,3}}(?:[{marks}][0-9]{{3}})+|[0-9]+)" if marks else "[0-9]+"
+    return rf"((?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 
 
 def _pattern_of_numbers(field: FieldSchema) -> str:
-    """Groups: signs before and after the prefix, whole part, decimals, exponent, and what closes a parenthesis."""
-    point, space = re.escape(field.decimal_char or "."), f"[{SPACES}\t]*"
-    group = field.group_char
-    marks = f"[{SPACES}]" if group is not None and group in SPACES else re.escape(group or "")
-    grouped = rf"[0-9]{{1,3}}(?:{marks}[0-9]{{3}})+|" if group is not None else ""
-    sign = r"([+(-]?)" if field.negative == "parentheses" else "([+-]?)"
-    close = r"(\)?)" if field.negative == "parentheses" else "()"
-    prefix, suffix = (
-        re.escape(affix.strip(SPACES)) if affix is not None and field.bare_number else ""
-        for affix in (field.prefix, field.suffix)
-    )
+    """What the whole text of a number is: a sign before or after the prefix, or parentheses with or without what is beside."""
+    space, number = f"[{SPACES}\t]*", _number(field)
     if not field.bare_number:
-        prefix, suffix = rf"[^0-9()+{point}-]*(?:[A-Za-z]{point}{space})?", r"[^0-9()]*"
-    number = rf"((?:{grouped}[0-9]+)?)(?:{point}([0-9]*))?([eE][+-]?[0-9]+)?"
-    return rf"^{space}{sign}{space}{prefix}{space}{sign}{space}{number}{space}{close}{space}{suffix}{space}{close}$"
+        inner = rf"[^0-9()+-]*?{number}[^0-9()]*"
+        before = rf"[^0-9()+-]*[+-]?{inner}"
+        return rf"^(?:{before}|[^0-9()+-]*\({inner}\)[^0-9()]*)$" if field.negative == "parentheses" else f"^{before}$"
+    prefix, suffix = (re.escape((affix or "").strip(SPACES)) for affix in (field.prefix, field.suffix))
+    before, after = f"{prefix}{space}", f"{space}{suffix}"
+    shapes = [rf"[+-]?{space}{before}{number}{after}", rf"{before}[+-]{space}{number}{after}"]
+    if field.negative == "parentheses":
+        shapes += [
+            rf"\({space}{before}{number}{after}{space}\)",
+            rf"{before}\({space}{number}{space}\){after}",
+            rf"\({space}{before}{number}{space}\){after}",
+            rf"{before}\({space}{number}{after}{space}\)",
+        ]
+    return rf"^{space}(?:{'|'.join(shapes)}){space}$"
 
 
 def _by_pattern(text: pl.Series, pattern: str, first_year: int, offsets: Sequence[Offset]) -> pl.Series:

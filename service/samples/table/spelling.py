@@ -37,7 +37,7 @@ class SpelledNumber:
             whole = f"{int(whole):,}".replace(",", self._config["group"])
         text = whole + (self._config["decimal"] + rest if rest else "")
         is_negative = digits.startswith("-") and any(digit in "123456789" for digit in digits)
-        text = self._config["prefix"] + text + self._config["suffix"]
+        text = f"{self._config['prefix']}{text}{self._config['suffix']}"
         if not is_negative:
             return text
         return f"({text})" if self._config["parentheses"] else f"-{text}"
@@ -57,8 +57,8 @@ class SpelledMoments:
     """How dates and times are written, by the pieces of a strptime pattern, in the clock times of the declared zone."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._runs = [
-            (source, [tuple(part) for part in run])
+        self._runs: list[tuple[str, list[tuple[Any, str]]]] = [
+            (source, [(directive, text) for directive, text in run])
             for source, run in groupby(config["parts"], key=lambda part: source_of(part[0]))
         ]
         starts, ahead, self._names = zip(*config.get("offsets", [[0, 0, "UTC"]]), strict=True)
@@ -76,7 +76,9 @@ class SpelledMoments:
             keys = {"day": days, "clock": clocks, "zone": zones}[source]
             different, places = np.unique(keys, return_inverse=True)
             each = np.empty(len(different), dtype=object)
-            each[:] = ["".join(self._piece(*part, key) for part in run) for key in different.tolist()]
+            each[:] = [
+                "".join(self._piece(directive, dash, key) for directive, dash in run) for key in different.tolist()
+            ]
             written = written + each[places]
         texts: list[str] = written.tolist()
         return texts
