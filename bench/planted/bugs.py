@@ -31,6 +31,7 @@ PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 CHILD = "workers/child.py"
 GAN_WORK = "service/methods/idpgan/work.py"
+T_SPELLED = "tests/service/intake/table/test_spelled_cells.py"
 T_CHILD = "tests/workers/test_child.py"
 HOOKS = "workers/hooks.py"
 PUBLIC = "workers/methods/ganobfuscator/public.py"
@@ -1813,10 +1814,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the same values in another spelling are other columns",
         (("service/intake/table/canonical.py", "            altered |= values.is_not_null()\n", "            pass\n"),),
-        (
-            "tests/service/intake/table/test_spelled_cells.py"
-            "::test_the_same_values_spelled_otherwise_are_the_same_columns",
-        ),
+        (f"{T_SPELLED}::test_the_same_values_spelled_otherwise_are_the_same_columns",),
     ),
     Bug(
         "a new text format forgets formulas",

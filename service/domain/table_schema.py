@@ -11,16 +11,30 @@ what statisticians call structural zeros. How values are spelled in text is in `
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from service.base.errors import InvalidSchema
-from service.domain.spellings import Marks, SpelledField, check_spelling, check_two_digit_years, values_of_markers
-from service.domain.table_words import WordRefused, check_markers, place_of, sentence_about, without_idle_words
+from service.domain.bounds import a_kind, as_number, check_storable
+from service.domain.spellings import (
+    Marks,
+    SpelledField,
+    check_spelling,
+    check_two_digit_years,
+    texts_of,
+    values_of_markers,
+)
+from service.domain.table_words import (
+    DeclaredValues,
+    WordRefused,
+    check_markers,
+    place_of,
+    sentence_about,
+    without_idle_words,
+)
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -34,7 +48,6 @@ UNIT_COLUMN = "__unit__"
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool
-_Moment = TypeVar("_Moment", dt.date, dt.datetime)
 
 
 class Constraints(BaseModel):
@@ -149,12 +162,12 @@ class FieldSchema(SpelledField):
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
             raise ValueError(
-                f"every enum value of {_a(self.type)} column must be {_a(self.type)}"
+                f"every enum value of {a_kind(self.type)} column must be {a_kind(self.type)}"
                 + (': write codes in quotes, as "0311"' if self.type == "string" else "")
             )
         if self.type == "number" and any(abs(v) > 2**53 for v in enum if isinstance(v, int)):
             raise ValueError("whole numbers beyond ±2^53 are not exact as number: write type integer or string")
-        _check_storable(enum)
+        check_storable(enum)
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
         if self.type == "string" and any("\x00" in str(v) for v in enum):
@@ -184,11 +197,23 @@ class FieldSchema(SpelledField):
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
         c = self.constraints
         if c.minimum is None or c.maximum is None:
-            raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
+            raise ValueError(
+                f"{a_kind(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)"
+            )
         return self._as_number(c.minimum), self._as_number(c.maximum)
 
     def _as_number(self, value: Scalar) -> float:
-        return _as_number(self.type, value, self.zone)
+        return as_number(self.type, value, self.zone)
+
+    @property
+    def declared_values(self) -> DeclaredValues:
+        bounds = None if self.is_categorical or self.type in {"date", "datetime"} else self.bounds
+        texts = {str(bound) for bound in (self.constraints.minimum, self.constraints.maximum) if isinstance(bound, str)}
+        if self.spells_booleans:
+            texts = {text for truth in (True, False) for text in texts_of(self, truth=truth)}
+        elif self.type == "boolean":
+            texts = {"true", "false", "0", "1"}
+        return DeclaredValues(self.name, self.type, self.constraints.enum, bounds, frozenset(texts))
 
     @property
     def first_and_last_day(self) -> tuple[dt.date, dt.date]:
@@ -315,7 +340,9 @@ def parse_table_schema(document: Any) -> TableSchema:
     try:
         schema = TableSchema.model_validate(without_idle_words(document))
         for field in schema.fields:
-            check_markers(field, schema.missing_values_of(field), are_own=field.missing_values is not None)
+            check_markers(
+                field.declared_values, schema.missing_values_of(field), are_own=field.missing_values is not None
+            )
     except WordRefused as error:
         raise InvalidSchema(f"schema: {error}", where=error.where) from None
     except ValidationError as error:
@@ -332,52 +359,3 @@ def _words_beside(location: Sequence[str | int]) -> list[str]:
     if location[:1] == ("fields",):
         model = Constraints if "constraints" in location else FieldSchema
     return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _as_number(kind: str, value: Scalar, zone: dt.tzinfo = dt.UTC) -> float:
-    if kind == "date":
-        return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
-    if kind == "datetime":
-        moment = _from_iso(dt.datetime, value)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-        return moment.timestamp()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"bounds of {_a(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
-    if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
-        raise ValueError(
-            "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or write"
-            " them without the offset that they share"
-        )
-    if kind == "integer" and value != int(value):
-        raise ValueError("bounds of an integer column must be whole numbers")
-    return float(value)
-
-
-def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
-    if not isinstance(value, str):
-        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
-    try:
-        return kind.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind == "integer" else f"a {kind}"
-
-
-def _check_storable(values: tuple[Scalar, ...]) -> None:
-    if any(isinstance(v, float) and not math.isfinite(v) for v in values):
-        raise ValueError("enum values must be finite")
-    if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
-        raise ValueError("whole numbers in an enum must fit in 64 bits")
-    if any(isinstance(v, str) and not _is_unicode(v) for v in values):
-        raise ValueError("enum values must be Unicode text, without lone surrogates")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -9,13 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from service.base.text import sentence_of
-from service.domain.spellings import is_marker_of_number, texts_of
-
-if TYPE_CHECKING:
-    from service.domain.table_schema import FieldSchema
+from service.domain.spellings import is_marker_of_number
 
 _TYPES = {
     "any": 'write "type": "string" with constraints.enum, or the type that its values have',
@@ -93,40 +90,47 @@ def sentence_about(error: Mapping[str, Any], known: Iterable[str]) -> str:
     return sentence_of(error).replace("Input should", "it should").replace("input should", "it should")
 
 
-def check_markers(field: FieldSchema, markers: Sequence[str], *, are_own: bool) -> None:
+class DeclaredValues(NamedTuple):
+    """What a column may hold, as far as a missing marker could be one of it."""
+
+    column: str
+    kind: str
+    enum: tuple[Any, ...] | None
+    bounds: tuple[float, float] | None
+    texts: frozenset[str]
+    """Of true and false, and of the bounds of dates."""
+
+
+def check_markers(declared: DeclaredValues, markers: Sequence[str], *, are_own: bool) -> None:
     """Raise `WordRefused` where a marker of missing values is a declared value, which then could not be told from it.
 
     Within a range (not at its ends) a marker that is a number may lie if the field itself says so.
     """
     for marker in markers:
-        value = _swallowed(field, marker.strip(" \t"), are_own=are_own)
+        value = _swallowed(declared, marker.strip(" \t"), are_own=are_own)
         if value is not None:
             other = "NA" if not marker.strip(" \t") else ""
             raise WordRefused(
                 "missingValues",
-                f"column {field.name!r}: {value} is declared, and {marker!r} in missingValues makes it missing: give this"
+                f"column {declared.column!r}: {value} is declared, and {marker!r} in missingValues makes it missing: give this"
                 f' column missingValues of its own, as "missingValues": ["{other}"], or take the value out of its declaration',
             )
 
 
-def _swallowed(field: FieldSchema, marker: str, *, are_own: bool) -> str | None:
+def _swallowed(declared: DeclaredValues, marker: str, *, are_own: bool) -> str | None:
     """Which declared value the marker would take, in words."""
-    if field.type == "boolean":
-        texts = (text for truth in (True, False) for text in texts_of(field, truth=truth))
-        said = field.spells_booleans and marker in set(texts)
-        return f"{marker!r}" if said or (not field.spells_booleans and marker in {"true", "false", "0", "1"}) else None
-    if field.constraints.enum is not None:
-        if field.type == "string":
-            return next((f"the category {v!r}" for v in field.constraints.enum if str(v).strip(" \t") == marker), None)
-        number = float(marker) if is_marker_of_number(marker) else None
-        return next((f"the value {v}" for v in field.constraints.enum if v == number), None)
-    if field.type in {"integer", "number"} and is_marker_of_number(marker):
-        low, high = field.bounds
-        number = float(marker)
-        inside = low < number < high and not are_own
-        return f"the range {low:g} to {high:g}" if inside or number in {low, high} else None
-    bounds = (field.constraints.minimum, field.constraints.maximum)
-    return next((f"the bound {bound}" for bound in bounds if marker and str(bound) == marker), None)
+    if marker in declared.texts:
+        return repr(marker)
+    if declared.kind == "string":
+        return next((f"the category {v!r}" for v in declared.enum or () if str(v).strip(" \t") == marker), None)
+    if declared.kind not in {"integer", "number"} or not is_marker_of_number(marker):
+        return None
+    number = float(marker)
+    if declared.bounds is None:
+        return next((f"the value {v}" for v in declared.enum or () if v == number), None)
+    low, high = declared.bounds
+    inside = low < number < high and not are_own
+    return f"the range {low:g} to {high:g}" if inside or number in {low, high} else None
 
 
 def _field(number: int, field: Any) -> Any:

@@ -121,17 +121,28 @@ def _bound(found: Converted, name: str, kind: str, bound: Any, one: int) -> Any:
 def _spelling(found: Converted, name: str, kind: str, said: Any) -> dict[str, Any]:
     if said is None:
         return {}
+    words: dict[str, Any] | None = None
     if kind == "boolean" and isinstance(said, str) and "|" in said:
         true, _, false = said.partition("|")
-        return {"trueValues": [true], "falseValues": [false]}
-    if kind in {"date", "datetime"} and isinstance(said, str):
-        pieces = re.findall(r"([A-Za-z])(\1*)|([^A-Za-z]+)", said)
-        pattern = "".join(text or _LETTERS.get(letter + rest, "?") for letter, rest, text in pieces)
-        if "?" not in pattern:
-            return {} if pattern in {"%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"} else {"format": pattern}
-    if kind in {"integer", "number"} and isinstance(said, dict):
-        decimal, group = said.get("decimalChar", "."), said.get("groupChar")
-        words = {} if decimal == "." or kind == "integer" else {"decimalChar": decimal}
-        return words if group is None else {**words, "groupChar": group}
-    found.note(name, f"datatype.format {said!r} is not carried over")
-    return {}
+        words = {"trueValues": [true], "falseValues": [false]}
+    elif kind in {"date", "datetime"} and isinstance(said, str):
+        words = _pattern(said)
+    elif kind in {"integer", "number"} and isinstance(said, dict):
+        decimal = said.get("decimalChar", ".")
+        given = {
+            "decimalChar": None if decimal == "." or kind == "integer" else decimal,
+            "groupChar": said.get("groupChar"),
+        }
+        words = {word: mark for word, mark in given.items() if mark is not None}
+    if words is None:
+        found.note(name, f"datatype.format {said!r} is not carried over")
+    return words or {}
+
+
+def _pattern(symbols: str) -> dict[str, Any] | None:
+    """The strptime pattern of UAX 35 symbols; None where one has no directive."""
+    pieces = re.findall(r"([A-Za-z])(\1*)|([^A-Za-z]+)", symbols)
+    pattern = "".join(text or _LETTERS.get(letter + rest, "?") for letter, rest, text in pieces)
+    if "?" in pattern:
+        return None
+    return {} if pattern == "%Y-%m-%d" else {"format": pattern}
