@@ -22,6 +22,7 @@ MIXED = {
             "name": 'awk,ward "name"',
             "type": "string",
             "constraints": {"enum": ["", " x ", "a,b", 'say "hi"', "two\nlines", "=1+1", "50%", "naïve ☃"]},
+            "missingValues": ["NA"],
         },
         {"name": "flag", "type": "boolean"},
         {"name": "rank", "type": "integer", "constraints": {"enum": [3, 1, 2]}},

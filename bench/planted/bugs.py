@@ -31,6 +31,7 @@ PLAN = "workers/plan.py"
 RUN = "workers/run.py"
 CHILD = "workers/child.py"
 GAN_WORK = "service/methods/idpgan/work.py"
+T_SPELLED = "tests/service/intake/table/test_spelled_cells.py"
 T_CHILD = "tests/workers/test_child.py"
 HOOKS = "workers/hooks.py"
 PUBLIC = "workers/methods/ganobfuscator/public.py"
@@ -1809,6 +1810,11 @@ BUGS: tuple[Bug, ...] = (
         "a stored event may happen one and a half times",
         ((EVENT_KINDS, "    if type(count) is not int or count < 1:\n", "    if count < 1:\n"),),
         ("tests/service/privacy/test_events.py::test_a_stored_list_that_is_none_is_refused",),
+    ),
+    Bug(
+        "the same values in another spelling are other columns",
+        (("service/intake/table/canonical.py", "            altered |= values.is_not_null()\n", "            pass\n"),),
+        (f"{T_SPELLED}::test_the_same_values_spelled_otherwise_are_the_same_columns",),
     ),
     Bug(
         "a new text format forgets formulas",

@@ -70,7 +70,7 @@ def read_json(text_or_path: str, option: str) -> dict[str, Any]:
     text = text_or_path
     if not text.lstrip().startswith("{"):
         try:
-            text = Path(text_or_path).read_text(encoding="utf-8")
+            text = Path(text_or_path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise Failure(
                 f"{option}: cannot read {text_or_path}: {_reason(error)}", Exit.BAD_INPUT, "invalid_input"

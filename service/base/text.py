@@ -11,6 +11,7 @@ from imprimatur.verify import documents
 from service.base.errors import InvalidInput
 
 MAX_NAME_LENGTH = 200
+_BOM = b"\xef\xbb\xbf"
 
 
 def printable(text: str) -> str:
@@ -36,8 +37,11 @@ def sentence_of(error: Mapping[str, Any]) -> str:
 
 
 def read_json(text: str | bytes, where: str) -> Any:
-    """JSON that means one thing to every reader (`imprimatur.verify.documents`); `where` names it in the refusal."""
+    """JSON that means one thing to every reader (`imprimatur.verify.documents`); `where` names it in the refusal.
+
+    A byte order mark before it, as editors on Windows write one, is no part of it.
+    """
     try:
-        return documents.read_json(text)
+        return documents.read_json(text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(_BOM))
     except documents.NotJson as error:
         raise InvalidInput(f"{where}: {error}", where=where) from None

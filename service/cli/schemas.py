@@ -13,6 +13,7 @@ from imprimatur.cli.datasets import privacy_unit
 from imprimatur.cli.options import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
+from service.cli.converting import convert
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Draft and check declared schemas (Frictionless Table Schema, or of images).",
     rich_markup_mode="rich",
 )
+app.command("convert")(convert)
 
 
 @app.command("draft")

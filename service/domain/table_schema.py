@@ -5,20 +5,36 @@ A schema that leaves a domain open (a string without `enum`, a number without bo
 other source of that domain would be the private rows (docs/privacy.md, What is visible).
 
 Source: https://specs.frictionlessdata.io/table-schema/ ; `bins` and `edges` are our extension for public grids, `exclusions` for
-what statisticians call structural zeros.
+what statisticians call structural zeros. How values are spelled in text is in `spellings.py`, words that are refused in `table_words.py`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from service.base.errors import InvalidSchema
-from service.base.text import sentence_of
+from service.domain.bounds import a_kind, as_number, check_storable
+from service.domain.spellings import (
+    Marks,
+    SpelledField,
+    check_spelling,
+    check_two_digit_years,
+    texts_of,
+    values_of_markers,
+)
+from service.domain.table_words import (
+    DeclaredValues,
+    WordRefused,
+    check_markers,
+    place_of,
+    sentence_about,
+    without_idle_words,
+)
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -32,7 +48,6 @@ UNIT_COLUMN = "__unit__"
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool
-_Moment = TypeVar("_Moment", dt.date, dt.datetime)
 
 
 class Constraints(BaseModel):
@@ -69,22 +84,19 @@ Exclusion = Annotated[dict[str, Condition], Field(min_length=2)]
 """No row meets all of these conditions, by column."""
 
 
-class FieldSchema(BaseModel):
-    """One column: name, type, and a closed public domain."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class FieldSchema(SpelledField):
+    """One column: name, type, a closed public domain, and how its values are spelled."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     type: FieldType
     constraints: Constraints = Constraints()
     title: str | None = None
     description: str | None = None
-    format: Literal["default", "any"] | None = None
     rdf_type: Annotated[Any, Field(alias="rdfType", exclude=True)] = None
     example: Annotated[Any, Field(exclude=True)] = None
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
-    decimals: Annotated[int, Field(ge=0, le=9)] | None = None
+    decimals: Annotated[int, Field(ge=0, le=15)] | None = None
     """Digits after the point that values of a number column have, for example 2 for money; our extension."""
     resolution: Literal["second", "minute", "hour", "day"] | None = None
     """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
@@ -97,6 +109,15 @@ class FieldSchema(BaseModel):
         if not name.isprintable() or name != name.strip():
             raise ValueError("a column name must be printable and not begin or end with a space")
         return name
+
+    @model_validator(mode="after")
+    def _is_spelled_as_its_type(self) -> FieldSchema:
+        check_spelling(self, self.type)
+        if self.pattern is not None and self.constraints.minimum is not None:
+            check_two_digit_years(self.pattern, *self.first_and_last_day)
+        if self.resolution == "day" and self.timezone not in {None, "UTC"}:
+            raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
+        return self
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
@@ -130,11 +151,23 @@ class FieldSchema(BaseModel):
         if not 1 <= len(enum) <= MAX_CATEGORIES:
             raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
         if self.type in {"boolean", "date", "datetime"}:
-            raise ValueError(f"enum is not supported for {self.type}")
+            raise ValueError(
+                f"enum is not supported for {self.type} columns: "
+                + (
+                    "leave it out"
+                    if self.type == "boolean"
+                    else "write minimum and maximum, or type string with these texts"
+                )
+            )
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
-            raise ValueError(f"every enum value of {_a(self.type)} column must be {_a(self.type)}")
-        _check_storable(enum)
+            raise ValueError(
+                f"every enum value of {a_kind(self.type)} column must be {a_kind(self.type)}"
+                + (': write codes in quotes, as "0311"' if self.type == "string" else "")
+            )
+        if self.type == "number" and any(abs(v) > 2**53 for v in enum if isinstance(v, int)):
+            raise ValueError("whole numbers beyond ±2^53 are not exact as number: write type integer or string")
+        check_storable(enum)
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
         if self.type == "string" and any("\x00" in str(v) for v in enum):
@@ -164,13 +197,37 @@ class FieldSchema(BaseModel):
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
         c = self.constraints
         if c.minimum is None or c.maximum is None:
-            raise ValueError(f"{_a(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)")
-        return _as_number(self.type, c.minimum), _as_number(self.type, c.maximum)
+            raise ValueError(
+                f"{a_kind(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)"
+            )
+        return self._as_number(c.minimum), self._as_number(c.maximum)
+
+    def _as_number(self, value: Scalar) -> float:
+        return as_number(self.type, value, self.zone)
+
+    @property
+    def declared_values(self) -> DeclaredValues:
+        bounds = None if self.is_categorical or self.type in {"date", "datetime"} else self.bounds
+        texts = {str(bound) for bound in (self.constraints.minimum, self.constraints.maximum) if isinstance(bound, str)}
+        if self.spells_booleans:
+            texts = {text for truth in (True, False) for text in texts_of(self, truth=truth)}
+        elif self.type == "boolean":
+            texts = {"true", "false", "0", "1"}
+        return DeclaredValues(self.name, self.type, self.constraints.enum, bounds, frozenset(texts))
+
+    @property
+    def first_and_last_day(self) -> tuple[dt.date, dt.date]:
+        """Of the range of a date or datetime column, as its zone counts days."""
+        if self.type == "date":
+            low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in self.bounds)
+            return low, high
+        first, last = (dt.datetime.fromtimestamp(bound, self.zone).date() for bound in self.bounds)
+        return first, last
 
     @property
     def step(self) -> int:
         """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
-        return 1 if self.resolution is None else SECONDS_OF[self.resolution]
+        return self.written_step if self.resolution is None else SECONDS_OF[self.resolution]
 
     def check_condition(self, condition: Condition) -> None:
         """Raise a ValueError if this can be no condition on the column."""
@@ -205,9 +262,9 @@ class FieldSchema(BaseModel):
         """The range within the declared one, as `bounds` are."""
         low, high = self.bounds
         if condition.minimum is not None:
-            low = max(low, _as_number(self.type, condition.minimum))
+            low = max(low, self._as_number(condition.minimum))
         if condition.maximum is not None:
-            high = min(high, _as_number(self.type, condition.maximum))
+            high = min(high, self._as_number(condition.maximum))
         return low, high
 
 
@@ -217,7 +274,7 @@ class TableSchema(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     fields: Annotated[tuple[FieldSchema, ...], Field(min_length=1, max_length=MAX_FIELDS)]
-    missing_values: Annotated[tuple[str, ...], Field(alias="missingValues", max_length=20)] = ("",)
+    missing_values: Annotated[Marks, Field(alias="missingValues")] = ("",)
     schema_uri: Annotated[str | None, Field(alias="$schema")] = None
     title: str | None = None
     description: str | None = None
@@ -225,8 +282,8 @@ class TableSchema(BaseModel):
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
-    primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
-    foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
+
+    _markers = field_validator("missing_values", mode="before")(values_of_markers)
 
     @model_validator(mode="after")
     def _unique_names(self) -> TableSchema:
@@ -264,64 +321,41 @@ class TableSchema(BaseModel):
     def field(self, name: str) -> FieldSchema | None:
         return next((f for f in self.fields if f.name == name), None)
 
+    def missing_values_of(self, field: FieldSchema) -> tuple[str, ...]:
+        """How a missing value of the field is written, the way that synthetic rows have first."""
+        return self.missing_values if field.missing_values is None else field.missing_values
+
+    @property
+    def own_missing_values(self) -> dict[str, tuple[str, ...]]:
+        """Of the fields that have their own, by name."""
+        return {field.name: field.missing_values for field in self.fields if field.missing_values is not None}
+
     def as_json(self) -> dict[str, Any]:
         """The declaration as the owner would write it."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def parse_table_schema(document: Any) -> TableSchema:
-    """Read a declared schema; raises `InvalidSchema` naming the field and the rule."""
+    """Read a declared schema; raises `InvalidSchema` naming the column and the rule."""
     try:
-        return TableSchema.model_validate(document)
+        schema = TableSchema.model_validate(without_idle_words(document))
+        for field in schema.fields:
+            check_markers(
+                field.declared_values, schema.missing_values_of(field), are_own=field.missing_values is not None
+            )
+    except WordRefused as error:
+        raise InvalidSchema(f"schema: {error}", where=error.where) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidSchema(
-            f"schema: {f'{where}: ' if where else ''}{sentence_of(first)}", where=where or "schema"
-        ) from None
+        where, place = ".".join(str(part) for part in first["loc"]), place_of(document, first["loc"])
+        sentence = sentence_about(first, _words_beside(first["loc"]))
+        raise InvalidSchema(f"schema: {f'{place}: ' if place else ''}{sentence}", where=where or "schema") from None
+    return schema
 
 
-def _as_number(kind: str, value: Scalar) -> float:
-    if kind == "date":
-        return float((_from_iso(dt.date, value) - dt.date(1970, 1, 1)).days)
-    if kind == "datetime":
-        moment = _from_iso(dt.datetime, value)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        return moment.timestamp()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"bounds of {_a(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
-    if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
-        raise ValueError("bounds must be finite and within ±2^53")
-    if kind == "integer" and value != int(value):
-        raise ValueError("bounds of an integer column must be whole numbers")
-    return float(value)
-
-
-def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
-    if not isinstance(value, str):
-        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
-    try:
-        return kind.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind == "integer" else f"a {kind}"
-
-
-def _check_storable(values: tuple[Scalar, ...]) -> None:
-    if any(isinstance(v, float) and not math.isfinite(v) for v in values):
-        raise ValueError("enum values must be finite")
-    if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
-        raise ValueError("whole numbers in an enum must fit in 64 bits")
-    if any(isinstance(v, str) and not _is_unicode(v) for v in values):
-        raise ValueError("enum values must be Unicode text, without lone surrogates")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _words_beside(location: Sequence[str | int]) -> list[str]:
+    """The words that may stand where a fault is."""
+    model: type[BaseModel] = TableSchema
+    if location[:1] == ("fields",):
+        model = Constraints if "constraints" in location else FieldSchema
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -26,6 +26,7 @@ from service.base.errors import ImprimaturError, InvalidFile, TooLarge
 from service.domain.image_schema import is_image_schema
 from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.domain.table_schema import TableSchema
+from service.domain.zones import offsets_of, zones_in
 from service.intake import sandbox
 from service.intake.image.child import ImageJob, read_images
 from service.intake.limits import IngestLimits
@@ -96,8 +97,12 @@ class _Columns:
     def __init__(self, job: Job, table: Table) -> None:
         self._schema, self._unit = job.schema, job.privacy_unit
         unit = job.privacy_unit
-        self._readers = {field.name: ColumnReader(field, job.schema.missing_values) for field in job.schema.fields}
-        self._fingerprints = fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values)
+        self._readers = {
+            field.name: ColumnReader(field, job.schema.missing_values_of(field)) for field in job.schema.fields
+        }
+        self._fingerprints = fingerprints_of(
+            job.fingerprint_key, table.names, job.schema.missing_values, job.schema.own_missing_values
+        )
         self._columns = ColumnFingerprints(
             job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column]
         )
@@ -112,7 +117,7 @@ class _Columns:
         column = make()
         reader = self._readers.get(column.name)
         declared = None if reader is None else reader.read_cells(column)
-        meanings = [meaning_of(column.cells, one.missing_values) for one in self._fingerprints]
+        meanings = [meaning_of(column.cells, one.missing_values_of(column.name)) for one in self._fingerprints]
         self._columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
         return _Read(
             column,
@@ -181,7 +186,8 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
 
 
 def _unit_ids(job: Job, unit: PrivacyUnit) -> UnitIds:
-    return UnitIds(job.fingerprint_key, unit.column, job.schema.missing_values, missing=unit.missing)
+    markers = job.schema.own_missing_values.get(unit.column, job.schema.missing_values)
+    return UnitIds(job.fingerprint_key, unit.column, markers, missing=unit.missing)
 
 
 def _problems_of_units(unit: PrivacyUnit | None, ids: UnitIds | None) -> Iterator[Problem]:
@@ -246,6 +252,8 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
             importlib.import_module(name)
         for name in _ENCODINGS:
             codecs.lookup(name)
+        for name in zones_in(document["schema"]):
+            offsets_of(name)
         limit_resources(IngestLimits.model_validate(document["limits"]), begun.held_bytes())
         _say({"layers": sandbox.finish(begun, document["parent"])})
         answer = {"table": work(document)}

@@ -169,7 +169,7 @@ class SampleRequest:
     format: SampleFormat | None = None
     where: Sequence[str] | None = None
     seed: int | None = None
-    formulas: Formulas = "escape"
+    formulas: Formulas = "keep"
     weights: str | None = None
 
 
@@ -187,8 +187,11 @@ def sample_request(
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
     formulas: Annotated[
         Formulas,
-        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
-    ] = "escape",
+        Query(
+            description="CSV texts that a spreadsheet would carry out: as they are, or, for those who open the file in"
+            " a spreadsheet, with an apostrophe before them (escape)."
+        ),
+    ] = "keep",
     weights: Annotated[
         str | None,
         Query(

@@ -1,7 +1,8 @@
 """CSV cells that a spreadsheet would carry out.
 
 Declared categories and column names are written by one person and opened by another: `=HYPERLINK(…)` as a category would
-run there (OWASP, CSV injection). Such a text gets an apostrophe before it, which spreadsheets take as "this is text". Numbers stay numbers.
+run there (OWASP, CSV injection). With `formulas=escape` such a text gets an apostrophe before it, which spreadsheets take as "this is text". Numbers stay
+numbers. Unless asked for, texts stay what was declared: with an apostrophe they are no longer the declared categories, and join and check as others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Formulas = Literal["escape", "keep"]
 
 _STARTS = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """The last four are the full-width forms, which some spreadsheets take for the first four."""
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?%?")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*[.,]?([eE][+-]?[0-9]+)?%?")
 
 
 def disarmed(text: str) -> str:

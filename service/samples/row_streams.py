@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     from service.samples.request import Wanted
     from service.samples.table.base import Columns
@@ -42,13 +43,17 @@ def csv(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
     """Header first; a text that a spreadsheet would carry out as the request says."""
     draws = _begun(sampler, wanted)
     written = disarmed if wanted.formulas == "escape" else str
-    return _csv(_plain_batches(draws, sampler, _lookups(sampler, written)), sampler, written)
+    spelled = {column.name for column in sampler.columns if column.is_spelled}
+    own = {c.name for c in sampler.columns if c.missing and c.missing_value != sampler.missing_value}
+    texts = _Texts(spelled | own, written, fill_missing=own)
+    return _csv(_plain_batches(draws, sampler, _lookups(sampler, written), texts), sampler, written)
 
 
 def jsonl(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
     """One object per line."""
     draws = _begun(sampler, wanted)
-    return _jsonl(_plain_batches(draws, sampler, _lookups(sampler)))
+    moments = {column.name for column in sampler.columns if column.is_spelled and column.type in {"date", "datetime"}}
+    return _jsonl(_plain_batches(draws, sampler, _lookups(sampler), _Texts(moments)))
 
 
 def parquet(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
@@ -85,17 +90,43 @@ def _lookups(sampler: TableSampler, written: Callable[[str], str] = str) -> list
     ]
 
 
+@dataclass(frozen=True)
+class _Texts:
+    """Which columns are written as texts, and which of them with a missing marker of their own."""
+
+    names: Collection[str]
+    written: Callable[[str], str] = str
+    fill_missing: Collection[str] = ()
+
+    def of(self, column: CategoryColumn | GridColumn, drawn: np.ndarray[Any, Any]) -> pa.Array:
+        """The drawn column as it is spelled."""
+        if isinstance(column, CategoryColumn):
+            missing = (column.missing_value if column.name in self.fill_missing else None) if column.missing else None
+            values = zip(column.values, column.texts, strict=True)
+            lookup = pa.array([missing if v is None else self.written(text) for v, text in values], pa.string())
+            return lookup.take(pa.array(drawn))
+        texts = column.spelled(drawn)
+        if self.written is not str:
+            texts = list(map(self.written, texts))
+        array = pa.array(texts, pa.string(), mask=np.ma.getmaskarray(drawn))
+        return array.fill_null(column.missing_value) if column.name in self.fill_missing else array
+
+
 def _plain_batches(
-    draws: Iterable[Columns], sampler: TableSampler, lookups: Sequence[pa.Array | None]
+    draws: Iterable[Columns], sampler: TableSampler, lookups: Sequence[pa.Array | None], texts: _Texts
 ) -> Generator[pa.RecordBatch]:
-    """Every column with the type its schema declares."""
-    schema = pa.schema([pa.field(c.name, _ARROW_TYPES[c.type], nullable=c.missing) for c in sampler.columns])
-    return (
-        pa.RecordBatch.from_arrays(
-            [_arrow(*column) for column in zip(sampler.columns, lookups, drawn, strict=True)], schema=schema
-        )
-        for drawn in draws
-    )
+    """Every column with the type its schema declares, or as text where it is spelled otherwise."""
+
+    def type_of(column: CategoryColumn | GridColumn) -> pa.DataType:
+        return pa.string() if column.name in texts.names else _ARROW_TYPES[column.type]
+
+    schema = pa.schema([pa.field(c.name, type_of(c), nullable=c.missing) for c in sampler.columns])
+
+    def arrays(drawn: Columns) -> Generator[pa.Array]:
+        for column, lookup, values in zip(sampler.columns, lookups, drawn, strict=True):
+            yield texts.of(column, values) if column.name in texts.names else _arrow(column, lookup, values)
+
+    return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws)
 
 
 def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:

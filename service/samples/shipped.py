@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PACKAGE = "service.samples.table"
 MODULES = (
     "base",
+    "spelling",
     "columns",
     "ranges",
     "network",

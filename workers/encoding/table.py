@@ -26,6 +26,7 @@ from service.base.errors import InvalidFile
 from service.domain.grids import finer_edges, grid_edges
 from service.domain.table_schema import UNIT_COLUMN, ValueRange
 from service.domain.value_grids import ValueGrid, value_grid
+from service.domain.writing import written_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,20 +83,35 @@ class ColumnDomain:
     """The values of a range that may be counted one by one."""
     shared_values: tuple[tuple[float, float], ...] = ()
     """Increasing values that many rows share, and of the rows of its cell the part that has each; others lie evenly in their cell."""
+    written: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
+    """How its values are spelled in text, for config.json."""
 
     @classmethod
     def from_field(cls, field: FieldSchema, *, numeric_bins: int, finer: bool = False) -> ColumnDomain:
         missing = not field.constraints.required
         if field.categories is not None:
             values = (*field.categories, None) if missing else field.categories
-            return cls(field.name, field.type, "categories", len(values), values, None, missing)
+            return cls(
+                field.name, field.type, "categories", len(values), values, None, missing, written=written_as(field)
+            )
         edges = grid_edges(field, numeric_bins)
         counted = value_grid(field, len(edges) - 1 + missing)
         fine = finer_edges(field, numeric_bins) if finer else None
         equal, edges = (None, edges) if fine is None else (edges, fine)
         size = len(edges) - 1 + missing
         return cls(
-            field.name, field.type, "grid", size, None, edges, missing, field.decimals, field.step, equal, counted
+            field.name,
+            field.type,
+            "grid",
+            size,
+            None,
+            edges,
+            missing,
+            field.decimals,
+            field.step,
+            equal,
+            counted,
+            written=written_as(field),
         )
 
     def merged(self, cells: NDArray[np.int64]) -> ColumnDomain:
@@ -112,7 +128,7 @@ class ColumnDomain:
 
     def to_config(self) -> dict[str, Any]:
         """The form that service/samples/table/sampler.py reads."""
-        head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size}
+        head: dict[str, Any] = {"name": self.name, "type": self.type, "size": self.size, **self.written}
         if self.values is not None:
             return {**head, "values": list(self.values)}
         digits = {} if self.decimals is None else {"decimals": self.decimals}

@@ -10,6 +10,7 @@ import polars as pl
 from service.base.errors import InvalidFile
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
 from service.intake.table.columns import cells_are
+from service.intake.table.spelled import in_spelling_of, spelling_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,6 +56,8 @@ class ColumnReader:
         self._spellings = _spellings(field)
         self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.categories or ()])
         self.missing = 0
+        self.marked = 0
+        self.leading_zeros = 0
         self.wrong_type = 0
         self.not_finite = 0
         self.undeclared = 0
@@ -74,19 +77,25 @@ class ColumnReader:
 
     def read_cells(self, column: Column) -> DeclaredCells:
         """The chunk's cells, counted by the rows that hold them."""
-        cells = column.cells
+        cells = in_spelling_of(column.cells, self.field)
         absent = cells.missing(self._missing_values)
         self.missing += column.count(absent)
+        if absent.any():
+            self.marked += column.count(absent & ~cells.empty_or(("",)))
         values, usable = self._meaning(cells, absent)
         refused = ~usable & ~absent
         if refused.any():
-            not_finite = self._not_finite(column, refused)
+            not_finite = self._not_finite(column, cells, refused)
             self.not_finite += not_finite
             self.wrong_type += column.count(refused) - not_finite
         values = _null_where(values, absent | refused)
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
         altered = values.is_null() & ~cells.usually_missing
+        if cells is not column.cells:  # another file may spell the same values otherwise
+            altered |= values.is_not_null()
+        if self.field.type in {"integer", "number"}:
+            self.leading_zeros += column.count(cells.leading_zeros & ~absent)
         if self._low is not None and self._high is not None:
             outside = ((values < self._low) | (values > self._high)).fill_null(value=False)
             self.out_of_range += column.count(outside)
@@ -101,7 +110,7 @@ class ColumnReader:
         name, kind = self.field.name, self.field.type
         required = self.field.constraints.required
         found = [
-            Problem(name, self.wrong_type, f"{cells_are(self.wrong_type)} not of type {kind}"),
+            Problem(name, self.wrong_type, f"{cells_are(self.wrong_type)} not of type {kind}{spelling_of(self.field)}"),
             Problem(
                 name, self.not_finite, f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty"
             ),
@@ -122,6 +131,15 @@ class ColumnReader:
     def notices(self) -> list[str]:
         """What the owner should know and nobody else may."""
         name, found = self.field.name, []
+        if self.marked:
+            found.append(
+                f"Column {name!r}: {cells_are(self.marked)} read as missing: their text is among missingValues."
+            )
+        if self.leading_zeros:
+            found.append(
+                f"Column {name!r}: {cells_are(self.leading_zeros)} written with zeros before other digits, as codes are,"
+                " and numbers lose them. If these are codes, declare type string and list them in constraints.enum."
+            )
         if self.out_of_range:
             found.append(
                 f"Column {name!r}: {cells_are(self.out_of_range)} outside the declared range and will be clamped."
@@ -138,7 +156,7 @@ class ColumnReader:
         if kind == "string":
             return cells.raw, ~absent  # undeclared text is counted later
         if kind == "integer":
-            return cells.whole, cells.whole.is_not_null()
+            return cells.exact, cells.exact.is_not_null()
         if kind == "number":
             return cells.number, cells.number.is_finite().fill_null(value=False)
         if kind == "boolean":
@@ -148,10 +166,10 @@ class ColumnReader:
             return moment, moment.is_not_null()
         return moment // DAY_MICROSECONDS, (moment % DAY_MICROSECONDS == 0).fill_null(value=False)
 
-    def _not_finite(self, column: Column, refused: pl.Series) -> int:
+    def _not_finite(self, column: Column, cells: Cells, refused: pl.Series) -> int:
         if self.field.type not in {"integer", "number"}:
             return 0
-        number = column.cells.number
+        number = cells.number
         return column.count(refused & ~number.is_finite().fill_null(value=True))
 
     def _declared_only(self, column: Column, values: pl.Series, absent: pl.Series) -> pl.Series:

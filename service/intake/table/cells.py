@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 DAY_MICROSECONDS = 86_400_000_000
+EXACT = 2**53
+"""Whole numbers up to it, and their negatives, are exact as floats."""
 USUALLY_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 """Spellings (any case) of a missing value that are one for the fingerprint, whatever the schema declares."""
 
@@ -35,8 +37,10 @@ _MOMENT = (
 class Cells:
     """Cells of one column, as text. Surrounding spaces are not part of a value."""
 
-    def __init__(self, raw: pl.Series) -> None:
+    def __init__(self, raw: pl.Series, *, was_text: bool = True) -> None:
         self._raw = raw
+        self.was_text = was_text
+        """Whether the file holds text here, so that a declared spelling applies."""
 
     @cached_property
     def raw(self) -> pl.Series:
@@ -54,8 +58,15 @@ class Cells:
             absent = absent | self._spelled(marker)
             number = _finite(marker)
             if number is not None:
-                absent = absent | (self.number == number).fill_null(value=False)
+                absent = absent | self._is_number(marker, number)
         return absent
+
+    def _is_number(self, marker: str, number: float) -> pl.Series:
+        """Mask of the cells that mean this number; whole ones are compared as such, for floats are alike beyond 2^53."""
+        if abs(number) <= EXACT:
+            return (self.number == number).fill_null(value=False)
+        whole = pl.Series([marker]).cast(pl.Int64, strict=False)[0]
+        return ((self.number == number) if whole is None else (self.exact == whole)).fill_null(value=False)
 
     @property
     def usually_missing(self) -> pl.Series:
@@ -78,6 +89,22 @@ class Cells:
         if plain.null_count() == self.text.null_count():
             return plain
         return plain.fill_null(_whole(self.number))
+
+    @cached_property
+    def exact(self) -> pl.Series:
+        """Int64, as `whole`, but null for what has passed through a float beyond 2^53, where one float stands for several numbers."""
+        plain = self.text.cast(pl.Int64, strict=False)
+        if plain.null_count() == self.text.null_count():
+            return plain
+        digits = self.text.str.extract(r"^\+?(-?[0-9]+)(?:\.0*)?$").cast(pl.Int64, strict=False)
+        return plain.fill_null(digits).fill_null(_whole(_where(self.number.abs() <= EXACT, self.number)))
+
+    @property
+    def leading_zeros(self) -> pl.Series:
+        """Boolean mask of the cells with a zero before other digits, as codes have; a number would lose it."""
+        if not self.was_text:
+            return _nothing(self._raw, pl.Boolean()).fill_null(value=False)
+        return self.text.str.contains(r"^[+-]?0[0-9]").fill_null(value=False)
 
     @cached_property
     def moment(self) -> pl.Series:
@@ -115,6 +142,9 @@ class Cells:
 class _TypedCells(Cells):
     """Cells that are not text. Their text is made only where a column of text is wanted."""
 
+    def __init__(self, raw: pl.Series) -> None:
+        super().__init__(raw, was_text=False)
+
     def empty_or(self, words: Collection[str]) -> pl.Series:  # noqa: ARG002 - no number and no moment is a word
         return self._raw.is_null()
 
@@ -141,6 +171,10 @@ class WholeCells(_TypedCells):
     def whole(self) -> pl.Series:
         return self._raw.cast(pl.Int64)
 
+    @cached_property
+    def exact(self) -> pl.Series:
+        return self.whole
+
 
 class NumberCells(_TypedCells):
     """Float64, all finite: others have words for a text, and markers may be among them."""
@@ -152,6 +186,10 @@ class NumberCells(_TypedCells):
     @cached_property
     def whole(self) -> pl.Series:
         return _whole(self._raw)
+
+    @cached_property
+    def exact(self) -> pl.Series:
+        return _whole(_where(self._raw.abs() <= EXACT, self._raw))
 
 
 class MomentCells(_TypedCells):
@@ -178,6 +216,10 @@ class MomentCells(_TypedCells):
     @cached_property
     def whole(self) -> pl.Series:
         return _nothing(self._raw, pl.Int64())
+
+    @cached_property
+    def exact(self) -> pl.Series:
+        return self.whole
 
     @cached_property
     def moment(self) -> pl.Series:

@@ -126,6 +126,7 @@ def cells_are(count: int) -> str:
 
 def _cells(name: str, array: pa.Array) -> Cells:
     """The array's cells, null where there is no value."""
+    was_text = _is_text(array.type)
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.string())
     elif pa.types.is_float16(array.type):
@@ -139,7 +140,7 @@ def _cells(name: str, array: pa.Array) -> Cells:
         return NumberCells(series)
     if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
         return MomentCells(series)
-    return Cells(series.cast(pl.String))
+    return Cells(series.cast(pl.String), was_text=was_text)
 
 
 def _is_text(kind: pa.DataType) -> bool:

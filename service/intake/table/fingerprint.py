@@ -111,10 +111,17 @@ def spread(column: Column, blocks: Blocks) -> Blocks:
 class Fingerprint:
     """Sums the rows of chunks."""
 
-    def __init__(self, key: bytes, names: Sequence[str], missing_values: Sequence[str]) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        names: Sequence[str],
+        missing_values: Sequence[str],
+        own_missing_values: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self._key = key
         self._names = tuple(sorted(names))
-        self.missing_values = tuple(missing_values)
+        self._missing_values = tuple(missing_values)
+        self._own_missing_values = own_missing_values or {}
         self._columns = {
             name: CellKeys(_subkey(key, "cells", name), _subkey(key, "texts", name)) for name in self._names
         }
@@ -122,12 +129,16 @@ class Fingerprint:
         self._sum = 0
         self.rows = 0
 
+    def missing_values_of(self, name: str) -> Sequence[str]:
+        """What means missing in the column of this name, beside what everybody calls so."""
+        return self._own_missing_values.get(name, self._missing_values)
+
     def blocks(self, column: Column, meaning: Meaning | None = None) -> Blocks:
         """Step 1 for one column of a chunk. Threads may do several columns at once.
 
         `meaning`: what its cells mean with these missing values, where that is known already.
         """
-        meaning = meaning or meaning_of(column.cells, self.missing_values)
+        meaning = meaning or meaning_of(column.cells, self.missing_values_of(column.name))
         return spread(column, self._columns[column.name].blocks(meaning))
 
     def add(self, blocks: Mapping[str, Blocks]) -> None:
@@ -151,16 +162,22 @@ class Fingerprint:
         return bytes([VERSION]) + hmac.digest(key, head + self._sum.to_bytes(16, "little"), hashlib.sha256)
 
 
-def fingerprints_of(key: bytes, names: Sequence[str], missing_values: Sequence[str]) -> list[Fingerprint]:
+def fingerprints_of(
+    key: bytes,
+    names: Sequence[str],
+    missing_values: Sequence[str],
+    own_missing_values: Mapping[str, Sequence[str]] | None = None,
+) -> list[Fingerprint]:
     """With the declared missing values and, if some are not what everybody calls missing, of all cells as they are written.
 
     Rows are the same as others if either is that of either: the same file under another declaration, and the same values
     from a file that writes them otherwise, have no second budget.
     """
-    declared: list[tuple[str, ...]] = [()]
-    if any(value.lower() not in USUALLY_MISSING for value in missing_values):
-        declared.insert(0, tuple(missing_values))
-    return [Fingerprint(key, names, values) for values in declared]
+    as_written = Fingerprint(key, names, ())
+    said = [*missing_values, *(value for values in (own_missing_values or {}).values() for value in values)]
+    if all(value.lower() in USUALLY_MISSING for value in said):
+        return [as_written]
+    return [Fingerprint(key, names, missing_values, own_missing_values), as_written]
 
 
 class aes:  # noqa: N801 - used as a function

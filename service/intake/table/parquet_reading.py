@@ -35,6 +35,7 @@ class ParquetTable:
                 thrift_string_size_limit=_METADATA_BYTES,
                 thrift_container_size_limit=1_000_000,
                 page_checksum_verification=True,
+                coerce_int96_timestamp_unit="us",  # nanoseconds of 64 bits end in 2262, and turn over silently
             )
             schema = self._file.schema_arrow
             metadata = self._file.metadata

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.spelling import values_written
 
 
 class CategoryColumn:
@@ -21,15 +22,24 @@ class CategoryColumn:
         self.type: str = config["type"]
         self.size: int = config["size"]
         self.missing: bool = config["values"][-1] is None
+        self.missing_value: str = config.get("missing_value", missing_value)
         self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
-        self.missing_value = missing_value
-        plain = [missing_value if v is None else text_of(v) for v in self.values]
+        write = values_written(config)
+        self.is_spelled = write is not None
+        plain = [self.missing_value if v is None else text_of(v) for v in self.values]
+        self.texts = (
+            plain if write is None else [p if v is None else write(v) for v, p in zip(self.values, plain, strict=True)]
+        )
+        """As they are written in CSV, before quotes."""
         self._code_of_text: dict[str, int] = {}
-        for code, text in enumerate(plain):
+        for code, text in [*enumerate(plain), *enumerate(self.texts)]:
             self._code_of_text.setdefault(text, code)
         self._values = objects(self.values)
         self._texts = objects(
-            [quoted(text, empty_too=v is not None) for v, text in zip(self.values, plain, strict=True)]
+            [
+                quoted(text, empty_too=v is not None or text != missing_value)
+                for v, text in zip(self.values, self.texts, strict=True)
+            ]
         )
         self._jsons = objects([json.dumps(v, ensure_ascii=False) for v in self.values])
 

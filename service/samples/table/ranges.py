@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
+from service.samples.table.spelling import range_written
 
 POINT = 2.0**-40
 """Of the range: a bin that is narrower holds its first value alone."""
@@ -55,8 +57,10 @@ class GridColumn:
         self.size: int = config["size"]
         self.missing: bool = config["missing"]
         self.edges = np.array(config["edges"], dtype=np.float64)
-        self.missing_value = missing_value
-        self._missing_text = quoted(missing_value, empty_too=False)
+        self.missing_value: str = config.get("missing_value", missing_value)
+        self._missing_text = quoted(self.missing_value, empty_too=self.missing_value != missing_value)
+        self._write = range_written(config)
+        self.is_spelled = self._write is not None
         low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
         steps_per_one = np.ones_like(low)
         if self.type == "number":
@@ -147,10 +151,20 @@ class GridColumn:
             values = np.ma.getdata(drawn).tolist()
         return self._with_missing(values, drawn, None)
 
+    def spelled(self, drawn: Array) -> list[str]:
+        """As the schema spells them, before quotes; what stands where a value is missing means nothing."""
+        return list(map(str, self.to_values(drawn))) if self._write is None else list(self._write(np.ma.getdata(drawn)))
+
     def to_texts(self, drawn: Array) -> list[str]:
-        return self._with_missing(list(map(str, self.to_values(drawn))), drawn, self._missing_text)
+        texts = (
+            [quoted(text, empty_too=False) for text in self.spelled(drawn)] if self.is_spelled else self.spelled(drawn)
+        )
+        return self._with_missing(texts, drawn, self._missing_text)
 
     def to_jsons(self, drawn: Array) -> list[str]:
+        if self.is_spelled and self.type in {"date", "datetime"}:
+            texts = [json.dumps(text, ensure_ascii=False) for text in self.spelled(drawn)]
+            return self._with_missing(texts, drawn, "null")
         pattern = "%s" if self.type in {"integer", "number"} else '"%s"'
         return self._with_missing([pattern % value for value in self.to_values(drawn)], drawn, "null")
 

@@ -69,7 +69,7 @@ def test_the_query_of_a_sample_stays_what_clients_know():
     query, _ = sample_query()
     assert list(query) == ["release_id", "rows", "format", "where", "seed", "formulas", "weights"]
     assert (query["rows"]["schema"]["default"], query["rows"]["schema"]["minimum"]) == (1_000, 0)
-    assert query["formulas"]["schema"]["default"] == "escape"
+    assert query["formulas"]["schema"]["default"] == "keep"
 
 
 def test_client_and_command_line_know_every_format():

@@ -68,6 +68,7 @@ def fields(draw):
     more = {}
     if kind == "string":
         texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=8)
+        more["missingValues"] = []  # any text may be a category
         constraints["enum"] = draw(st.lists(texts, min_size=1, max_size=12, unique=True))
     elif kind in {"integer", "number"} and draw(st.booleans()):
         values = st.integers(-(2**53), 2**53) if kind == "integer" else st.floats(-1e300, 1e300)

@@ -24,7 +24,7 @@ from workers.methods.marginals.estimate.implied_pairs import implied_pairs
 from workers.methods.marginals.estimate.pair_smoothing import kept_waves
 from workers.methods.marginals.estimate.pooled_columns import pooled_counts
 from workers.methods.marginals.estimate.smoothing import NoisyColumn, smooth_columns
-from workers.methods.marginals.estimate.totals import Units, totals_of
+from workers.methods.marginals.estimate.totals import NOISE_OF_NONE, Units, totals_of
 from workers.methods.marginals.fit.mixture_fit import NoisyTables
 from workers.methods.marginals.measure.measured import Measured
 
@@ -158,6 +158,22 @@ class TableEstimates:
             rows = fine[column] if self.layout.pairs_are_sliced else fine[column].sum(axis=0, keepdims=True)
             in_groups[column] = np.stack([np.bincount(groups, weights=row) for row in rows]).astype(np.float64)
         return fine, margins, in_groups
+
+    def without_missing(self) -> tuple[int, ...]:
+        """Free columns whose cells that are missing, by all noisy counts of them together, are no more than noise makes of none."""
+        own, whole, margins = self._by_column()
+        found = []
+        for column in self.layout.free:
+            if not self.layout.has_missing[column]:
+                continue
+            told = [  # a missing cell is its own group, so that every table counts it
+                (counts[:, -1:].sum(axis=0), variance * len(counts))
+                for counts, variance in (*own[column], *whole[column], *margins[column])
+            ]
+            count, variance = averaged(told)
+            if count[0] <= NOISE_OF_NONE * math.sqrt(variance):
+                found.append(column)
+        return tuple(found)
 
     def _by_column(self) -> tuple[_Estimates, _Estimates, _Estimates]:
         """One-way tables of every free column by stratum and of all rows, and margins of its two-way tables."""

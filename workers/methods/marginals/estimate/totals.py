@@ -13,6 +13,10 @@ from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
 from workers.methods.marginals.measure.measured import Measured
 
 
+NOISE_OF_NONE = 2.0
+"""Standard deviations of its noise that a count of missing cells must exceed: of columns without any, 1 in 44 keeps some."""
+
+
 @dataclass(frozen=True)
 class Units:
     """What is public of the privacy units."""
@@ -30,6 +34,10 @@ def totals_of(measured: Sequence[Measured], layout: TableLayout, units: Units) -
     sums = np.array([m.counts.reshape(layout.slices, -1).sum(axis=1) for m in sliced])  # (tables, slices)
     totals = precision @ sums / precision.sum()
     rows = float(units.count) if units.are_rows else float(np.clip(totals.sum(), 1.0, units.count * units.most_rows))
-    positive = np.maximum(onto_simplex(totals, rows), 1e-3)
+    possible = onto_simplex(totals, rows)
+    if layout.label is not None and layout.has_missing[layout.label]:
+        shows_some = totals[-1] > NOISE_OF_NONE / math.sqrt(precision.sum())
+        possible[-1] *= shows_some
+    positive = np.maximum(possible, 1e-3)
     scaled: Floats = positive * (rows / positive.sum())
     return scaled

@@ -65,7 +65,7 @@ def generator_of_single_columns(known: Measurements, estimates: TableEstimates) 
     fine, _, _ = estimates.one_way()
     shares = np.concatenate([fine[column] / estimates.totals[:, None] for column in known.layout.free], axis=1)
     logits = np.log(np.maximum(shares, SMALLEST_SHARE)).astype(np.float32)
-    return _generator(known, torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1))
+    return _generator(known, _without_missing(torch.from_numpy(logits)[:, None, :].repeat(1, 2, 1), estimates))
 
 
 def fitted_generator(
@@ -102,7 +102,20 @@ def fitted_generator(
     best = min(fits, key=MixtureFit.error)
     del fits, fit  # the others' memory
     best.run(on_step)
-    return _generator(known, rake_where_better(best.with_twin(), risk))
+    return _generator(known, _without_missing(rake_where_better(best.with_twin(), risk), estimates))
+
+
+def _without_missing(logits: Tensor, estimates: TableEstimates) -> Tensor:
+    """The logits (slices, components, W), with none for missing cells in columns that show none beyond the noise.
+
+    A fit leaves every cell a share, about 1 in 1,000 rows: of most cells a value that may occur, of these a hole that no row had.
+    """
+    cells = spans_of(estimates.layout.free, [estimates.layout.widths[column] for column in estimates.layout.free])
+    for column in estimates.without_missing():
+        own = cells[column]
+        largest = logits[..., own.start : own.stop - 1].amax(dim=2)
+        logits[..., own.stop - 1] = largest - CONDITION_LOGIT
+    return logits
 
 
 def _denoisers(layout: TableLayout) -> tuple[Denoiser, ...]:

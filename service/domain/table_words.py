@@ -1,0 +1,198 @@
+"""Words of Table Schema that a declaration here cannot have, each with what to write instead; and faults by column name.
+
+https://specs.frictionlessdata.io/table-schema/ and https://datapackage.org/standard/table-schema/ : every word of both is
+a field of `TableSchema` and its parts, or is in one of these tables. A schema is public, so a refusal may quote it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from service.base.text import sentence_of
+from service.domain.spellings import is_marker_of_number
+
+_TYPES = {
+    "any": 'write "type": "string" with constraints.enum, or the type that its values have',
+    "array": "leave the column out, or split it into columns of plain values",
+    "duration": 'write "type": "number" with a range, and the unit in its title',
+    "geojson": "leave the column out, or write two number columns, longitude and latitude",
+    "geopoint": "write two number columns, longitude and latitude, each with a range",
+    "list": "leave the column out, or split it into columns of plain values",
+    "object": "leave the column out, or split it into columns of plain values",
+    "time": 'write "type": "integer" with a range (minutes since midnight), or "string" with constraints.enum',
+    "year": 'write "type": "integer" with constraints.minimum and maximum, as 1900 and 2030',
+    "yearmonth": 'write "type": "string" with the months in constraints.enum, as "2024-02", or "date" with days',
+}
+_OF_A_FIELD = {
+    "categories": "list the values in constraints.enum",
+    "categoriesOrdered": "leave it out; the order of constraints.enum is kept, but says nothing",
+}
+_OF_CONSTRAINTS = {
+    "unique": "leave it out: synthetic values are drawn one by one. A column in which every row differs says who a row is, so leave it out, too",
+    "pattern": "leave it out, and list the texts in constraints.enum",
+    "jsonSchema": "leave it out: columns of objects and arrays are not read",
+}
+_OF_A_TABLE = {
+    "primaryKey": "leave it out: rows are drawn one by one, so that no column of them is a key",
+    "uniqueKeys": "leave it out: rows are drawn one by one, so that no columns of them are a key",
+    "foreignKeys": "leave it out: a declaration is of one table. Join the tables first, or publish each by itself",
+    "resources": "this is a data package: turn it into a schema with `imprimatur schema convert`",
+    "profile": "leave it out, or turn a data package into a schema with `imprimatur schema convert`",
+}
+_LENGTHS = ("minLength", "maxLength")
+_EXCLUSIVE = {"exclusiveMinimum": ("minimum", 1), "exclusiveMaximum": ("maximum", -1)}
+
+
+class WordRefused(ValueError):
+    """A word cannot be used; the message names the column and says what to write."""
+
+    def __init__(self, where: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.where = where
+
+
+def without_idle_words(document: Any) -> Any:
+    """The document without words that say what holds anyway; raises `WordRefused` for one that cannot be honoured."""
+    if not isinstance(document, dict):
+        return document
+    table = {word: said for word, said in document.items() if (word, said) != ("fieldsMatch", "equal")}
+    if "fieldsMatch" in table:
+        raise WordRefused(
+            "fieldsMatch", "fieldsMatch: leave it out; a file has exactly the declared columns, in any order"
+        )
+    _refuse(table, _OF_A_TABLE, "", "")
+    if isinstance(table.get("fields"), list):
+        table["fields"] = [_field(number, field) for number, field in enumerate(table["fields"])]
+    return table
+
+
+def place_of(document: Any, location: Sequence[str | int]) -> str:
+    """Where a fault is, in the owner's words: the column's name, then the word."""
+    if len(location) < 2 or location[0] != "fields" or not isinstance(location[1], int):
+        return ".".join(map(str, location))
+    word = ".".join(str(part) for part in location[2:] if not isinstance(part, int))
+    return ": ".join(filter(None, (_called(location[1], document["fields"][location[1]]), word)))
+
+
+def sentence_about(error: Mapping[str, Any], known: Iterable[str]) -> str:
+    """What is wrong, in place of words about a program's input; `known` are the words that may stand there."""
+    kind = str(error["type"])
+    if kind == "extra_forbidden":
+        word, words = str(error["loc"][-1]), sorted(known)
+        close = difflib.get_close_matches(word, words, n=1)
+        meant = f"; is {close[0]} meant?" if close else f"; the words here are {', '.join(words)}"
+        return f"there is no such word: leave it out{meant}"
+    if kind == "missing":
+        return "it must be said"
+    return sentence_of(error).replace("Input should", "it should").replace("input should", "it should")
+
+
+class DeclaredValues(NamedTuple):
+    """What a column may hold, as far as a missing marker could be one of it."""
+
+    column: str
+    kind: str
+    enum: tuple[Any, ...] | None
+    bounds: tuple[float, float] | None
+    texts: frozenset[str]
+    """Of true and false, and of the bounds of dates."""
+
+
+def check_markers(declared: DeclaredValues, markers: Sequence[str], *, are_own: bool) -> None:
+    """Raise `WordRefused` where a marker of missing values is a declared value, which then could not be told from it.
+
+    Within a range (not at its ends) a marker that is a number may lie if the field itself says so.
+    """
+    for marker in markers:
+        value = _swallowed(declared, marker.strip(" \t"), are_own=are_own)
+        if value is not None:
+            other = "NA" if not marker.strip(" \t") else ""
+            raise WordRefused(
+                "missingValues",
+                f"column {declared.column!r}: {value} is declared, and {marker!r} in missingValues makes it missing: give this"
+                f' column missingValues of its own, as "missingValues": ["{other}"], or take the value out of its declaration',
+            )
+
+
+def _swallowed(declared: DeclaredValues, marker: str, *, are_own: bool) -> str | None:
+    """Which declared value the marker would take, in words."""
+    if marker in declared.texts:
+        return repr(marker)
+    if declared.kind == "string":
+        return next((f"the category {v!r}" for v in declared.enum or () if str(v).strip(" \t") == marker), None)
+    if declared.kind not in {"integer", "number"} or not is_marker_of_number(marker):
+        return None
+    number = float(marker)
+    if declared.bounds is None:
+        return next((f"the value {v}" for v in declared.enum or () if v == number), None)
+    low, high = declared.bounds
+    inside = low < number < high and not are_own
+    return f"the range {low:g} to {high:g}" if inside or number in {low, high} else None
+
+
+def _field(number: int, field: Any) -> Any:
+    if not isinstance(field, dict):
+        return field
+    where, called = f"fields.{number}", f"{_called(number, field)}: "
+    kind = field.get("type")
+    if isinstance(kind, str) and kind in _TYPES:
+        raise WordRefused(f"{where}.type", f"{called}type {kind} is not read here: {_TYPES[kind]}")
+    _refuse(field, _OF_A_FIELD, where, called)
+    constraints = field.get("constraints")
+    if not isinstance(constraints, dict):
+        return field
+    kept = {word: said for word, said in constraints.items() if (word, said) != ("unique", False)}
+    if "role" not in field:
+        _refuse(kept, _OF_CONSTRAINTS, f"{where}.constraints", f"{called}constraints.")
+    for word, (instead, one) in _EXCLUSIVE.items():
+        if word in kept:
+            raise WordRefused(
+                f"{where}.constraints.{word}", f"{called}{_inclusive(kind, kept[word], instead, one, word)}"
+            )
+    _check_lengths(kept, where, called)
+    return field | {"constraints": {word: said for word, said in kept.items() if word not in _LENGTHS}}
+
+
+def _check_lengths(constraints: Mapping[str, Any], where: str, called: str) -> None:
+    """An enum whose texts have the declared lengths says it all."""
+    texts = constraints.get("enum")
+    for word in _LENGTHS:
+        if word not in constraints:
+            continue
+        most, known = constraints[word], isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+        if not known or not isinstance(most, int):
+            raise WordRefused(
+                f"{where}.constraints.{word}", f"{called}{word}: leave it out, and list the texts in constraints.enum"
+            )
+        for text in texts or ():
+            if (len(text) < most) if word == "minLength" else (len(text) > most):
+                raise WordRefused(
+                    f"{where}.constraints.{word}", f"{called}the enum's {text!r} is not of the declared {word}, {most}"
+                )
+
+
+def _inclusive(kind: Any, bound: Any, instead: str, one: int, word: str) -> str:
+    """What to write for a bound that is not included."""
+    written = f'"{instead}"'
+    if kind == "integer" and isinstance(bound, int):
+        written = f'"{instead}": {bound + one}'
+    elif kind == "date" and isinstance(bound, str):
+        try:
+            written = f'"{instead}": "{dt.date.fromisoformat(bound) + dt.timedelta(days=one)}"'
+        except (ValueError, OverflowError):
+            written = f'"{instead}"'
+    return f"constraints.{word}: bounds are included here, so write {written}"
+
+
+def _refuse(document: Mapping[str, Any], words: Mapping[str, str], where: str, called: str) -> None:
+    for word, instead in words.items():
+        if word in document:
+            raise WordRefused(".".join(filter(None, (where, word))), f"{called}{word}: {instead}")
+
+
+def _called(number: int, field: Any) -> str:
+    name = field.get("name") if isinstance(field, dict) else None
+    return f"column {name[:100]!r}" if isinstance(name, str) and name else f"column {number + 1}"
