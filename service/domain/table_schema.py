@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from service.base.errors import InvalidSchema
 from service.base.text import sentence_of
+from service.domain.dialect import Dialect, null_sequence_is_missing
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -227,6 +228,10 @@ class TableSchema(BaseModel):
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
     primary_key: Annotated[Any, Field(alias="primaryKey", exclude=True)] = None
     foreign_keys: Annotated[Any, Field(alias="foreignKeys", exclude=True)] = None
+    dialect: Dialect | None = None
+    """How the file is written; our place for it, Frictionless' words."""
+
+    _null_sequence = model_validator(mode="before")(null_sequence_is_missing)
 
     @model_validator(mode="after")
     def _unique_names(self) -> TableSchema:
