@@ -78,7 +78,8 @@ def _plain(column: pa.Array) -> pa.Array:
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
-        return column.dictionary_decode().cast(pa.large_string())
+        texts = column.dictionary.cast(pa.large_string())
+        return pa.DictionaryArray.from_arrays(column.indices, texts).dictionary_decode()
     if pa.types.is_run_end_encoded(column.type):
         return column.run_end_decode()
     return column

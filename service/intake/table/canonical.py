@@ -10,6 +10,7 @@ import polars as pl
 from service.base.errors import InvalidFile
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
 from service.intake.table.columns import cells_are
+from service.intake.table.first_rows import FirstRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +24,14 @@ DTYPES: dict[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "date": pl.Date(),
     "datetime": pl.Datetime("us"),
+}
+_SPELLED = {
+    "integer": "spelled like 42",
+    "number": "spelled like 12.5",
+    "boolean": "spelled true or false",
+    "date": "spelled like 2024-02-29",
+    "datetime": "spelled like 2024-02-29T12:30:00",
+    "string": "text",
 }
 OPEN_QUOTE = "a quoted field may not be closed"
 _PROBLEMS_SHOWN = 20
@@ -60,6 +69,7 @@ class ColumnReader:
         self.undeclared = 0
         self.run_on = 0
         self.out_of_range = 0
+        self._rows = FirstRows()
 
     def read(self, column: Column) -> pl.Series:
         """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
@@ -77,12 +87,15 @@ class ColumnReader:
         cells = column.cells
         absent = cells.missing(self._missing_values)
         self.missing += column.count(absent)
+        if self.field.constraints.required:
+            self._rows.note("missing", column, absent)
         values, usable = self._meaning(cells, absent)
         refused = ~usable & ~absent
         if refused.any():
             not_finite = self._not_finite(column, refused)
             self.not_finite += not_finite
             self.wrong_type += column.count(refused) - not_finite
+            self._rows.note("refused", column, refused)
         values = _null_where(values, absent | refused)
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
@@ -94,27 +107,42 @@ class ColumnReader:
             meant = values.filter(altered).clip(self._low, self._high)
         else:
             meant = values.filter(altered)
+        self._rows.go_on(column)
         return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype))
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""
         name, kind = self.field.name, self.field.type
-        required = self.field.constraints.required
+        required, rows = self.field.constraints.required, self._rows.said
         found = [
-            Problem(name, self.wrong_type, f"{cells_are(self.wrong_type)} not of type {kind}"),
             Problem(
-                name, self.not_finite, f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty"
+                name,
+                self.wrong_type,
+                f"{cells_are(self.wrong_type)} not of type {kind}, {_SPELLED[kind]}{rows('refused')}",
+            ),
+            Problem(
+                name,
+                self.not_finite,
+                f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty{rows('refused')}",
             ),
         ]
         if self.run_on:
-            found.append(Problem(name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}"))
+            found.append(
+                Problem(
+                    name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}{rows('undeclared')}"
+                )
+            )
         if required:
             found += [
-                Problem(name, self.missing, f"{cells_are(self.missing)} missing, but the column is required"),
+                Problem(
+                    name,
+                    self.missing,
+                    f"{cells_are(self.missing)} missing, but the column is required{rows('missing')}",
+                ),
                 Problem(
                     name,
                     self.undeclared,
-                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required",
+                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required{rows('undeclared')}",
                 ),
             ]
         return [problem for problem in found if problem.count]
@@ -167,6 +195,7 @@ class ColumnReader:
             declared = _null_where(values, ~known)
         undeclared = declared.is_null() & ~absent
         self.undeclared += column.count(undeclared)
+        self._rows.note("undeclared", column, undeclared)
         if self.field.type == "string":
             self.run_on += column.count(undeclared & holding_line_ends(values))
         return declared

@@ -14,7 +14,8 @@ from service.domain.dialect import USUAL, UTF_8
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.detecting import proposal, propose
 from service.intake.table.encodings import as_utf8, first_bad_line, not_in
-from service.intake.table.header import TRAILING, Header, read_header
+from service.intake.table.first_rows import rows_are
+from service.intake.table.header import TRAILING, read_header
 from service.intake.table.plain_text import as_plain, is_plain
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class CsvTable:
                     break
         first = self._header.rows
         numbers = [number - first for number in found.numbers[:_ROWS_SHOWN]]
-        where = f" ({rows_are(numbers, count)})" if numbers else ""
+        where = f" ({rows_are(numbers, has_more=count > len(numbers))})" if numbers else ""
         cells = self._header.cells
         expected = f"the header, which has {len(self.names)}"
         if self._header.trailing:
@@ -177,7 +178,7 @@ class _Trailing:
         if self._filled:
             raise InvalidFile(
                 f"Column {self._place + 1}, the last, has no name in the header, but values in {self._filled} rows"
-                f" ({rows_are(self._numbers, self._filled)}). Name it in the header, or by the dialect's names.",
+                f" ({rows_are(self._numbers, has_more=self._filled > len(self._numbers))}). Name it in the header, or by the dialect's names.",
                 count=self._filled,
                 rows=self._numbers,
             )
@@ -232,12 +233,6 @@ def _other_encoding(content: Source) -> InvalidFile:
     return InvalidFile(refusal.detail + what, **refusal.values)
 
 
-def rows_are(numbers: list[int], count: int) -> str:
-    """`row 3` or `rows 3, 7, …`; the first below the header is row 1."""
-    more = ", …" if count > len(numbers) else ""
-    return f"{'row' if count == 1 else 'rows'} {', '.join(map(str, numbers))}{more} below the header"
-
-
 def _rows(count: int) -> str:
     return "1 row does" if count == 1 else f"{count} rows do"
 
@@ -247,6 +242,3 @@ def _sentence(error: Exception, line_bytes: int) -> str:
     if "straddling" in str(error):
         return f"A row is longer than {line_bytes} bytes, or a quoted field is never closed."
     return "The file cannot be read as CSV; check its quotes and line ends."
-
-
-__all__ = ["CsvTable", "Header", "rows_are"]

@@ -93,10 +93,10 @@ class _Way(NamedTuple):
     escape: str | None = None
 
     def rows(self, text: _Text) -> list[list[str]]:
-        """The first rows without blank ones; raises `csv.Error` where quotes stand as they cannot."""
+        """The first rows, blank ones too; raises `csv.Error` where quotes stand as they cannot."""
         found: list[list[str]] = []
         try:
-            found.extend(row for row in islice(self._reader(text.text), _SAMPLE_ROWS) if row)
+            found.extend(islice(self._reader(text.text), _SAMPLE_ROWS))
         except csv.Error as error:
             if text.is_whole or "end of data" not in str(error):
                 raise
@@ -177,24 +177,31 @@ def _title_rows(way: _Way, text: _Text) -> int | None:
         rows = way.rows(text)
     except csv.Error:
         return None
-    if not rows:
-        return None
-    for above in range(min(_MOST_TITLE_ROWS, len(rows) - 1) + 1):
-        if above and (len(rows) - above < 2 or not _is_title(rows[above - 1])):
+    if _is_even([row for row in rows if row]):
+        return 0
+    for above in range(1, min(_MOST_TITLE_ROWS, len(rows) - 2) + 1):
+        header, width = rows[above], len(rows[above])
+        if not _is_title(rows[above - 1], len(rows[-1] or header)):
             return None
-        if _is_even(rows[above:]):
+        if (
+            all(cell.strip() for cell in header)
+            and len(set(header)) == width
+            and _is_even([r for r in rows[above:] if r])
+        ):
             return above
     return None
 
 
-def _is_title(row: Sequence[str]) -> bool:
-    return sum(bool(cell.strip()) for cell in row) <= 1
+def _is_title(row: Sequence[str], width: int) -> bool:
+    """Whether it is shorter than the table's rows, or has a text in its first cell alone."""
+    filled = [place for place, cell in enumerate(row) if cell.strip()]
+    return not filled or (filled == [0] and (len(row) < width or width > 2))
 
 
 def _is_even(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all rows have the header's cells, or one more that is empty: a delimiter at the end."""
-    width = len(rows[0])
-    if width < 2 or _is_title(rows[0]):
+    width = len(rows[0]) if rows else 0
+    if width < 2 or _is_title(rows[0], width):
         return False
     widths = {len(row) for row in rows[1:]}
     if widths <= {width}:
@@ -212,7 +219,7 @@ def _in_other_quotes(way: _Way, text: _Text) -> _Way:
     except csv.Error:
         return way
     is_quoted = all(_stands_in_quotes(cell) for cell in plain[0] if cell)
-    return other if is_quoted and len({len(row) for row in unquoted}) == 1 else way
+    return other if is_quoted and len({len(row) for row in unquoted if row}) == 1 else way
 
 
 def _stands_in_quotes(cell: str) -> bool:

@@ -179,6 +179,8 @@ def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: 
     if not said.keys() & set(_WAYS):
         found = propose(content, str(said.get("encoding", UTF_8)))
         if found is not None and found.quote_char == USUAL.quote_char and (words := proposal(found, dialect)):
+            if "encoding" not in said and (whole := propose(content)) is not None:
+                words = proposal(whole, dialect)
             raise InvalidFile(
                 f"The file is not in the usual dialect of CSV. It looks as if the schema should say {words}."
             )
