@@ -125,11 +125,11 @@ def propose(content: Source, encoding: str | None = None) -> Dialect | None:
     return Dialect(
         encoding=encoding,
         delimiter=way.delimiter,
-        quoteChar=way.quote,
-        escapeChar=way.escape,
-        doubleQuote=way.escape is None,
-        commentChar=comment,
-        headerRows=(title_rows + 1,),
+        quote_char=way.quote,
+        escape_char=way.escape,
+        double_quote=way.escape is None,
+        comment_char=comment,
+        header_rows=(title_rows + 1,),
     )
 
 
@@ -180,16 +180,16 @@ def _title_rows(way: _Way, text: _Text) -> int | None:
     if _is_even([row for row in rows if row]):
         return 0
     for above in range(1, min(_MOST_TITLE_ROWS, len(rows) - 2) + 1):
-        header, width = rows[above], len(rows[above])
-        if not _is_title(rows[above - 1], len(rows[-1] or header)):
+        if not _is_title(rows[above - 1], len(rows[-1] or rows[above])):
             return None
-        if (
-            all(cell.strip() for cell in header)
-            and len(set(header)) == width
-            and _is_even([r for r in rows[above:] if r])
-        ):
+        if _is_header(rows[above]) and _is_even([row for row in rows[above:] if row]):
             return above
     return None
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """Whether the row can be names: all there, all different."""
+    return bool(row) and all(cell.strip() for cell in row) and len(set(row)) == len(row)
 
 
 def _is_title(row: Sequence[str], width: int) -> bool:

@@ -11,7 +11,7 @@ import re
 import zipfile
 import zlib
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,13 +21,15 @@ from service.intake.table.header import check_width
 from service.intake.table.plain_text import header_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from python_calamine import CalamineSheet, CalamineWorkbook
 
     from service.domain.dialect import Dialect
     from service.intake.limits import IngestLimits
     from service.intake.room import Room, Source
+
+_Found = TypeVar("_Found")
 
 _MOST_BYTES = 512 * 1024 * 1024
 """Of XML; a full sheet of a million rows and ten columns has about 500 MB."""
@@ -155,7 +157,7 @@ def _sheet(workbook: CalamineWorkbook, dialect: Dialect) -> CalamineSheet:
     raise InvalidFile(f"The workbook has no sheet {wanted!r}; it has {listed}.")
 
 
-def _checked(read: Any, *arguments: Any) -> Any:
+def _checked(read: Callable[..., _Found], *arguments: Any) -> _Found:
     try:
         return read(*arguments)
     except (InvalidFile, MemoryError):

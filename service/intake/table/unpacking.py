@@ -10,7 +10,7 @@ import gzip
 import tarfile
 import zipfile
 import zlib
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -41,6 +41,10 @@ _OTHER_DOCUMENTS = {
     "word/document.xml": "a Word document, not a table",
     "xl/workbook.bin": "a binary workbook (.xlsb); save it as .xlsx or CSV",
 }
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class Member(NamedTuple):
@@ -98,7 +102,7 @@ def _one_layer(content: Source, room: Room, limits: IngestLimits) -> list[Member
     return members
 
 
-def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+def _pieces(stream: _Stream) -> Iterator[bytes]:
     while piece := stream.read(_PIECE_BYTES):
         yield piece
 
