@@ -50,11 +50,17 @@ class ParquetParts:
 
     def chunks(self) -> Iterator[Chunk]:
         sources = [ColumnSource(name, self._limits) for name in self.names]
-        rows = 0
+        rows = unpacked = 0
         for place, (part, constants) in enumerate(zip(self._parts, self._constants, strict=True)):
             order = [part.names.index(name) for name in self._columns]
             for batch, share in part.batches():
                 rows += batch.num_rows
+                unpacked += batch.nbytes
+                if unpacked > self._limits.unpacked_bytes:
+                    raise TooLarge(
+                        f"The parts unpack to more than {self._limits.unpacked_bytes} bytes, far more than the file's own size.",
+                        limit_bytes=self._limits.unpacked_bytes,
+                    )
                 if rows > self._limits.rows:
                     raise TooLarge(f"The file has more than {self._limits.rows} rows.", limit_rows=self._limits.rows)
                 arrays = [batch.columns[at] for at in order]

@@ -58,6 +58,8 @@ _WITHOUT_HEADER = (
     ' If it holds no names, say so: "dialect": {"header": false, "names": [...]}, all columns in their order.'
 )
 _JSON_ARRAY = re.compile(rb"\s*\[\s*[{\[]")
+_TEXT_BYTES = 512
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _JSON_LINES = re.compile(rb"\s*\{")
 _WAYS = ("delimiter", "quoteChar", "escapeChar", "commentChar", "headerRows", "header")
 """Words of a dialect that say how a text is cut into cells."""
@@ -81,7 +83,9 @@ class Table(Protocol):
 
 def open_table(upload: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
     """The table in the upload, packed or not, by the declared dialect; `InvalidFile` says what to declare."""
-    return _opened(_members(upload, limits, room), limits, dialect, room)
+    members = _members(upload, limits, room)
+    whole = limits.model_copy(update={"unpacked_bytes": limits.unpacked_limit(upload.size)})
+    return _opened(members, whole, dialect, room)
 
 
 def _opened(members: Sequence[Member], limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
@@ -143,13 +147,14 @@ def _members(upload: Source, limits: IngestLimits, room: Room) -> list[Member]:
 def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room], Table]:
     """What reads it, by how it begins. CSV has no mark, and so is what is left."""
     start = content.read_at(0, 4_096)
-    for magic, name in _NOT_READ.items():
-        if start.startswith(magic):
-            raise InvalidFile(f"The file is {name}. Tables may be {FORMATS}.")
-    if start.startswith(PARQUET_MARK):
-        return ParquetTable
-    if start.startswith((arrow_reading.FILE_MARK, arrow_reading.STREAM_MARK)):
-        return ArrowTable
+    if not _is_text(start[:_TEXT_BYTES]):  # a header may begin with PARENT, ORCID or FEA1
+        for magic, name in _NOT_READ.items():
+            if start.startswith(magic):
+                raise InvalidFile(f"The file is {name}. Tables may be {FORMATS}.")
+        if start.startswith(PARQUET_MARK):
+            return ParquetTable
+        if start.startswith((arrow_reading.FILE_MARK, arrow_reading.STREAM_MARK)):
+            return ArrowTable
     if statistics_reading.kind_of(content) is not None:
         return StatisticsTable
     if is_workbook(content):
@@ -158,6 +163,14 @@ def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room]
     if _JSON_ARRAY.match(text):
         raise InvalidFile("The file is one JSON array; write JSON lines, one object a line.")
     return JsonLines if _JSON_LINES.match(text) else CsvTable
+
+
+def _is_text(start: bytes) -> bool:
+    """Whether it holds nothing that only a binary file does: control characters, or bytes beyond ASCII that are no text."""
+    if _CONTROL.search(start):
+        return False
+    text = start.decode(UTF_8, "replace")
+    return text.count("\ufffd") * 4 <= len(text)
 
 
 def _parts(members: Sequence[Member], limits: IngestLimits, dialect: Dialect) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -179,7 +180,7 @@ BAD_PACKED = {
     "cut-off Stata": (b"<stata_dta><header>", "begins like one of Stata"),
     "cut-off SPSS": (b"$FL2@(#) SPSS DATA FILE" + bytes(40), "begins like one of SPSS"),
     "cut-off Arrow": (files.arrow(files.FRAME)[:200], "begins like Arrow"),
-    "bzip2": (b"BZh91AY", "bzip2; pack it with gzip"),
+    "bzip2": (bz2.compress(files.CSV.encode()), "bzip2; pack it with gzip"),
     "old Excel": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "save it as .xlsx"),
     "pickle": (b"\x80\x04\x95" + bytes(20), "write it as Parquet"),
 }
@@ -223,11 +224,40 @@ def test_a_small_file_that_unpacks_to_much_is_refused(pack, reader):
 
 def test_layers_of_packing_share_one_limit(reader):
     """Each layer alone would stay below it."""
-    content = gzip.compress(files.zstandard(BOMB[:800_000]))
-    with pytest.raises(TooLarge):
+    limits = IngestLimits(unpacked_floor_bytes=1_000_000, unpacked_ratio=1)
+    content = gzip.compress(files.tarred({"t.csv": BOMB[:600_000]}))
+    with pytest.raises(TooLarge) as caught:
+        reader.read(reader.write(content), files.SCHEMA, limits=limits)
+    assert caught.value.values["limit_bytes"] == 1_000_000
+    with pytest.raises(InvalidFile, match="None of the declared columns"):  # one layer is within it
+        reader.read(reader.write(gzip.compress(BOMB[:600_000])), files.SCHEMA, limits=limits)
+
+
+def test_parts_of_a_table_share_one_limit(reader):
+    """Each part alone would stay below it; in the pack they take little room."""
+    part = files.parquet(pl.DataFrame({"x": [1] * 60_000}))
+    content = files.zipped({f"part-{number}.parquet": part for number in range(4)})
+    schema = _one("x", "integer", minimum=0, maximum=9)
+    with pytest.raises(TooLarge) as caught:
         reader.read(
-            reader.write(content), files.SCHEMA, limits=IngestLimits(unpacked_floor_bytes=700_000, unpacked_ratio=1)
+            reader.write(content), schema, limits=IngestLimits(unpacked_floor_bytes=1_000_000, unpacked_ratio=1)
         )
+    assert caught.value.values["limit_bytes"] == 1_000_000
+
+
+@pytest.mark.parametrize("name", ["PARENT", "PAR1", "ORCID", "FEA1", "ARROW1", "RDX", "PKs", "BZh9"])
+def test_a_header_that_begins_like_another_format_is_text(name, reader):
+    schema = parse_table_schema(
+        {
+            "fields": [
+                {"name": name, "type": "string", "constraints": {"enum": ["ä", "b"]}},
+                {"name": "x", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+            ]
+        }
+    )
+    path = reader.write(f"{name},x\n" + "ä,1\nb,2\n" * 20)
+    assert reader.read(path, schema)[0]["rows"] == 40
+    assert [field["name"] for field in draft_schema(path)["fields"]] == [name, "x"]
 
 
 def test_a_workbook_that_unpacks_to_much_is_refused_before_it_is_read(reader, monkeypatch):
