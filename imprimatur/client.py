@@ -80,7 +80,7 @@ class Client:
         on_progress: Callable[[str, float], None] | None = None,
         **options: Unpack[DatasetOptions],
     ) -> Dataset:
-        """Upload a CSV or Parquet file, or images, with the declared schema and the budget, given once.
+        """Upload a table (docs/schemas.md says which files), or images, with the declared schema and the budget, given once.
 
         privacy_unit: {"column": "customer", "max_rows_per_unit": 8}, or of images {"max_images_per_unit": 10}. With
         "missing": "own_unit", what has no unit id is a unit of its own; without, it is refused.

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from imprimatur.folders import as_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -43,11 +45,10 @@ def multipart(
     if file is None:
         yield parts
         return
-    file = Path(file)
-    kind = "application/vnd.apache.parquet" if file.suffix == ".parquet" else "text/csv"
-    with file.open("rb") as stream:
+    kind = "application/octet-stream"  # the service looks at the content
+    with as_file(Path(file)) as path, path.open("rb") as stream:
         sent = stream if on_progress is None else _Watched(stream, on_progress)
-        yield {**parts, "file": (file.name, cast("IO[bytes]", sent), kind)}
+        yield {**parts, "file": (path.name, cast("IO[bytes]", sent), kind)}
 
 
 class _Watched:

@@ -2315,4 +2315,41 @@ BUGS: tuple[Bug, ...] = (
         ),
         ("tests/service/test_one_clock.py::test_no_machine_asks_its_own_clock",),
     ),
+    Bug(
+        "each layer of packing may unpack as much as the whole upload",
+        (
+            (
+                "service/intake/room.py",
+                "            self._held_bytes += len(piece)\n",
+                "            self._held_bytes = len(piece)\n",
+            ),
+        ),
+        (
+            "tests/service/intake/table/test_table_formats.py::test_layers_of_packing_share_one_limit",
+            "tests/service/intake/table/test_table_formats.py::test_a_small_file_that_unpacks_to_much_is_refused",
+        ),
+    ),
+    Bug(
+        "the null sequence of a dialect makes other rows of the same file, with a budget of their own",
+        (
+            (
+                "service/domain/dialect.py",
+                '"missingValues": [*markers, sequence]}',
+                '"missingValues": [*markers]}',
+            ),
+        ),
+        ("tests/service/intake/table/test_dialects.py::test_a_null_sequence_is_one_more_missing_value",),
+    ),
+    Bug(
+        "rows that a Delta table has deleted are read again",
+        (("service/intake/table/unpacking.py", 'if "_delta_log" in parts or any', "if any"),),
+        ("tests/service/intake/table/test_table_formats.py::test_what_is_no_table_in_a_pack_is_refused",),
+    ),
+    Bug(
+        "a last column without a name is dropped with its values",
+        (("service/intake/table/csv_reading.py", "                if cell.strip():\n", "                if False:\n"),),
+        (
+            "tests/service/intake/table/test_dialects.py::test_a_last_column_without_a_name_but_with_values_is_not_dropped",
+        ),
+    ),
 )

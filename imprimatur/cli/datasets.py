@@ -121,7 +121,7 @@ def redeclare(
     dataset: DatasetArgument,
     file: Annotated[
         Path | None,
-        typer.Argument(exists=True, dir_okay=False, metavar="[FILE]", help="The upload's file, where it is not kept."),
+        typer.Argument(exists=True, metavar="[FILE]", help="The upload's file, where it is not kept."),
     ] = None,
     schema: Annotated[
         str | None, typer.Option("--schema", "-s", metavar="FILE|JSON", help="The whole new schema; default: it stays.")

@@ -9,7 +9,8 @@ import typer
 
 from imprimatur.replies import ImageFormat, RowFormat
 
-File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")]
+FILES = "CSV, JSON lines, .xlsx, Parquet (a folder, too), Arrow, Stata, SPSS, SAS; .gz, .zst, .zip. Images: ZIP, NPZ or IDX."
+File = Annotated[Path, typer.Argument(exists=True, help=FILES)]
 SchemaFile = Annotated[
     str,
     typer.Option(

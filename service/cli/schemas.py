@@ -10,10 +10,11 @@ import typer
 
 from imprimatur.cli.connection import AsJson
 from imprimatur.cli.datasets import privacy_unit
-from imprimatur.cli.options import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
+from imprimatur.cli.options import FILES, REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
 from service.cli.converting import convert
+from imprimatur.folders import as_file
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -29,7 +30,7 @@ app.command("convert")(convert)
 
 @app.command("draft")
 def draft(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet; images: ZIP, NPZ or IDX.")],
+    file: Annotated[Path, typer.Argument(exists=True, help=FILES)],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: standard output.")] = None,
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
@@ -45,7 +46,8 @@ def draft(
     from service.intake.image.draft import draft_image_schema, looks_like_images
     from service.intake.table.draft import LEFT_OUT, draft_schema
 
-    drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
+    with as_file(file) as path:
+        drafted = draft_image_schema(path) if looks_like_images(path) else draft_schema(path)
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
         echo(document)
@@ -54,6 +56,11 @@ def draft(
     _, left_out, columns = drafted["description"].partition(LEFT_OUT)
     if left_out:
         echo(left_out + columns, err=True)
+    if "dialect" in drafted:
+        echo(
+            f"note: how the file is written was found by looking at it: {json.dumps(drafted['dialect'], ensure_ascii=False)}. Check it.",
+            err=True,
+        )
     typer.echo(
         "warning: everything in this schema was read from the rows: categories, bounds, types, `required` and `missingValues`, of images sizes and "
         "classes. That an upload is accepted says that every row meets it: declare it yourself before you use it.",
@@ -64,9 +71,7 @@ def draft(
 @app.command("check")
 def check(
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
-    file: Annotated[
-        Path | None, typer.Argument(exists=True, dir_okay=False, help="Also check this file by it.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(exists=True, help="Also check this file by it.")] = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
@@ -132,7 +137,8 @@ def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -
     from service.intake.sealed import SealedFile
 
     with (
-        SealedFile.in_the_clear(file) as upload,
+        as_file(file) as path,
+        SealedFile.in_the_clear(path) as upload,
         ingest_table(
             upload,
             schema,

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from service.base.errors import InvalidSchema
 from service.domain.bounds import a_kind, as_number, check_storable
+from service.domain.dialect import Dialect, null_sequence_is_missing
 from service.domain.spellings import (
     Marks,
     SpelledField,
@@ -282,7 +283,10 @@ class TableSchema(BaseModel):
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
+    dialect: Dialect | None = None
+    """How the file is written; our place for it, Frictionless' words."""
 
+    _null_sequence = model_validator(mode="before")(null_sequence_is_missing)
     _markers = field_validator("missing_values", mode="before")(values_of_markers)
 
     @model_validator(mode="after")

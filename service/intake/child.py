@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from service.base.errors import ImprimaturError, InvalidFile, TooLarge
+from service.domain.dialect import USUAL, codec_of
 from service.domain.image_schema import is_image_schema
 from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.domain.table_schema import TableSchema
@@ -30,6 +31,7 @@ from service.domain.zones import offsets_of, zones_in
 from service.intake import sandbox
 from service.intake.image.child import ImageJob, read_images
 from service.intake.limits import IngestLimits
+from service.intake.room import Room
 from service.intake.sealed import SealedFile
 from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _REPORT_SECONDS = 0.25
 _FOR_ALL = ("numpy.ma", "pyarrow.compute")
+_FOR_TABLES = ("pyreadstat", "python_calamine", "tarfile", "gzip", "zoneinfo")
 _FOR_IMAGES = tuple(f"PIL.{name}ImagePlugin" for name in ("Bmp", "Gif", "Jpeg", "Png", "Ppm"))
 _ENCODINGS = ("ascii", "cp437", "latin-1", "utf-8-sig")
 """What libraries would import while they read. A user of its own may not be able to read the interpreter's folder."""
@@ -158,9 +161,10 @@ class _Columns:
 
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
-    table = open_table(job.upload, job.limits)
+    room = Room(job.scratch, job.limits.unpacked_limit(job.upload.size))
+    table = open_table(job.upload, job.limits, job.schema.dialect, room)
     unit = job.privacy_unit
-    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])])
+    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])], table)
     columns, exclusions = _Columns(job, table), ExclusionReader(job.schema)
     with ThreadPoolExecutor(_THREADS) as threads:
         writer = _writer(job, table.expected_bytes)
@@ -181,7 +185,7 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
         "rows": columns.rows,
         "units": units.count,
         **columns.fingerprints(),
-        "notices": list(columns.notices(units)),
+        "notices": [*table.notices, *columns.notices(units)],
     }
 
 
@@ -248,12 +252,14 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
     answer: dict[str, Any]
     try:
         document = json.loads(sys.stdin.buffer.read())
-        for name in (*_FOR_ALL, *(_FOR_IMAGES if is_image_schema(document["schema"]) else ())):
+        for name in (*_FOR_ALL, *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES)):
             importlib.import_module(name)
         for name in _ENCODINGS:
             codecs.lookup(name)
         for name in zones_in(document["schema"]):
             offsets_of(name)
+        if not is_image_schema(document["schema"]):
+            codec_of(TableSchema.model_validate(document["schema"]).dialect or USUAL)
         limit_resources(IngestLimits.model_validate(document["limits"]), begun.held_bytes())
         _say({"layers": sandbox.finish(begun, document["parent"])})
         answer = {"table": work(document)}

@@ -20,11 +20,11 @@ class IngestLimits(BaseModel):
     field_bytes: Size = 64 * 1024
     """Longest single cell. Every column is categorical, numeric or a date, so a long cell is a mistake or an attack."""
     line_bytes: Size = 4 * MiB
-    """Longest header or row of a CSV."""
+    """Longest header or row of a CSV, or line of JSON lines."""
     unpacked_bytes: Size = 16 * 1024 * MiB
-    """What a Parquet file may unpack to, at most."""
+    """What a packed file, Parquet or Arrow may unpack to, at most; all layers together."""
     unpacked_ratio: Size = 200
-    """What a Parquet file may unpack to, as a multiple of its own size, once above `unpacked_floor_bytes`."""
+    """The same, as a multiple of the upload's own size, once above `unpacked_floor_bytes`."""
     unpacked_floor_bytes: Size = 256 * MiB
     memory_bytes: Annotated[int, Field(ge=256 * MiB)] = 2 * 1024 * MiB
     """Address space of the reading process beyond its libraries, whose threads and buffers need about 100 MiB."""
@@ -34,5 +34,5 @@ class IngestLimits(BaseModel):
     """Wall-clock time; processor time may be twice that, for two threads."""
 
     def unpacked_limit(self, file_bytes: int) -> int:
-        """Most bytes a Parquet file of this size may unpack to."""
+        """Most bytes an upload of this size may unpack to."""
         return min(self.unpacked_bytes, max(self.unpacked_floor_bytes, file_bytes * self.unpacked_ratio))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, cast
 
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -119,8 +119,20 @@ class SealedFile:
         return cipher.update(memoryview(data).cast("B"))
 
 
+class _Readable(Protocol):
+    @property
+    def size(self) -> int: ...
+
+    def read_at(self, place: int, size: int) -> bytes: ...
+
+
+def reading(file: _Readable) -> io.RawIOBase:
+    """What can be read at any place, as a stream."""
+    return _Reading(file)
+
+
 class _Reading(io.RawIOBase):
-    def __init__(self, file: SealedFile) -> None:
+    def __init__(self, file: _Readable) -> None:
         self._file = file
         self._place = 0
 

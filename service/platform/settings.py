@@ -37,7 +37,9 @@ class Settings(BaseSettings):
     kept_upload_limit_bytes: int = Field(
         1 << 32, ge=0, description="Largest upload kept as it came, encrypted, until its dataset's first charge."
     )
-    unpacked_limit_bytes: int = Field(16 << 30, description="Largest size a Parquet file may unpack to.")
+    unpacked_limit_bytes: int = Field(
+        16 << 30, description="Largest size a packed upload or a Parquet file may unpack to."
+    )
     ingest_memory_bytes: int = Field(4 << 30, description="Memory of the process that parses an upload.")
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
     max_epsilon: float = Field(20.0, gt=0, le=1_000, description="Largest ε of a dataset's budget.")

@@ -51,7 +51,9 @@ async def complete_rows(
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the values for the same rows.")] = None,
     formulas: Annotated[
         Formulas,
-        Query(description="CSV texts that a spreadsheet would carry out: as they are, or with an apostrophe before them."),
+        Query(
+            description="CSV texts that a spreadsheet would carry out: as they are, or with an apostrophe before them."
+        ),
     ] = "keep",
 ) -> StreamingResponse:
     """Fill in what your rows lack, one draw a row, given what they have. Costs no budget: the published generator alone is read.

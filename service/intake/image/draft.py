@@ -7,18 +7,19 @@ to everybody; which classes there are is read from the labels, and is the owner'
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import zipfile
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from service.base.errors import InvalidFile
 from service.domain.image_schema import MAX_CLASSES, ImageSchema
 from service.intake.image.idx_reading import idx_header, idx_numbers
-from service.intake.image.reading import READERS, members_of, open_images, open_zip
+from service.intake.image.reading import members_of, open_images, open_zip
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
 
@@ -33,11 +34,38 @@ _ABOUT = (
 )
 
 
+_LOOKED_AT = 10
+"""Members of a ZIP that may be IDX files; sets have four."""
+
+
 def looks_like_images(path: Path) -> bool:
-    """Whether a file is read as images: a ZIP, NPZ or IDX. No table begins so."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    return len(start) == 4 and start.startswith(tuple(READERS))
+    """Whether a file is read as images: IDX, packed or not, or a ZIP of pictures, of arrays, or of IDX files. By content."""
+    try:
+        with path.open("rb") as file:
+            if _is_idx(file):
+                return True
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            names = [member.filename for member in archive.infolist() if not member.is_dir()]
+            if any(name.lower().endswith((".png", ".jpg", ".jpeg", ".npy")) for name in names):
+                return True
+            for name in names[:_LOOKED_AT]:
+                with archive.open(name) as member:
+                    if _is_idx(member):
+                        return True
+    except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+        return False  # the reader of tables says what is wrong
+    return False
+
+
+def _is_idx(file: IO[bytes]) -> bool:
+    """Two zeros, then the kind of number (0x08 to 0x0E) and the dimensions."""
+    start = file.read(4)
+    if start.startswith(b"\x1f\x8b"):
+        file.seek(0)
+        start = gzip.GzipFile(fileobj=file).read(4)
+    return len(start) == 4 and start[:2] == b"\x00\x00" and 0x08 <= start[2] <= 0x0E
 
 
 def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from service.domain.image_schema import ImageSchema
     from service.intake.image.units import Ids
     from service.intake.limits import IngestLimits
+    from service.intake.room import Source
     from service.intake.sealed import SealedFile
 
 _USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -75,7 +76,7 @@ def _open_archive(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -
     return reader(archive, members, schema, limits)
 
 
-def open_zip(file: SealedFile, limits: IngestLimits) -> zipfile.ZipFile:
+def open_zip(file: Source, limits: IngestLimits) -> zipfile.ZipFile:
     """A ZIP whose directory has been read; raises `TooLarge` before that where it lists too many files."""
     listed = _Directory(file.reader(), limits.archive_members)
     try:

@@ -11,6 +11,7 @@ from service.base.errors import InvalidFile
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
 from service.intake.table.columns import cells_are
 from service.intake.table.spelled import in_spelling_of, spelling_of
+from service.intake.table.first_rows import FirstRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +25,14 @@ DTYPES: dict[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "date": pl.Date(),
     "datetime": pl.Datetime("us"),
+}
+_SPELLED = {
+    "integer": "spelled like 42",
+    "number": "spelled like 12.5",
+    "boolean": "spelled true or false",
+    "date": "spelled like 2024-02-29",
+    "datetime": "spelled like 2024-02-29T12:30:00",
+    "string": "text",
 }
 OPEN_QUOTE = "a quoted field may not be closed"
 _PROBLEMS_SHOWN = 20
@@ -63,6 +72,11 @@ class ColumnReader:
         self.undeclared = 0
         self.run_on = 0
         self.out_of_range = 0
+        self._rows = FirstRows()
+
+    @property
+    def _spelled(self) -> str:
+        return spelling_of(self.field) or f", {_SPELLED[self.field.type]}"
 
     def read(self, column: Column) -> pl.Series:
         """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
@@ -82,12 +96,15 @@ class ColumnReader:
         self.missing += column.count(absent)
         if absent.any():
             self.marked += column.count(absent & ~cells.empty_or(("",)))
+        if self.field.constraints.required:
+            self._rows.note("missing", column, absent)
         values, usable = self._meaning(cells, absent)
         refused = ~usable & ~absent
         if refused.any():
             not_finite = self._not_finite(column, cells, refused)
             self.not_finite += not_finite
             self.wrong_type += column.count(refused) - not_finite
+            self._rows.note("refused", column, refused)
         values = _null_where(values, absent | refused)
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
@@ -103,27 +120,42 @@ class ColumnReader:
             meant = values.filter(altered).clip(self._low, self._high)
         else:
             meant = values.filter(altered)
+        self._rows.go_on(column)
         return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype))
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""
         name, kind = self.field.name, self.field.type
-        required = self.field.constraints.required
+        required, rows = self.field.constraints.required, self._rows.said
         found = [
-            Problem(name, self.wrong_type, f"{cells_are(self.wrong_type)} not of type {kind}{spelling_of(self.field)}"),
             Problem(
-                name, self.not_finite, f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty"
+                name,
+                self.wrong_type,
+                f"{cells_are(self.wrong_type)} not of type {kind}{self._spelled}{rows('refused')}",
+            ),
+            Problem(
+                name,
+                self.not_finite,
+                f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty{rows('refused')}",
             ),
         ]
         if self.run_on:
-            found.append(Problem(name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}"))
+            found.append(
+                Problem(
+                    name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}{rows('undeclared')}"
+                )
+            )
         if required:
             found += [
-                Problem(name, self.missing, f"{cells_are(self.missing)} missing, but the column is required"),
+                Problem(
+                    name,
+                    self.missing,
+                    f"{cells_are(self.missing)} missing, but the column is required{rows('missing')}",
+                ),
                 Problem(
                     name,
                     self.undeclared,
-                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required",
+                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required{rows('undeclared')}",
                 ),
             ]
         return [problem for problem in found if problem.count]
@@ -185,6 +217,7 @@ class ColumnReader:
             declared = _null_where(values, ~known)
         undeclared = declared.is_null() & ~absent
         self.undeclared += column.count(undeclared)
+        self._rows.note("undeclared", column, undeclared)
         if self.field.type == "string":
             self.run_on += column.count(undeclared & holding_line_ends(values))
         return declared

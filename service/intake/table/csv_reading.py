@@ -1,10 +1,8 @@
-"""CSV as chunks of text: UTF-8, commas, quotes as in RFC 4180, a header in the first line."""
+"""CSV as chunks of text: without a dialect UTF-8, commas, quotes as in RFC 4180, a header in the first line."""
 
 from __future__ import annotations
 
 import codecs
-import csv
-import io
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,65 +10,117 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from service.base.errors import InvalidFile
+from service.domain.dialect import USUAL, UTF_8
 from service.intake.table.columns import Chunk, ColumnSource, chunk
+from service.intake.table.detecting import proposal, propose
+from service.intake.table.encodings import as_utf8, first_bad_line, not_in
+from service.intake.table.first_rows import rows_are
+from service.intake.table.header import TRAILING, read_header
+from service.intake.table.plain_text import as_plain, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
+    from service.domain.dialect import Dialect
     from service.intake.limits import IngestLimits
-    from service.intake.sealed import SealedFile
+    from service.intake.room import Room, Source
 
 _SCAN_BYTES = 4 * 1024 * 1024
 _CHUNK_ROWS = 131_072
 _CHUNK_BYTES = 24 * 1024 * 1024
+_ROWS_SHOWN = 5
 
 
 class CsvTable:
     """An opened CSV file. Opening reads it once for encoding and quotes; `chunks` reads it again for the rows."""
 
-    def __init__(self, file: SealedFile, limits: IngestLimits) -> None:
-        self._file = file
-        self._limits = limits
-        self._has_quotes = _check_encoding(file)
-        self.expected_bytes = 4 * file.size  # a digit and a comma become 8 bytes
-        self.names, self._has_rows = _read_header(file, limits)
+    def __init__(self, content: Source, limits: IngestLimits, dialect: Dialect, room: Room) -> None:
+        self._original, self._declared, self._limits = content, dialect, limits
+        content = as_utf8(content, dialect, room)
+        if not is_plain(dialect):
+            _check_encoding(content, dialect)
+            content, dialect = as_plain(content, dialect, room, limits), USUAL
+        self._file, self._dialect = content, dialect
+        self._has_quotes = _check_encoding(content, dialect)
+        self.expected_bytes = 4 * content.size  # a digit and a comma become 8 bytes
+        header = read_header(content, limits, dialect)
+        self._header = header
+        self.names = header.names
+        self.notices = [TRAILING] if header.trailing else []
+
+    @property
+    def hint(self) -> str:
+        """What dialect the file seems to be in, if that is another than the declared one."""
+        found = propose(self._original, self._declared.encoding)
+        words = "" if found is None else proposal(found, self._declared)
+        return f" It looks as if the schema should say {words}." if words else ""
 
     def chunks(self) -> Iterator[Chunk]:
-        if not self._has_rows:
+        if not self._header.has_rows:
             return
         ragged = _Ragged()
         sources = [ColumnSource(name, self._limits) for name in self.names]
+        trailing = _Trailing(len(self.names))
         try:
             file = self._file.reader()
             for table in _together(self._open(file, ragged)):
-                yield chunk(sources, table.columns, file.tell() / self._file.size)
+                columns = trailing.without(table.columns) if self._header.trailing else table.columns
+                yield chunk(sources, columns, file.tell() / self._file.size)
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError) as error:
             raise InvalidFile(_sentence(error, self._limits.line_bytes)) from None
         if ragged.count:
-            raise InvalidFile(
-                f"{_rows(ragged.count)} not have as many cells as the header, which has {len(self.names)}.",
-                count=ragged.count,
-            )
+            self._refuse_ragged(ragged.count)
+        trailing.refuse()
 
-    def _open(self, file: BinaryIO, ragged: _Ragged) -> pa_csv.CSVStreamingReader:
+    def _refuse_ragged(self, count: int) -> None:
+        found = _Ragged()
+        with self._file.reader() as file:
+            for _ in self._open(file, found, one_thread=True):
+                if found.numbers[_ROWS_SHOWN - 1 :]:
+                    break
+        first = self._header.rows
+        numbers = [number - first for number in found.numbers[:_ROWS_SHOWN]]
+        where = f" ({rows_are(numbers, has_more=count > len(numbers))})" if numbers else ""
+        cells = self._header.cells
+        expected = f"the header, which has {len(self.names)}"
+        if self._header.trailing:
+            expected += " and a delimiter after the last"
+        one_more = found.cells == {cells + 1}
+        why = (
+            " They have one cell more: if its value is a row's name, as R writes it, leave it out or give it a name; if it holds the"
+            " delimiter, it needs quotes."
+            if one_more
+            else ""
+        )
+        raise InvalidFile(
+            f"{_rows(count)} not have as many cells as {expected}{where}.{why}{self.hint}", count=count, rows=numbers
+        )
+
+    def _open(self, file: BinaryIO, ragged: _Ragged, *, one_thread: bool = False) -> pa_csv.CSVStreamingReader:
+        dialect, places = self._dialect, [str(place) for place in range(self._header.cells)]
         return pa_csv.open_csv(
             file,
             read_options=pa_csv.ReadOptions(
                 block_size=self._limits.line_bytes,
-                column_names=list(self.names),
-                skip_rows_after_names=1,
+                column_names=places,  # names may be empty or repeated
+                skip_rows_after_names=self._header.rows,
+                use_threads=not one_thread,
             ),
             parse_options=pa_csv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char=dialect.quote_char or False,
+                double_quote=dialect.double_quote,
+                escape_char=dialect.escape_char or False,
                 newlines_in_values=self._has_quotes,
                 # In a table of one column a blank line is a missing value; elsewhere it is only layout.
-                ignore_empty_lines=len(self.names) > 1,
+                ignore_empty_lines=len(places) > 1,
                 invalid_row_handler=ragged,
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=False, null_values=[]
+                column_types=dict.fromkeys(places, pa.string()), strings_can_be_null=False, null_values=[]
             ),
         )
 
@@ -92,58 +142,95 @@ class _Ragged:
 
     def __init__(self) -> None:
         self.count = 0
+        self.numbers: list[int] = []
+        """Of the first of them, the header's included; only where one thread parses."""
+        self.cells: set[int] = set()
         self._lock = threading.Lock()
 
-    def __call__(self, row: Any) -> str:  # noqa: ARG002 - the parser hands the row over; it is not looked at
+    def __call__(self, row: Any) -> str:
         with self._lock:
             self.count += 1
+            if row.number is not None and len(self.numbers) < _ROWS_SHOWN:
+                self.numbers.append(row.number)
+                self.cells.add(row.actual_columns)
         return "skip"
 
 
-def _check_encoding(upload: SealedFile) -> bool:
+class _Trailing:
+    """The column behind a delimiter at the end of every row: no name, and no values."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._rows = self._filled = 0
+        self._numbers: list[int] = []
+
+    def without(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+        last = columns[self._place]
+        if len(last.unique()) > 1 or (len(last) and last[0].as_py().strip()):
+            for row, cell in enumerate(last.to_pylist(), start=self._rows + 1):
+                if cell.strip():
+                    self._filled += 1
+                    self._numbers = [*self._numbers, row][:_ROWS_SHOWN]
+        self._rows += len(last)
+        return columns[: self._place]
+
+    def refuse(self) -> None:
+        if self._filled:
+            raise InvalidFile(
+                f"Column {self._place + 1}, the last, has no name in the header, but values in {self._filled} rows"
+                f" ({rows_are(self._numbers, has_more=self._filled > len(self._numbers))}). Name it in the header, or by the dialect's names.",
+                count=self._filled,
+                rows=self._numbers,
+            )
+
+
+def _check_encoding(content: Source, dialect: Dialect) -> bool:
     """Whether there are quotes at all. Refuses what is not UTF-8 text with closed quotes."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder = codecs.getincrementaldecoder(UTF_8)()
+    quote = dialect.quote_char.encode()
     quotes = 0
-    with upload.reader() as file:
+    with content.reader() as file:
         while piece := file.read(_SCAN_BYTES):
             if b"\x00" in piece:
-                raise InvalidFile("The file is neither CSV nor Parquet: it contains NUL bytes.")
-            _decode(decoder, piece, final=False)
-            quotes += piece.count(b'"')
-    _decode(decoder, b"", final=True)
-    if quotes % 2:
-        raise InvalidFile('A quoted field is never closed: the file has an odd number of quotes (").')
+                raise _no_text(content, dialect)
+            _decode(decoder, piece, content, final=False)
+            quotes += piece.count(quote) if quote else 0
+    _decode(decoder, b"", content, final=True)
+    may_stand_alone = dialect.escape_char is not None or dialect.comment_char is not None
+    if quotes % 2 and not may_stand_alone:
+        raise InvalidFile(
+            f"A quoted field is never closed: the file has an odd number of quotes ({dialect.quote_char})."
+        )
     return quotes > 0
 
 
-def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, *, final: bool) -> str:
+def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, content: Source, *, final: bool) -> str:
     try:
         return decoder.decode(piece, final)
     except UnicodeDecodeError:
-        raise InvalidFile("The file is not UTF-8 text. Save it as CSV in UTF-8, or as Parquet.") from None
+        raise _other_encoding(content) from None
 
 
-def _read_header(upload: SealedFile, limits: IngestLimits) -> tuple[tuple[str, ...], bool]:
-    """Column names, and whether anything follows them."""
-    start = upload.read_at(0, limits.line_bytes)
-    more = upload.size > len(start)
-    text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)
-    lines = io.StringIO(text, newline="")
-    csv.field_size_limit(limits.line_bytes)
-    try:
-        names = next(csv.reader(lines), [])
-    except csv.Error:
-        raise InvalidFile("The first line cannot be read as a CSV header.") from None
-    rest = text[lines.tell() :]
-    if more and not rest:
-        raise InvalidFile(f"The first line is longer than {limits.line_bytes} bytes; it must be the header.")
-    if not any(name.strip() for name in names):
-        raise InvalidFile("The first line is blank; it must be the header with the schema's column names.")
-    if len(names) > limits.columns:
-        raise InvalidFile(f"The file has {len(names)} columns; at most {limits.columns} are accepted.")
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise InvalidFile("The columns are not separated by commas; save the file as comma-separated CSV.")
-    return tuple(name.strip() for name in names), more or bool(rest.strip("\r\n"))
+def _no_text(content: Source, dialect: Dialect) -> InvalidFile:
+    found = propose(content) if dialect.encoding == UTF_8 else None
+    if found is None or found.encoding == UTF_8:
+        return InvalidFile("The file is neither CSV nor another table that is read here: it contains NUL bytes.")
+    return InvalidFile(
+        f"The file is {found.encoding.upper()} text, which the schema must say: {proposal(found, None)}."
+    )
+
+
+def _other_encoding(content: Source) -> InvalidFile:
+    found = propose(content)
+    refusal = not_in(UTF_8, first_bad_line(content))
+    if found is None or found.encoding == UTF_8:
+        what = ' Declare its encoding in the schema, for example "dialect": {"encoding": "windows-1251"}, or save it in UTF-8.'
+    else:
+        what = (
+            f" It looks like {found.encoding.upper()}; open it and look at its accents, then declare {proposal(found, None)}"
+            " in the schema, or save it in UTF-8."
+        )
+    return InvalidFile(refusal.detail + what, **refusal.values)
 
 
 def _rows(count: int) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from service.base.errors import InvalidFile
 from service.domain.table_schema import MAX_CATEGORIES, SECONDS_OF
 from service.intake.limits import IngestLimits
+from service.intake.room import Room
 from service.intake.sealed import SealedFile
 from service.intake.table.cells import DAY_MICROSECONDS
-from service.intake.table.reading import check_unique, open_table
+from service.intake.table.reading import check_unique, propose_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +55,11 @@ _CHECK_TYPE = "DRAFT: the type was guessed from the data."
 
 def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
     """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as a table."""
-    with SealedFile.in_the_clear(path) as file:
-        return _drafted(open_table(file, limits or IngestLimits()))
+    limits = limits or IngestLimits()
+    with SealedFile.in_the_clear(path) as file, Room.of_its_own(limits.unpacked_limit(file.size)) as room:
+        table, dialect = propose_table(file, limits, room)
+        drafted = _drafted(table)
+    return drafted if dialect is None else drafted | {"dialect": dialect.as_json()}
 
 
 def _drafted(table: Table) -> dict[str, Any]:

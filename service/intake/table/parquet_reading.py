@@ -8,13 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile, TooLarge
-from service.intake.table.columns import Chunk, ColumnSource, chunk, is_supported
+from service.domain.dialect import USUAL
+from service.intake.table.columns import Chunk, ColumnSource, chunk
+from service.intake.table.header import named
+from service.intake.table.typed_columns import check_size, check_types, validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from service.domain.dialect import Dialect
     from service.intake.limits import IngestLimits
-    from service.intake.sealed import SealedFile
+    from service.intake.room import Room, Source
 
 _BATCH_ROWS = 131_072
 _BATCH_CELLS = 2_000_000
@@ -25,9 +29,9 @@ _DAMAGED = "The file begins like Parquet but cannot be read; it is damaged, cut 
 class ParquetTable:
     """An opened Parquet file."""
 
-    def __init__(self, file: SealedFile, limits: IngestLimits) -> None:
+    def __init__(self, file: Source, limits: IngestLimits, dialect: Dialect = USUAL, room: Room | None = None) -> None:  # noqa: ARG002 - as all readers
         self._limits = limits
-        self._unpacked_limit = limits.unpacked_limit(file.size)
+        self._size = file.size
         _check_footer(file)
         try:
             self._file = pq.ParquetFile(
@@ -47,52 +51,36 @@ class ParquetTable:
             raise InvalidFile(_DAMAGED) from None
         if columns > limits.columns:
             raise InvalidFile(f"The file has {columns} columns; at most {limits.columns} are accepted.")
-        for field in schema:
-            if not is_supported(field.type):
-                raise InvalidFile(
-                    f"Column {field.name[:100]!r} has a Parquet type that is nested, binary or otherwise not a plain"
-                    " text, number, boolean, date or datetime.",
-                    column=field.name[:200],
-                )
-        self._check_size(metadata.num_rows, unpacked)
-        self.names = tuple(field.name.strip() for field in schema)
+        check_types(schema, "Parquet")
+        check_size(metadata.num_rows, unpacked, file.size, limits)
+        self.names = named(schema.names, dialect)
+        self.notices: list[str] = []
+        self.hint = ""
         self.expected_bytes = metadata.num_rows * 8 * (len(self.names) + 2)
 
     def chunks(self) -> Iterator[Chunk]:
+        sources = [ColumnSource(name, self._limits) for name in self.names]
+        for batch, share in self.batches():
+            yield chunk(sources, batch.columns, share)
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch, float]]:
+        """Rows, and how much of the file has been read with them."""
         batch_rows = max(256, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(self.names))))
         rows = unpacked = 0
-        sources = [ColumnSource(name, self._limits) for name in self.names]
         try:
             for batch in self._file.iter_batches(batch_size=batch_rows):
                 rows += batch.num_rows
                 unpacked += batch.nbytes
-                self._check_size(rows, unpacked)
-                _validate(batch)
-                yield chunk(sources, batch.columns, rows / max(1, self._file.metadata.num_rows))
+                check_size(rows, unpacked, self._size, self._limits)
+                validate(batch)
+                yield batch, rows / max(1, self._file.metadata.num_rows)
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError):
             raise InvalidFile(_DAMAGED) from None
 
-    def _check_size(self, rows: int, unpacked_bytes: int) -> None:
-        if rows > self._limits.rows:
-            raise TooLarge(f"The file has more than {self._limits.rows} rows.", limit_rows=self._limits.rows)
-        if unpacked_bytes > self._unpacked_limit:
-            raise TooLarge(
-                f"The Parquet file unpacks to more than {self._unpacked_limit} bytes, far more than its own size.",
-                limit_bytes=self._unpacked_limit,
-            )
 
-
-def _validate(batch: pa.RecordBatch) -> None:
-    """Text that is not UTF-8 must not reach polars, which trusts it."""
-    try:
-        batch.validate(full=True)
-    except pa.ArrowException:
-        raise InvalidFile("The file holds text that is not UTF-8, or is damaged.") from None
-
-
-def _check_footer(file: SealedFile) -> None:
+def _check_footer(file: Source) -> None:
     """The file must end as Parquet does, and its metadata must be small enough to look at."""
     size = file.size
     if size < 12:

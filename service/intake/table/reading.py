@@ -1,38 +1,68 @@
-"""Open an uploaded table, CSV or Parquet by content, as chunks of columns.
+"""Open an uploaded table, told apart by content and never by name, as chunks of columns.
 
-A Parquet file is read as the CSV it could have been written as: both end as columns with one meaning per cell
-(`cells.py`), so the same rows get the same fingerprint and the same canonical table whatever they came in.
+Whatever it is, it is read as the CSV it could have been written as: all formats end as columns with one meaning per
+cell (`cells.py`), so the same rows get the same fingerprint and the same canonical table whatever they came in.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from service.base.errors import InvalidFile
+from service.domain.dialect import OF_TEXT, USUAL, UTF_8, Dialect
+from service.intake.table import arrow_reading, statistics_reading
+from service.intake.table.arrow_reading import ArrowTable
 from service.intake.table.csv_reading import CsvTable
+from service.intake.table.detecting import encoding_of, proposal, propose
+from service.intake.table.json_reading import JsonLines
 from service.intake.table.parquet_reading import ParquetTable
+from service.intake.table.parts_reading import PARQUET_MARK, ParquetParts
+from service.intake.table.sheet_reading import SheetTable, sheet_names
+from service.intake.table.statistics_reading import StatisticsTable
+from service.intake.table.unpacking import is_workbook, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from service.intake.limits import IngestLimits
-    from service.intake.sealed import SealedFile
+    from service.intake.room import Room, Source
     from service.intake.table.columns import Chunk
+    from service.intake.table.unpacking import Member
 
 _NAMES_SHOWN = 5
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "ZIP (or a spreadsheet)",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstandard",
-    b"ARROW1": "Arrow IPC",
-    b"Obj\x01": "Avro",
-    b"SQLite format 3": "SQLite",
+FORMATS = "CSV, JSON lines, .xlsx, Parquet, Arrow IPC, Stata, SPSS or SAS"
+_NOT_READ = {
+    b"BZh": "bzip2; pack it with gzip, ZIP or Zstandard",
+    b"\xfd7zXZ": "xz; pack it with gzip, ZIP or Zstandard",
+    b"7z\xbc\xaf": "7-Zip; pack it with gzip, ZIP or Zstandard",
+    b"Rar!": "RAR; pack it with gzip, ZIP or Zstandard",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password; save it as .xlsx or CSV",
+    b"Obj\x01": "Avro; write it as Parquet",
+    b"ORC": "ORC; write it as Parquet",
+    b"FEA1": "Feather of version 1; write it as Parquet or as Feather 2",
+    b"SQLite format 3": "an SQLite database; write the table as CSV or Parquet",
     b"%PDF": "PDF",
-    b"PARE": "encrypted Parquet",
+    b"PARE": "encrypted Parquet; write it without encryption",
+    b"\x89HDF": "HDF5; write it as Parquet",
+    b"RDX": "an R workspace; write the table as CSV or Parquet",
+    b"\x93NUMPY": "a NumPy array; write it as CSV or Parquet",
+    b"\x80\x04\x95": "a Python pickle, which can run any program; write it as Parquet",
 }
+_LONGEST_NAME = 200
+_BY_POSITION = (
+    'Name all columns in the order of the file, like "dialect": {"names": ["age", "sex"]}, or mend the header.'
+)
+_WITHOUT_HEADER = (
+    ' If it holds no names, say so: "dialect": {"header": false, "names": [...]}, all columns in their order.'
+)
+_JSON_ARRAY = re.compile(rb"\s*\[\s*[{\[]")
+_TEXT_BYTES = 512
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+_JSON_LINES = re.compile(rb"\s*\{")
+_WAYS = ("delimiter", "quoteChar", "escapeChar", "commentChar", "headerRows", "header")
+"""Words of a dialect that say how a text is cut into cells."""
 
 
 class Table(Protocol):
@@ -41,29 +71,145 @@ class Table(Protocol):
     names: tuple[str, ...]
     expected_bytes: int
     """About how much its values take in memory."""
+    notices: list[str]
+    """For the owner, complete once all chunks are read."""
+
+    @property
+    def hint(self) -> str:
+        """What the schema may have to say where the names are not the declared ones."""
 
     def chunks(self) -> Iterator[Chunk]: ...
 
 
-READERS: dict[bytes, Callable[[SealedFile, IngestLimits], Table]] = {b"PAR1": ParquetTable, b"": CsvTable}
-"""How a file begins -> what reads it; the first that fits does. CSV has no mark, and so comes last."""
+def open_table(upload: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
+    """The table in the upload, packed or not, by the declared dialect; `InvalidFile` says what to declare."""
+    members = _members(upload, limits, room)
+    whole = limits.model_copy(update={"unpacked_bytes": limits.unpacked_limit(upload.size)})
+    return _opened(members, whole, dialect, room)
 
 
-def open_table(file: SealedFile, limits: IngestLimits) -> Table:
-    """Tell the formats apart by content, never by name, and check the header."""
-    start = file.read_at(0, 16)
-    if not start:
+def _opened(members: Sequence[Member], limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
+    if len(members) > 1 or any("=" in folder for folder in members[0].path[:-1]):
+        return _parts(members, limits, dialect or USUAL)
+    content = members[0].content
+    reader = reader_of(content)
+    table = (
+        _text(content, limits, dialect, room) if reader is CsvTable else reader(content, limits, dialect or USUAL, room)
+    )
+    if reader not in {CsvTable, JsonLines} and (unused := sorted(OF_TEXT & set((dialect or USUAL).as_json()))):
+        table.notices.append(f"The dialect's {', '.join(unused)} had no use: the file is no text.")
+    return table
+
+
+def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Table, Dialect | None]:
+    """For a draft on the owner's machine: the table, and what the schema must say of its dialect, if anything."""
+    members = _members(upload, limits, room)
+    content = members[0].content
+    dialect: Dialect | None = None
+    if len(members) == 1:
+        reader = reader_of(content)
+        if reader is CsvTable:
+            dialect = propose(content)
+        elif reader is SheetTable and len(names := sheet_names(content, limits)) > 1:
+            dialect = Dialect(sheet=names[0])
+    table = _opened(members, limits, dialect, room)
+    if names_to_declare := _instead_of_odd(table.names):
+        dialect = (dialect or USUAL).model_copy(update={"names": names_to_declare})
+        table.names = names_to_declare
+    return table, dialect if dialect is not None and dialect.as_json() else None
+
+
+def _instead_of_odd(names: Sequence[str]) -> tuple[str, ...] | None:
+    """Names that a schema can declare, where the file has others; a column without a name alone stays as it is."""
+    named = [name for name in names if name]
+    if all(map(is_declarable, named)) and len(set(named)) == len(named) and len(names) - len(named) <= 1:
+        return None
+    found: list[str] = []
+    for place, name in enumerate(names, start=1):
+        kept = " ".join("".join(mark if mark.isprintable() else " " for mark in name).split())[: _LONGEST_NAME - 10]
+        kept = kept.strip() or f"column {place}"
+        number = 2
+        while (kept if number == 2 else f"{kept} {number - 1}") in found:
+            number += 1
+        found.append(kept if number == 2 else f"{kept} {number - 1}")
+    return tuple(found)
+
+
+def _members(upload: Source, limits: IngestLimits, room: Room) -> list[Member]:
+    if not upload.size:
         raise InvalidFile("The file is empty.")
-    for magic, name in _PACKED.items():
-        if start.startswith(magic):
-            raise InvalidFile(f"The file is {name}; upload plain CSV or Parquet.")
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidFile("The file is UTF-16 text; save it as CSV in UTF-8.")
-    reader = next(reader for mark, reader in READERS.items() if start.startswith(mark))
-    return reader(file, limits)
+    members = unpacked(upload, room, limits)
+    if any(not member.content.size for member in members):
+        raise InvalidFile("The file is packed, and holds an empty file.")
+    return members
 
 
-def check_names(names: Sequence[str], expected: Sequence[str]) -> None:
+def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room], Table]:
+    """What reads it, by how it begins. CSV has no mark, and so is what is left."""
+    start = content.read_at(0, 4_096)
+    if not _is_text(start[:_TEXT_BYTES]):  # a header may begin with PARENT, ORCID or FEA1
+        for magic, name in _NOT_READ.items():
+            if start.startswith(magic):
+                raise InvalidFile(f"The file is {name}. Tables may be {FORMATS}.")
+        if start.startswith(PARQUET_MARK):
+            return ParquetTable
+        if start.startswith((arrow_reading.FILE_MARK, arrow_reading.STREAM_MARK)):
+            return ArrowTable
+    if statistics_reading.kind_of(content) is not None:
+        return StatisticsTable
+    if is_workbook(content):
+        return SheetTable
+    text = start.removeprefix(b"\xef\xbb\xbf")
+    if _JSON_ARRAY.match(text):
+        raise InvalidFile("The file is one JSON array; write JSON lines, one object a line.")
+    return JsonLines if _JSON_LINES.match(text) else CsvTable
+
+
+def _is_text(start: bytes) -> bool:
+    """Whether it holds nothing that only a binary file does: control characters, or bytes beyond ASCII that are no text."""
+    if _CONTROL.search(start):
+        return False
+    text = start.decode(UTF_8, "replace")
+    return text.count("\ufffd") * 4 <= len(text)
+
+
+def _parts(members: Sequence[Member], limits: IngestLimits, dialect: Dialect) -> Table:
+    if any(member.content.read_at(0, 4) != PARQUET_MARK for member in members):
+        raise InvalidFile(
+            f"The archive holds {len(members)} files. Pack one table, or the Parquet files of one table as Spark writes them.",
+            count=len(members),
+        )
+    return ParquetParts(members, limits, dialect)
+
+
+def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
+    """CSV. Where the schema says nothing of how cells are told apart and the usual way does not fit, it is refused."""
+    said = {} if dialect is None else dialect.as_json()
+    if "encoding" not in said and (encoding := _unusual_encoding(content)):
+        found = propose(content, encoding)
+        words = "" if found is None else proposal(found, dialect)
+        raise InvalidFile(f"The file is {encoding.upper()} text, which the schema must say: {words}.")
+    if not said.keys() & set(_WAYS):
+        found = propose(content, str(said.get("encoding", UTF_8)))
+        if found is not None and found.quote_char == USUAL.quote_char and (words := proposal(found, dialect)):
+            if "encoding" not in said and (whole := propose(content)) is not None:
+                words = proposal(whole, dialect)
+            raise InvalidFile(
+                f"The file is not in the usual dialect of CSV. It looks as if the schema should say {words}."
+            )
+    return CsvTable(content, limits, dialect or USUAL, room)
+
+
+def _unusual_encoding(content: Source) -> str | None:
+    """UTF-16 and UTF-32 by their marks or NULs; whether a text is UTF-8 is seen as it is read."""
+    start = content.read_at(0, 4_096)
+    if b"\x00" not in start and not start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return None
+    found = encoding_of(content)
+    return found if found is not None and found.startswith("utf-") and found != UTF_8 else None
+
+
+def check_names(names: Sequence[str], expected: Sequence[str], table: Table | None = None) -> None:
     """The file's columns must be the declared ones, in any order."""
     present, declared = set(names), set(expected)
     missing = [name for name in expected if name not in present]
@@ -71,10 +217,11 @@ def check_names(names: Sequence[str], expected: Sequence[str]) -> None:
         # Then the first line may well be a row, so it is not quoted.
         raise InvalidFile(
             "None of the declared columns is in the file's header. The first line must hold the column names of the"
-            " schema, separated by commas.",
+            f" schema, separated by commas.{_hint(table) or _WITHOUT_HEADER}",
             missing=missing[:_NAMES_SHOWN],
         )
     check_unique([name for name in names if name in declared])
+    _check_undeclarable(names)
     undeclared = [name for name in names if name not in declared]
     parts = []
     if missing:
@@ -84,7 +231,7 @@ def check_names(names: Sequence[str], expected: Sequence[str]) -> None:
     if parts:
         first = (missing or undeclared)[0]
         raise InvalidFile(
-            f"The file's header differs from the schema: {' and '.join(parts)}.",
+            f"The file's header differs from the schema: {' and '.join(parts)}.{_hint(table)}",
             column=first[:200],
             count=len(missing) + len(undeclared),
         )
@@ -95,8 +242,34 @@ def check_unique(names: Sequence[str]) -> None:
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InvalidFile(
-            f"The file's header repeats {_listed(repeated)}.", column=repeated[0][:200], count=len(repeated)
+            f"The file's header repeats {_listed(repeated)}. {_BY_POSITION}",
+            column=repeated[0][:200],
+            count=len(repeated),
         )
+
+
+def _hint(table: Table | None) -> str:
+    return "" if table is None else table.hint
+
+
+def is_declarable(name: str) -> bool:
+    """Whether a field of a schema can have the name."""
+    return 1 <= len(name) <= _LONGEST_NAME and name.isprintable() and name == name.strip()
+
+
+def _check_undeclarable(names: Sequence[str]) -> None:
+    for place, name in enumerate(names, start=1):
+        if not is_declarable(name):
+            why = "has no name" if not name else f"has a name of {len(name)} characters"
+            if name and len(name) <= _LONGEST_NAME:
+                why = f"has a name with {_unprintable(name)}"
+            raise InvalidFile(f"Column {place} of the file {why}, which no schema can declare. {_BY_POSITION}", count=1)
+
+
+def _unprintable(name: str) -> str:
+    if "\n" in name or "\r" in name:
+        return "a line end"
+    return "a no-break space" if "\xa0" in name else "a character that cannot be seen"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,0 +1,111 @@
+"""JSON lines as chunks of text: one object a line, its members are cells. Numbers keep their digits: no float is made."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from service.base.errors import InvalidFile, TooLarge
+from service.intake.table.columns import Chunk, ColumnSource, chunk
+from service.intake.table.encodings import as_utf8
+from service.intake.table.header import check_width, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.domain.dialect import Dialect
+    from service.intake.limits import IngestLimits
+    from service.intake.room import Room, Source
+
+_CHUNK_ROWS = 32_768
+_CHUNK_BYTES = 16 * 1024 * 1024
+_WORDS = {True: "true", False: "false"}
+
+
+class JsonLines:
+    """An opened file. Opening reads it once for the names, since a line may leave members out; `chunks` reads it again."""
+
+    def __init__(self, content: Source, limits: IngestLimits, dialect: Dialect, room: Room) -> None:
+        self._file = as_utf8(content, dialect, room)
+        self._limits = limits
+        names: dict[str, None] = {}
+        for _, members in self._objects():
+            if len(members) != len(names) or any(name not in names for name, _ in members):
+                names |= dict.fromkeys(name for name, _ in members)
+                check_width(list(names), limits)
+        if not names:
+            raise InvalidFile(
+                "The file's objects have no members; write one object a line, with a member for each column."
+            )
+        self._keys = list(names)
+        self.names = named(self._keys, dialect)
+        self.notices: list[str] = []
+        self.hint = ""
+        self.expected_bytes = 4 * self._file.size
+
+    def chunks(self) -> Iterator[Chunk]:
+        sources = [ColumnSource(name, self._limits) for name in self.names]
+        held: list[dict[str, str | None]] = []
+        done = held_bytes = 0
+        for size, members in self._objects():
+            held.append(dict(members))
+            held_bytes += size
+            if len(held) == _CHUNK_ROWS or held_bytes >= _CHUNK_BYTES:
+                done += held_bytes
+                yield chunk(sources, self._arrays(held), done / self._file.size)
+                held, held_bytes = [], 0
+        if held:
+            yield chunk(sources, self._arrays(held), 1.0)
+
+    def _arrays(self, held: list[dict[str, str | None]]) -> list[pa.Array]:
+        try:
+            return [pa.array([row.get(key) for row in held], pa.string()) for key in self._keys]
+        except (pa.ArrowException, UnicodeError):
+            raise InvalidFile(
+                "The file holds half of a character pair (\\ud800 to \\udfff), which is no text."
+            ) from None
+
+    def _objects(self) -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
+        """Size of the line, and its members."""
+        most = self._limits.line_bytes
+        with self._file.reader() as file:
+            row = 0
+            while line := file.readline(most):
+                if len(line) == most:
+                    raise TooLarge(f"A line is longer than {most} bytes.", limit_bytes=most)
+                if row == 0:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if line.isspace() or not line:
+                    continue
+                row += 1
+                yield len(line), _members(line, row)
+
+
+def _members(line: bytes, row: int) -> list[tuple[str, str | None]]:
+    try:
+        found = json.loads(line, object_pairs_hook=_Object, parse_float=str, parse_int=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        raise InvalidFile(f"Row {row} is not JSON: write one object a line, nothing behind it.", rows=[row]) from None
+    if not isinstance(found, _Object):
+        raise InvalidFile(f'Row {row} is no object: write each row like {{"age": 41, "sex": "F"}}.', rows=[row])
+    if len({name for name, _ in found}) != len(found):
+        raise InvalidFile(f"Row {row} names a member twice.", rows=[row])
+    return [(name, _cell(value, name, row)) for name, value in found]
+
+
+class _Object(list[tuple[str, Any]]):
+    """Members in order, so that one that is named twice is seen."""
+
+
+def _cell(value: Any, name: str, row: int) -> str | None:
+    if value is None or (isinstance(value, str) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, bool):
+        return _WORDS[value]
+    raise InvalidFile(
+        f"Column {name[:100]!r}: row {row} holds a list or an object; give each of its values a column of its own.",
+        column=name[:200],
+        rows=[row],
+    )
