@@ -13,8 +13,8 @@ from imprimatur.cli.datasets import privacy_unit
 from imprimatur.cli.options import FILES, REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
-from service.cli.converting import convert
 from imprimatur.folders import as_file
+from service.cli.converting import convert
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema, ImageSchema

@@ -10,8 +10,8 @@ import polars as pl
 from service.base.errors import InvalidFile
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
 from service.intake.table.columns import cells_are
-from service.intake.table.spelled import in_spelling_of, spelling_of
 from service.intake.table.first_rows import FirstRows
+from service.intake.table.spelled import in_spelling_of, spelling_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
