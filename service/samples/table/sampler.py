@@ -28,7 +28,9 @@ from service.samples.table.columns import CategoryColumn, quoted
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
-from service.samples.table.ranges import GridColumn
+from service.samples.table.hierarchies import HierarchyColumn
+from service.samples.table.relations import Relations
+from service.samples.table.written import RowColumn, Written, modelled_columns
 
 
 @dataclass(frozen=True)
@@ -49,24 +51,25 @@ class TableSampler:
             raise SamplingError("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
         missing_value = config["missing_value"]
         self.missing_value: str = missing_value
-        self.columns: tuple[CategoryColumn | GridColumn, ...] = tuple(
-            CategoryColumn(c, missing_value) if "values" in c else GridColumn(c, missing_value)
-            for c in config["columns"]
-        )
+        self._modelled = modelled_columns(config)
+        self._written = Written(config, self._modelled, missing_value)
+        self.columns: tuple[RowColumn, ...] = self._written.columns
         condition, frequencies = None, np.ones(1)
         if config["condition"] is not None:
-            condition = self.names.index(config["condition"]["column"])
+            condition = [column.name for column in self._modelled].index(config["condition"]["column"])
             frequencies = np.array(config["condition"]["frequencies"], dtype=np.float64)
         self._network = Network(
             session,
             noise_dimension=config["noise_dimension"],
-            widths=[column.size for column in self.columns],
+            widths=[column.size for column in self._modelled],
             condition=condition,
             frequencies=frequencies,
         )
         # Earlier bundles do not say what generator they hold: they draw as they did.
         self._balancing = Balancing(self._network, is_mixture=config.get("generator") == "mixture")
-        self._exclusions = Exclusions(config.get("exclusions", []), self.columns, self._network)
+        relations = Relations(config.get("relations", []), self._written, condition)
+        self._exclusions = Exclusions(config.get("exclusions", []), self._modelled, self._network, relations)
+        self._condition = None if condition is None else self._modelled[condition].name
         self.rows_at_a_time = self._network.rows_at_a_time
 
     @classmethod
@@ -107,6 +110,7 @@ class TableSampler:
         """
         if rows < 0 or (seed is not None and seed < 0):
             raise SamplingError("rows and seed must not be negative")
+        self._written.check_rows(rows)
         given: int | None = None
         masks: list[tuple[int, Mask]] = []
         for name, wanted in (where or {}).items():
@@ -114,7 +118,8 @@ class TableSampler:
                 raise SamplingError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
             index = self.names.index(name)
             column = self.columns[index]
-            if index == self._network.condition and isinstance(column, CategoryColumn):
+            is_given = name == self._condition and not isinstance(column, HierarchyColumn)
+            if is_given and isinstance(column, CategoryColumn):
                 given = column.code_of(wanted)
             else:
                 masks.append((index, column.where(wanted)))
@@ -154,7 +159,7 @@ class TableSampler:
             if drawn_rows >= PATIENCE and kept_rows * RAREST < drawn_rows:
                 raise SamplingError(f"fewer than 1 in {RAREST:,} rows meet the condition; ask for a more common value")
             if len(kept[0]):
-                yield kept
+                yield self._written.numbered(kept, kept_rows - len(kept[0]), request.seeds)
             if kept_rows == request.rows:
                 return
 
@@ -177,7 +182,7 @@ class TableSampler:
             dealt = chunk.block.dealt(deal_block)
             if chunk.rows.stop == 0 or is_over.is_set():
                 return []
-            columns = self._draw(chunk, dealt, request.given)
+            columns = self._written.made(self._draw(chunk, dealt, request.given))
             for index, mask in request.masks:
                 keep = mask(columns[index])
                 columns = [column[keep] for column in columns]
@@ -202,7 +207,7 @@ class TableSampler:
             drawn = [codes[chunk.rows] for codes in dealt.codes]
         else:
             drawn = [codes for (codes,) in dealt_codes(self._network, dealt, chunk.rows, rng)]
-        columns = [column.fill(codes, rng) for column, codes in zip(self.columns, drawn, strict=True)]
+        columns = [column.fill(codes, rng) for column, codes in zip(self._modelled, drawn, strict=True)]
         if not self._exclusions.any(columns):
             return columns
         # The random numbers of these rows' noise once more.
