@@ -113,10 +113,10 @@ class Fingerprint:
 
     def __init__(self, key: bytes, names: Sequence[str], missing_values: Sequence[str]) -> None:
         self._key = key
-        self._names = tuple(sorted(names))
+        self.names = tuple(sorted(names))
         self.missing_values = tuple(missing_values)
         self._columns = {
-            name: CellKeys(_subkey(key, "cells", name), _subkey(key, "texts", name)) for name in self._names
+            name: CellKeys(_subkey(key, "cells", name), _subkey(key, "texts", name)) for name in self.names
         }
         self._rows = aes(_subkey(key, "rows"))
         self._sum = 0
@@ -132,7 +132,7 @@ class Fingerprint:
 
     def add(self, blocks: Mapping[str, Blocks]) -> None:
         """Count every row of the chunk in, given the blocks of all its columns."""
-        if tuple(sorted(blocks)) != self._names:
+        if tuple(sorted(blocks)) != self.names:
             raise ValueError("a chunk must have the table's columns")
         first, *others = blocks.values()
         together = first.copy()
@@ -146,7 +146,7 @@ class Fingerprint:
 
     def digest(self) -> bytes:
         """33 bytes, the version first."""
-        head = json.dumps([list(self._names), self.rows]).encode()
+        head = json.dumps([list(self.names), self.rows]).encode()
         key = _subkey(self._key, "table")
         return bytes([VERSION]) + hmac.digest(key, head + self._sum.to_bytes(16, "little"), hashlib.sha256)
 

@@ -16,7 +16,10 @@ from service.samples.table.base import Array, Columns
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.hierarchies import HierarchyColumn
 from service.samples.table.ranges import GridColumn
-from service.samples.table.written import KeyTable, Modelled, Written, missing_in, numbers_of
+from service.samples.table.written import KeyTable, Modelled, Written, is_missing, missing_in, numbers_of
+
+Count = Callable[[Columns], Array]
+"""Rows -> how many rules each of them breaks."""
 
 DRAWS_IN_CELLS = 8
 EXCHANGES = 64
@@ -46,9 +49,16 @@ class Allowed:
     def __init__(self, config: Mapping[str, Any], written: Written) -> None:
         self.names: list[str] = config["columns"]
         self._keys = KeyTable(self.names, config["allowed"], written.by_name)
+        self._lists_missing = any(None in one for one in config["allowed"])
+        self._columns = [written.by_name[name] for name in self.names]
 
     def broken(self, drawn: Mapping[str, Array]) -> Array:
-        return self._keys.places(drawn) < 0
+        """(rows,) which rows are not listed; none with a missing value, unless such are listed, too."""
+        broken: Array = self._keys.places(drawn) < 0
+        if not self._lists_missing:
+            for column in self._columns:
+                broken &= ~is_missing(column, drawn[column.name])
+        return broken
 
 
 class Relations:
@@ -56,17 +66,8 @@ class Relations:
 
     def __init__(self, config: Sequence[Mapping[str, Any]], written: Written, condition: int | None) -> None:
         self._written = written
-        self._relations: list[Holds | Allowed] = [
-            Holds(one["holds"], written) if "holds" in one else Allowed(one, written) for one in config
-        ]
-        self._places = [self._places_of(relation, condition) for relation in self._relations]
-
-    def _places_of(self, relation: Holds | Allowed, condition: int | None) -> list[int]:
-        """The modelled columns on which it depends, the last first, without the condition."""
-        names = [column.name for column in self._written.modelled]
-        of_derived = self._written.sources()
-        found = {names.index(one) for name in relation.names for one in of_derived.get(name, [name])}
-        return sorted(found - {condition}, reverse=True)
+        self._relations = [_Relation(one, written, condition) for one in config]
+        self._derived = written.needed(name for one in self._relations for name in one.rule.names)
 
     def __bool__(self) -> bool:
         return bool(self._relations)
@@ -75,47 +76,60 @@ class Relations:
         """(rows,) how many relations each row breaks."""
         found = np.zeros(len(columns[0]), dtype=np.int64)
         if self._relations:
-            drawn = self._written.values(columns)
-            for relation in self._relations:
-                found += relation.broken(drawn)
+            drawn = self._written.values(columns, self._derived)
+            for one in self._relations:
+                found += one.rule.broken(drawn)
         return found
 
-    def mended(
-        self, columns: Columns, condition: Array, count: Callable[[Columns], Array], rng: np.random.Generator
-    ) -> Columns:
+    def mended(self, columns: Columns, condition: Array, count: Count, rng: np.random.Generator) -> Columns:
         """The rows, most of those that break a relation with other values. `count`: how many rules rows break, exclusions among them."""
         partners = Partners(condition)
-        for relation, places in list(zip(self._relations, self._places, strict=True)) * TURNS_OF_RELATIONS:
-            self._draw_in_cells(relation, places, columns, count, rng)
-            for turn in range(EXCHANGES if places else 0):
-                rows = self._breaking(relation, columns)
+        for one in self._relations * TURNS_OF_RELATIONS:
+            rows = one.draw_in_cells(columns, np.flatnonzero(one.broken(columns)), count, rng)
+            for turn in range(EXCHANGES if one.places else 0):
                 if not len(rows):
                     break
-                exchange(columns, places[turn % len(places)], rows, partners.of(rows, rng), count)
+                exchange(columns, one.places[turn % len(one.places)], rows, partners.of(rows, rng), count)
+                rows = one.still_broken(columns, rows)
         return columns
 
-    def _breaking(self, relation: Holds | Allowed, columns: Columns) -> Array:
-        return np.flatnonzero(relation.broken(self._written.values(columns)))
 
-    def _draw_in_cells(
-        self, relation: Holds | Allowed, places: list[int], columns: Columns, count: Callable[[Columns], Array], rng: np.random.Generator
-    ) -> None:
-        if not isinstance(relation, Holds):
-            return
-        rows = self._breaking(relation, columns)
-        for _ in range(DRAWS_IN_CELLS):
+class _Relation:
+    """One, and the modelled columns on which it depends: the last first, without the condition."""
+
+    def __init__(self, config: Mapping[str, Any], written: Written, condition: int | None) -> None:
+        self.rule = Holds(config["holds"], written) if "holds" in config else Allowed(config, written)
+        self._written, self._derived = written, written.needed(self.rule.names)
+        names = [column.name for column in written.modelled]
+        of_derived = written.sources()
+        found = {names.index(one) for name in self.rule.names for one in of_derived.get(name, [name])}
+        self.places = sorted(found - {condition}, reverse=True)
+        self._ranges = [
+            (place, column) for place in self.places if isinstance(column := written.modelled[place], GridColumn)
+        ]
+
+    def broken(self, columns: Columns) -> Array:
+        return self.rule.broken(self._written.values(columns, self._derived))
+
+    def still_broken(self, columns: Columns, rows: Array) -> Array:
+        """Those of these rows that break it."""
+        left: Array = rows[self.broken([column[rows] for column in columns])]
+        return left
+
+    def draw_in_cells(self, columns: Columns, rows: Array, count: Count, rng: np.random.Generator) -> Array:
+        """Other values of the same cells; the rows that break it still."""
+        for _ in range(DRAWS_IN_CELLS if self._ranges else 0):
             if not len(rows):
-                return
+                break
             before = [column[rows] for column in columns]
             after = list(before)
-            for place in places:
-                modelled = self._written.modelled[place]
-                if isinstance(modelled, GridColumn):
-                    after[place] = modelled.fill(cells_of_values(modelled, before[place]), rng)
+            for place, column in self._ranges:
+                after[place] = column.fill(cells_of_values(column, before[place]), rng)
             better = count(after) < count(before)
-            for place in places:
+            for place, _column in self._ranges:
                 columns[place][rows[better]] = after[place][better]
-            rows = rows[~better]
+            rows = self.still_broken(columns, rows)
+        return rows
 
 
 class Partners:
@@ -133,13 +147,13 @@ class Partners:
         return partners
 
 
-def exchange(columns: Columns, place: int, rows: Array, partners: Array, count: Callable[[Columns], Array]) -> None:
+def exchange(columns: Columns, place: int, rows: Array, partners: Array, count: Count) -> None:
     """Let rows and partners exchange their values of a column where together they then break fewer rules; in place."""
     is_missing = np.ma.getmaskarray(columns[place][partners])
-    _, firsts = np.unique(partners, return_index=True)
-    usable = np.zeros(len(rows), dtype=bool)
-    usable[firsts] = True
-    usable &= ~np.isin(partners, rows) & ~is_missing
+    last = np.full(len(columns[place]), -1)
+    last[partners] = np.arange(len(rows))  # of rows that found the same partner, one
+    last[rows] = -1
+    usable = (last[partners] == np.arange(len(rows))) & ~is_missing
     rows, partners = rows[usable], partners[usable]
     if not len(rows):
         return

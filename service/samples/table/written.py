@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,12 +100,20 @@ class Written:
         for _, column in self._identifiers:
             column.check_rows(rows)
 
-    def values(self, columns: Columns) -> dict[str, Array]:
-        """Modelled columns and those that follow from them, by name."""
+    def values(self, columns: Columns, derived: Iterable[str]) -> dict[str, Array]:
+        """Modelled columns and these that follow from them, by name."""
         drawn = {column.name: own for column, own in zip(self.modelled, columns, strict=True)}
-        for name, made in self._made.items():
-            drawn[name] = made.of(self.by_name, drawn)
+        for name in derived:
+            drawn[name] = self._made[name].of(self.by_name, drawn)
         return drawn
+
+    def needed(self, names: Iterable[str]) -> list[str]:
+        """The derived columns among these, and those that they follow from, in the order in which they are computed."""
+        wanted = set(names)
+        for name, made in reversed(self._made.items()):
+            if name in wanted:
+                wanted |= set(made.names)
+        return [name for name in self._made if name in wanted]
 
     def sources(self) -> dict[str, list[str]]:
         """Of each derived column, the modelled ones that it follows from."""
@@ -118,7 +126,7 @@ class Written:
         """From modelled columns to those of rows; identifiers come later, when it is known which rows are kept."""
         if self._is_plain:
             return columns
-        drawn = self.values(columns)
+        drawn = self.values(columns, self._made)
         nothing = np.zeros(len(columns[0]), dtype=np.int64)
         return [drawn.get(column.name, nothing) for column in self.columns]
 
@@ -160,11 +168,11 @@ def numbers_of(column: RowColumn, drawn: Array, digits: int | None) -> Array:
 
 def missing_in(tree: Tree, columns: Mapping[str, RowColumn], drawn: Mapping[str, Array]) -> Array:
     """(rows,) where a column of the expression has no value."""
-    missing: Array = np.logical_or.reduce([_is_missing(columns[name], drawn[name]) for name in columns_of(tree)])
+    missing: Array = np.logical_or.reduce([is_missing(columns[name], drawn[name]) for name in columns_of(tree)])
     return missing
 
 
-def _is_missing(column: RowColumn, drawn: Array) -> Array:
+def is_missing(column: RowColumn, drawn: Array) -> Array:
     if isinstance(column, CategoryColumn):
         return drawn == (len(column.values) - 1 if column.missing else -1)
     return np.ma.getmaskarray(drawn)
