@@ -261,7 +261,9 @@ def _moment(text: str, kind: Kind) -> Tree:
 
 def _check_size(span: Span) -> None:
     if max(span.numerator, span.denominator) >= _MOST:
-        raise ValueError("its values may become too large to be computed exactly: declare fewer decimals or a smaller range")
+        raise ValueError(
+            "its values may become too large to be computed exactly: declare fewer decimals or a smaller range"
+        )
 
 
 def _combined(head: str, parts: list[Span]) -> Span:

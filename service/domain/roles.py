@@ -25,7 +25,9 @@ _RANGES = {"d": "0123456789"}
 _ALPHABET_LIMIT = 1_000
 MOST_FINE = 100_000
 
-Fine = Annotated[dict[str, tuple[str, ...] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]], Field(min_length=1)]
+Fine = Annotated[
+    dict[str, tuple[str, ...] | dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]], Field(min_length=1)
+]
 """Coarse categories, and of each the finer ones: in equal shares, or with their public weights."""
 
 

@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from service.base.errors import InvalidSchema
 from service.base.text import sentence_of
-from service.domain.relations import MAX_RELATIONS, Relation, Relations, check_exclusions
+from service.domain.relations import MAX_RELATIONS, Relation
 from service.domain.roles import Fine, Role, check_role, fine_shares
+from service.domain.understood import Relations, check_exclusions
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -112,8 +113,9 @@ class FieldSchema(BaseModel):
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
-        if check_role(self):
-            return self
+        return self if check_role(self) else self._with_closed_domain()
+
+    def _with_closed_domain(self) -> FieldSchema:
         enum = self.constraints.enum
         if enum is not None:
             self._check_enum(enum)

@@ -6,12 +6,12 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from service.domain.relations import Derived
 from service.domain.roles import alphabets_of, fine_shares, pattern_of, says_a_range
+from service.domain.understood import Derived
 
 if TYPE_CHECKING:
-    from service.domain.relations import Relations
     from service.domain.table_schema import FieldSchema, TableSchema
+    from service.domain.understood import Relations
 
 
 def written_to_config(schema: TableSchema) -> dict[str, Any]:

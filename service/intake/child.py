@@ -103,7 +103,9 @@ class _Columns:
         modelled = set(job.schema.modelled.names)
         # The last is of the whole file.
         self._fingerprints = [
-            *_of_modelled(job, [n for n in table.names if n in modelled or (unit is not None and n == unit.column)], table),
+            *_of_modelled(
+                job, [n for n in table.names if n in modelled or (unit is not None and n == unit.column)], table
+            ),
             *fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values),
         ]
         self._columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if n in modelled])

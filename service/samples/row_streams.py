@@ -131,7 +131,8 @@ def _coded_batches(
                 continue
             values_of, code = text
             mask = values == len(values_of) if column.missing else None  # null is the last of a column's values
-            codes = pa.array(values.astype(code.to_pandas_dtype()), mask=mask)
+            known = values if mask is None else np.where(mask, 0, values)  # Polars looks at codes of nulls, too
+            codes = pa.array(known.astype(code.to_pandas_dtype()), mask=mask)
             yield pa.DictionaryArray.from_arrays(codes, values_of)
 
     return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws), schema

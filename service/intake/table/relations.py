@@ -17,8 +17,9 @@ from service.intake.table.canonical import Problem, declared_values
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from service.domain.relations import Combinations, Derived
+    from service.domain.relations import Combinations
     from service.domain.table_schema import FieldSchema, TableSchema
+    from service.domain.understood import Derived
     from service.intake.table.columns import Column
     from service.intake.table.fingerprint import Blocks
 
@@ -53,7 +54,11 @@ class RelationReader:
 
     def read(self, frame: pl.DataFrame) -> None:
         """Rows in the declared types."""
-        found = list(frame.select(mask.alias(str(at)) for at, (*_, mask) in enumerate(self._masks)).row(0)) if self._masks else []
+        found = (
+            list(frame.select(mask.alias(str(at)) for at, (*_, mask) in enumerate(self._masks)).row(0))
+            if self._masks
+            else []
+        )
         found += [table.broken(frame) for *_, table in self._tables]
         self._counts = [before + count for before, count in zip(self._counts, found, strict=True)]
 
@@ -64,7 +69,9 @@ class RelationReader:
                 rows = "1 row breaks" if count == 1 else f"{count} rows break"
                 where = " and ".join(map(repr, names))
                 yield Problem(
-                    names[0], count, f"{rows} relation {number} of the schema, on {where}: correct the rows or the relation"
+                    names[0],
+                    count,
+                    f"{rows} relation {number} of the schema, on {where}: correct the rows or the relation",
                 )
 
 
@@ -94,7 +101,9 @@ class UniqueReader:
             if repeated:
                 have = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
                 where = " and ".join(map(repr, one.unique))
-                yield Problem(one.unique[0], repeated, f"{have} what relation {number} of the schema says is unique, on {where}")
+                yield Problem(
+                    one.unique[0], repeated, f"{have} what relation {number} of the schema says is unique, on {where}"
+                )
 
 
 def missing_rows(column: Column, missing_values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -109,9 +118,7 @@ class Modelled:
     def __init__(self, schema: TableSchema) -> None:
         self._is_all = schema.modelled is schema
         self._names = schema.modelled.names
-        self._levels = {
-            field.name: _levels(field) for field in schema.fields if field.hierarchy is not None
-        }
+        self._levels = {field.name: _levels(field) for field in schema.fields if field.hierarchy is not None}
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         if self._is_all:
@@ -133,7 +140,9 @@ def _levels(field: FieldSchema) -> pl.Series:
 class _Table:
     """Combinations of categories that may stand in some columns, and what may follow from each."""
 
-    def __init__(self, names: tuple[str, ...], entries: list[tuple[object, ...]], fields: Mapping[str, FieldSchema]) -> None:
+    def __init__(
+        self, names: tuple[str, ...], entries: list[tuple[object, ...]], fields: Mapping[str, FieldSchema]
+    ) -> None:
         self._names = names
         self._dtypes = {name: declared_values(fields[name], ()).dtype for name in names}
         self._entries = pl.DataFrame(

@@ -1,7 +1,7 @@
 """Relations that hold in every row. A row that breaks one gets other values, with as little change to the columns as can be.
 
 In this order: other values inside the same cells; a value exchanged with another row, which leaves every column as it is;
-what is left is drawn anew (`exclusions.py`).
+the values of more rows dealt out by rank, which finds a way where there is one; what is left is drawn anew (`exclusions.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from service.domain.arithmetic import Tree, columns_of, comparison
+from service.domain.arithmetic import Tree, columns_of, comparison, value_of
 from service.samples.table.base import Array, Columns
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.hierarchies import HierarchyColumn
@@ -24,6 +24,8 @@ Count = Callable[[Columns], Array]
 DRAWS_IN_CELLS = 8
 EXCHANGES = 64
 """So often, a row that breaks a relation is offered the value of another one, chosen at random."""
+DEALS = 64
+"""At most so often, values are dealt out by rank among the rows of a condition."""
 TURNS_OF_RELATIONS = 2
 """Mending one relation may break another that was looked at before."""
 
@@ -34,6 +36,19 @@ class Holds:
     def __init__(self, tree: Tree, written: Written) -> None:
         self._tree, self._written = tree, written
         self.names = columns_of(tree)
+
+    def ranked(self, drawn: Mapping[str, Array], name: str) -> tuple[Array, Array] | None:
+        """Of rows, what must be in the same order for as few as can be to break it: this column, and the other side; None if it is no side."""
+        sides = self._tree[1:]
+        own = next((at for at, side in enumerate(sides) if side[:2] == ["column", name]), None)
+        if own is None or self._tree[0] == "!=" or name in columns_of(sides[1 - own]):
+            return None
+        columns = self._written.by_name
+        numerator, denominator = value_of(
+            sides[1 - own], lambda one, digits: numbers_of(columns[one], drawn[one], digits)
+        )
+        own_values = numbers_of(columns[name], drawn[name], None)
+        return own_values, np.broadcast_to(numerator / denominator, own_values.shape)
 
     def broken(self, drawn: Mapping[str, Array]) -> Array:
         """(rows,) which rows break it; none in which one of its columns is missing."""
@@ -91,6 +106,7 @@ class Relations:
                     break
                 exchange(columns, one.places[turn % len(one.places)], rows, partners.of(rows, rng), count)
                 rows = one.still_broken(columns, rows)
+            one.deal_by_rank(columns, rows, condition, count, rng)
         return columns
 
 
@@ -115,6 +131,61 @@ class _Relation:
         """Those of these rows that break it."""
         left: Array = rows[self.broken([column[rows] for column in columns])]
         return left
+
+    def known(self, columns: Columns, rows: Array) -> Array:
+        """Those of these rows with a value in all of its columns."""
+        drawn = self._written.values([column[rows] for column in columns], self._derived)
+        by_name = self._written.by_name
+        missing = np.logical_or.reduce([is_missing(by_name[name], drawn[name]) for name in self.rule.names])
+        found: Array = rows[~missing]
+        return found
+
+    def deal_by_rank(
+        self, columns: Columns, rows: Array, condition: Array, count: Count, rng: np.random.Generator
+    ) -> None:
+        """Deal a column's values out anew among rows that break it and ever more others of their condition, both sides in order."""
+        names = [self._written.modelled[place].name for place in self.places]
+        for own in np.unique(condition[rows]) if isinstance(self.rule, Holds) else ():
+            broken = rows[condition[rows] == own]
+            others = self.known(columns, np.setdiff1d(np.flatnonzero(condition == own), broken, assume_unique=True))
+            taken = len(broken)
+            for _ in range(DEALS):
+                chosen = rng.permutation(others)[:taken]
+                some = np.concatenate([broken, chosen])
+                if any(
+                    self._is_dealt(columns, place, name, some, count)
+                    for place, name in zip(self.places, names, strict=True)
+                ):
+                    broken = self.still_broken(columns, some)
+                    others = self.known(
+                        columns, np.setdiff1d(np.flatnonzero(condition == own), broken, assume_unique=True)
+                    )
+                    taken = len(broken)
+                    if not taken:
+                        break
+                elif taken >= len(others):
+                    break
+                else:
+                    taken *= 2
+
+    def _is_dealt(self, columns: Columns, place: int, name: str, rows: Array, count: Count) -> bool:
+        """Whether fewer rules are broken by these rows than before."""
+        before = [column[rows] for column in columns]
+        ranked = (
+            self.rule.ranked(self._written.values(before, self._derived), name)
+            if isinstance(self.rule, Holds)
+            else None
+        )
+        if ranked is None:
+            return False
+        own_order, other_order = (np.argsort(values, kind="stable") for values in ranked)
+        after = list(before)
+        after[place] = before[place].copy()
+        after[place][other_order] = before[place][own_order]
+        if count(after).sum() >= count(before).sum():
+            return False
+        columns[place][rows] = after[place]
+        return True
 
     def draw_in_cells(self, columns: Columns, rows: Array, count: Count, rng: np.random.Generator) -> Array:
         """Other values of the same cells; the rows that break it still."""

@@ -27,8 +27,8 @@ from service.samples.table.blocks import (
 from service.samples.table.columns import CategoryColumn, quoted
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
-from service.samples.table.network import Network
 from service.samples.table.hierarchies import HierarchyColumn
+from service.samples.table.network import Network
 from service.samples.table.relations import Relations
 from service.samples.table.written import RowColumn, Written, modelled_columns
 

@@ -28,7 +28,9 @@ class Computed:
         self._digits: int = config.get("decimals", 0)
 
     def of(self, columns: Mapping[str, RowColumn], drawn: Mapping[str, Array]) -> Array:
-        numbers = rounded(value_of(self._tree, lambda name, digits: numbers_of(columns[name], drawn[name], digits)), self._digits)
+        numbers = rounded(
+            value_of(self._tree, lambda name, digits: numbers_of(columns[name], drawn[name], digits)), self._digits
+        )
         numbers = numbers / 10.0**self._digits if self._is_number else numbers
         return np.ma.MaskedArray(numbers, mask=missing_in(self._tree, columns, drawn))
 
@@ -50,10 +52,14 @@ class LookedUp:
 class KeyTable:
     """Combinations of categories, found by their codes."""
 
-    def __init__(self, names: Sequence[str], entries: Sequence[Sequence[Any]], columns: Mapping[str, RowColumn]) -> None:
+    def __init__(
+        self, names: Sequence[str], entries: Sequence[Sequence[Any]], columns: Mapping[str, RowColumn]
+    ) -> None:
         self._names = names
         self._sizes = [len(_categories(columns[name]).values) for name in names]
-        codes = [[_categories(columns[name]).code_of(v) for name, v in zip(names, entry, strict=True)] for entry in entries]
+        codes = [
+            [_categories(columns[name]).code_of(v) for name, v in zip(names, entry, strict=True)] for entry in entries
+        ]
         numbers = self._numbers(list(np.array(codes, dtype=np.int64).reshape(-1, len(names)).T))
         self._order = np.argsort(numbers)
         self._sorted = numbers[self._order]

@@ -91,7 +91,9 @@ def test_other_cells_in_columns_with_a_role_make_no_other_rows(reader):
 def test_the_same_file_under_another_choice_of_roles_is_the_same_rows(reader):
     """Each half of a file modelled by itself would be a budget for each."""
     other = [
-        {"name": f["name"], "type": f["type"], "role": "ignore"} if f["name"] in {"start", "end", "icd", "net", "tax", "x"} else f
+        {"name": f["name"], "type": f["type"], "role": "ignore"}
+        if f["name"] in {"start", "end", "icd", "net", "tax", "x"}
+        else f
         for f in FIELDS
         if f.get("role") != "derived"
     ]
