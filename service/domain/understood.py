@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from service.domain.table_schema import FieldSchema, TableSchema
 
 _MOST_DIGITS = 9
+_MOST = 2**62
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,10 @@ class Relations:
     ) -> None:
         """In an order in which each follows from what is known."""
         waiting: dict[str, tuple[int, tuple[str, ...], Tree | Lookup]] = {}
-        of_all = [(n, column, tuple(columns_of(tree)), tree) for n, (column, tree) in equations]
-        of_all += [(n, one.column, one.keys, one) for n, one in lookups]  # type: ignore[misc]
+        of_all: list[tuple[int, str, tuple[str, ...], Tree | Lookup]] = [
+            *((n, column, tuple(columns_of(tree)), tree) for n, (column, tree) in equations),
+            *((n, one.column, one.keys, one) for n, one in lookups),
+        ]
         for number, column, by, how in of_all:
             for name in (column, *by):
                 if name not in self._fields:
@@ -172,6 +175,11 @@ class Relations:
         self._check_missing(field, by)
         if not says_a_range(field):
             field = _with_range(field, span, digits)
+        largest = math.ceil(max(map(abs, field.bounds))) * 10**digits
+        if max(largest * span.denominator, span.numerator * 10**digits) >= _MOST // 4:
+            raise ValueError(
+                f"{column!r} may become too large to be computed exactly: declare fewer decimals or a smaller range"
+            )
         self._resolved[column] = field if field.type != "number" else field.model_copy(update={"decimals": digits})
         return Derived(number, column, by, tree, digits)
 

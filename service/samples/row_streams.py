@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from service.samples.request import Wanted
     from service.samples.table.base import Columns
-    from service.samples.table.ranges import GridColumn
     from service.samples.table.sampler import TableSampler
+    from service.samples.table.written import RowColumn
 
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -95,7 +95,7 @@ def _plain_batches(
     )
 
 
-def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
+def _arrow(column: RowColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
     """A drawn column with the type its schema declares."""
     if lookup is not None:
         return lookup.take(pa.array(drawn))

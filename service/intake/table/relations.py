@@ -192,7 +192,8 @@ def _differs(derived: Derived, fields: Mapping[str, FieldSchema]) -> pl.Expr:
     numerator, denominator = value_of(derived.tree or [], lambda name, digits: _numbers(fields[name], digits))
     difference: pl.Expr = own * denominator - numerator * 10**derived.digits
     is_exact = isinstance(denominator, int) and 10**derived.digits % denominator == 0
-    return difference != 0 if is_exact else abs(difference) * 2 > denominator
+    differs: pl.Expr = difference != 0 if is_exact else difference.abs() * 2 > denominator
+    return differs
 
 
 def _numbers(field: FieldSchema, digits: int | None) -> pl.Expr:

@@ -94,4 +94,5 @@ def mixed(numbers: Array) -> Array:
     """Every bit depends on every bit (the finalizer of SplitMix64)."""
     numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ numbers >> np.uint64(31)
+    numbers ^= numbers >> np.uint64(31)
+    return numbers

@@ -93,8 +93,7 @@ class Written:
         self._made: dict[str, Computed | LookedUp] = {}
         for name in config.get("derived", []):
             entry, own = entries[name], by_name[name]
-            is_looked_up = isinstance(own, CategoryColumn)
-            self._made[name] = LookedUp(entry, by_name, own) if is_looked_up else Computed(entry)
+            self._made[name] = LookedUp(entry, by_name, own) if isinstance(own, CategoryColumn) else Computed(entry)
         self.by_name = by_name
         self.columns: tuple[RowColumn, ...] = tuple(modelled if self._is_plain else (by_name[name] for name in entries))
         self._identifiers = [
@@ -164,12 +163,14 @@ def numbers_of(column: RowColumn, drawn: Array, digits: int | None) -> Array:
         numbers = np.array([0 if value is None else value for value in column.values])[drawn]
     else:
         numbers = np.ma.getdata(drawn)
+    found: Array
     if digits is None:
-        return numbers.astype(np.float64)
-    if numbers.dtype.kind == "f":
-        numbers = np.rint(numbers * 10.0**digits)
-        return numbers.astype(np.int64)
-    return numbers.astype(np.int64) * 10**digits
+        found = numbers.astype(np.float64)
+    elif numbers.dtype.kind == "f":
+        found = np.rint(numbers * 10.0**digits).astype(np.int64)
+    else:
+        found = numbers.astype(np.int64) * 10**digits
+    return found
 
 
 def missing_in(tree: Tree, columns: Mapping[str, RowColumn], drawn: Mapping[str, Array]) -> Array:
@@ -179,9 +180,11 @@ def missing_in(tree: Tree, columns: Mapping[str, RowColumn], drawn: Mapping[str,
 
 
 def is_missing(column: RowColumn, drawn: Array) -> Array:
+    """(rows,) where there is no value."""
+    missing: Array = np.ma.getmaskarray(drawn)
     if isinstance(column, CategoryColumn):
-        return drawn == (len(column.values) - 1 if column.missing else -1)
-    return np.ma.getmaskarray(drawn)
+        missing = drawn == (len(column.values) - 1 if column.missing else -1)
+    return missing
 
 
 def _column(config: Mapping[str, Any], missing_value: str) -> RowColumn:
