@@ -110,7 +110,7 @@ class _Columns:
         ]
         self._columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if n in modelled])
         self._ids = None if unit is None else _unit_ids(job, unit)
-        self._unique = UniqueReader(job.schema)
+        self._unique, self._modelled = UniqueReader(job.schema), Modelled(job.schema)
 
     @property
     def rows(self) -> int:
@@ -122,7 +122,8 @@ class _Columns:
         reader = self._readers.get(column.name)
         declared = None if reader is None else reader.read_cells(column)
         meanings = [meaning_of(column.cells, one.missing_values) for one in self._fingerprints]
-        self._columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
+        meant = None if declared is None else self._modelled.meant(column.name, declared)
+        self._columns.read(column, meanings[-1], meant)  # the last is of cells as they are written
         return _Read(
             column,
             [

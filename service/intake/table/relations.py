@@ -12,7 +12,7 @@ import polars as pl
 
 from service.domain.arithmetic import Tree, columns_of, comparison, value_of
 from service.domain.roles import fine_shares
-from service.intake.table.canonical import Problem, declared_values
+from service.intake.table.canonical import DeclaredCells, Problem, declared_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,7 +120,15 @@ class Modelled:
         self._names = schema.modelled.names
         self._levels = {field.name: _levels(field) for field in schema.fields if field.hierarchy is not None}
 
+    def meant(self, name: str, cells: DeclaredCells) -> DeclaredCells:
+        """Cells of a column as the model has them."""
+        if name not in self._levels:
+            return cells
+        coarse = self._levels[name][cells.values.to_physical()]
+        return DeclaredCells(coarse, pl.Series([True]).new_from_index(0, len(coarse)), coarse)
+
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """What is stored of rows."""
         if self._is_all:
             return frame
         columns = [

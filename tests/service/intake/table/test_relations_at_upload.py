@@ -88,6 +88,15 @@ def test_other_cells_in_columns_with_a_role_make_no_other_rows(reader):
     assert columns == columns_again
 
 
+def test_other_fine_categories_of_the_same_coarse_ones_are_the_same_column(reader):
+    schema = parse_table_schema({"fields": [FIELDS[5]]})
+    first, second = (
+        reader.read(reader.write("\n".join(["icd", *codes, ""])), schema)[0]["columns"]
+        for codes in (["I10", "J00", "J01", "XX"] * 40, ["I20", "J01", "J01", ""] * 40)
+    )
+    assert {one[1] for one in first if one[0]} & {one[1] for one in second if one[0]}
+
+
 def test_the_same_file_under_another_choice_of_roles_is_the_same_rows(reader):
     """Each half of a file modelled by itself would be a budget for each."""
     other = [
