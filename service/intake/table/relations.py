@@ -215,6 +215,5 @@ def _numbers(field: FieldSchema, digits: int | None) -> pl.Expr:
         column = column.clip(*field.bounds)
     if digits is None:
         return column.cast(pl.Float64)
-    if field.type == "number":
-        return (column * 10.0**digits).round(0).cast(pl.Int64)
-    return column.cast(pl.Int64) * 10**digits
+    number: pl.Expr = column.cast(pl.Int64) * 10**digits
+    return (column * 10.0**digits).round(0).cast(pl.Int64) if field.type == "number" else number
