@@ -32,7 +32,7 @@ def test_the_page_of_peers_says_what_the_result_files_say():
 
 def test_the_page_of_schemas_shows_one_that_is_accepted():
     page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
-    example, spelled, exclusions = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    example, spelled, dialect, exclusions, roles, hierarchy, relations = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert parse_table_schema(json.loads(example)).target == "smoker"
     assert len(parse_table_schema({"fields": json.loads(f"[{spelled}]")}).fields) == 5
     categories = {
@@ -43,6 +43,26 @@ def test_the_page_of_schemas_shows_one_that_is_accepted():
     fields = [{"name": name, "type": "string", "constraints": {"enum": enum}} for name, enum in categories.items()]
     fields.append({"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}})
     assert len(parse_table_schema({"fields": fields, **json.loads(f"{{{exclusions}}}")}).exclusions) == 3
+    categories = {
+        "postcode": ["1010", "8010"],
+        "city": ["Wien", "Graz"],
+        "plan": ["basic", "plus"],
+        "network": ["4G", "5G"],
+    }
+    fields = [{"name": name, "type": "string", "constraints": {"enum": enum}} for name, enum in categories.items()]
+    days, money = {"minimum": "2020-01-01", "maximum": "2024-12-31"}, {"minimum": 0, "maximum": 100}
+    fields += [{"name": name, "type": "date", "constraints": days} for name in ("admitted", "discharged")]
+    fields += [
+        {"name": name, "type": "number", "decimals": 2, "constraints": money} for name in ("net", "tax", "gross")
+    ]
+    fields += [{"name": "stay", "type": "integer", "role": "derived"}]
+    fields += [*json.loads(f"[{roles}]"), json.loads(hierarchy)]
+    schema = parse_table_schema({"fields": fields, **json.loads(f"{{{relations}}}")})
+    assert len(schema.relations) == 6
+    assert set(schema.names) - set(schema.modelled.names) == {
+        *("stay", "gross", "city"),
+        *("row", "patient", "visit", "note", "remark"),
+    }
 
 
 def test_the_page_of_certificates_names_every_field():

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from service.domain.table_schema import parse_table_schema
+from service.domain.written import written_to_config
 from service.samples.table.sampler import TableSampler
 from workers.encoding.table import TableDomain
 
@@ -74,6 +75,7 @@ def tiny_config(schema, *, condition=None, frequencies=None, numeric_bins=8):
         "noise_dimension": NOISE_DIMENSION,
         "columns": domain_of(schema, numeric_bins).to_config(),
         "exclusions": domain_of(schema, numeric_bins).exclusions_to_config(),
+        **written_to_config(parsed),
         "condition": None if condition is None else {"column": condition, "frequencies": list(frequencies)},
         "schema": parsed.as_json(),
         "missing_value": parsed.missing_values[0] if parsed.missing_values else "",

@@ -75,6 +75,8 @@ T_SEALED = "tests/service/intake/test_sealed.py"
 T_LEAVING = "tests/service/http/test_leaving.py"
 T_TURNS = "tests/service/requests/test_turns.py"
 T_COLUMN_FINGERPRINT = "tests/service/intake/table/test_column_fingerprint.py"
+UPLOADED_RELATIONS = "service/intake/table/relations.py"
+T_UPLOADED_RELATIONS = "tests/service/intake/table/test_relations_at_upload.py"
 T_SAME_ROWS = "tests/service/http/test_same_rows_api.py"
 
 IMAGES = "workers/mechanism/image_moments.py"
@@ -1625,8 +1627,57 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "unit ids are a column like the others",
-        ((INGEST_CHILD, "[n for n in table.names if unit is None or n != unit.column]", "table.names"),),
+        (
+            (
+                INGEST_CHILD,
+                "job.fingerprint_key, [n for n in table.names if n in modelled]",
+                "job.fingerprint_key, table.names",
+            ),
+        ),
         (T_COLUMN_FINGERPRINT,),
+    ),
+    Bug(
+        "another cell in an ignored column makes other rows",
+        ((INGEST_CHILD, "    if len(names) == len(table.names):\n", "    if names:\n"),),
+        (T_UPLOADED_RELATIONS,),
+    ),
+    Bug(
+        "the same file under other roles is other rows",
+        (
+            (
+                INGEST_CHILD,
+                "            *fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values),\n",
+                "            *fingerprints_of(job.fingerprint_key, [f.name for f in job.schema.fields if f.role is None], ()),\n",
+            ),
+        ),
+        (T_UPLOADED_RELATIONS,),
+    ),
+    Bug(
+        "ignored columns count among those that match",
+        (
+            (
+                INGEST_CHILD,
+                "job.fingerprint_key, [n for n in table.names if n in modelled]",
+                "job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column]",
+            ),
+        ),
+        (T_UPLOADED_RELATIONS,),
+    ),
+    Bug(
+        "columns with a role are stored",
+        ((UPLOADED_RELATIONS, "self._is_all = schema.modelled is schema", "self._is_all = True"),),
+        (T_UPLOADED_RELATIONS,),
+    ),
+    Bug(
+        "fine categories of one coarse category are told apart",
+        (
+            (
+                UPLOADED_RELATIONS,
+                "        if name not in self._levels:\n            return cells\n",
+                "        return cells\n",
+            ),
+        ),
+        (T_UPLOADED_RELATIONS,),
     ),
     Bug(
         "cells are compared before they are clamped",

@@ -38,6 +38,7 @@ _WHOLE: frozenset[FieldType] = frozenset({"integer", "date", "datetime"})  # day
 
 def shape_of(schema: TableSchema, *, numeric_bins: int, max_rows_per_unit: int = 1) -> TableShape:
     """What the choice of a method and the price of an order may depend on."""
+    schema = schema.modelled
     cells = {field.name: _cells(field, numeric_bins) for field in schema.fields}
     has_open_ranges = any(finer_edges(field, numeric_bins) is not None for field in schema.fields)
     counted = sum(value_grid(field, cells[field.name]) is not None for field in schema.fields)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from service.base.errors import InvalidSchema
 from service.domain.bounds import a_kind, as_number, check_storable
 from service.domain.dialect import Dialect, null_sequence_is_missing
+from service.domain.relations import MAX_RELATIONS, Relation
+from service.domain.roles import Fine, Role, check_role, fine_shares
 from service.domain.spellings import (
     Marks,
     SpelledField,
@@ -36,6 +39,7 @@ from service.domain.table_words import (
     sentence_about,
     without_idle_words,
 )
+from service.domain.understood import Relations, check_exclusions
 
 MAX_FIELDS = 1_000
 MAX_CATEGORIES = 10_000
@@ -60,6 +64,7 @@ class Constraints(BaseModel):
     enum: tuple[Scalar, ...] | None = None
     minimum: Scalar | None = None
     maximum: Scalar | None = None
+    pattern: str | None = None
 
 
 class ValueRange(BaseModel):
@@ -103,6 +108,14 @@ class FieldSchema(SpelledField):
     """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
     edges: tuple[float, ...] | None = None
     """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
+    role: Role | None = None
+    """Of a column that no model learns; our extension."""
+    pattern: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    """By which the values of an identifier are made anew: `uuid`, or as P[0-9]{6}."""
+    placeholder: Annotated[str | None, Field(max_length=1_000)] = None
+    """What stands in a synthetic row for a free text; without it the column is left out."""
+    hierarchy: Fine | None = None
+    """Of a string column, coarse categories, which are modelled, and of each the finer ones; our extension."""
 
     @field_validator("name")
     @classmethod
@@ -122,14 +135,17 @@ class FieldSchema(SpelledField):
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
+        return self if check_role(self) else self._with_closed_domain()
+
+    def _with_closed_domain(self) -> FieldSchema:
         enum = self.constraints.enum
         if enum is not None:
             self._check_enum(enum)
             if self._says_a_range:
                 raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
-        elif self.type == "string":
+        elif self.type == "string" and self.hierarchy is None:
             raise ValueError("a string column needs constraints.enum: the categories must be declared")
-        elif self.type != "boolean":
+        elif not self.is_categorical:
             low, high = self.bounds
             if not low < high:
                 raise ValueError("constraints.minimum must be below constraints.maximum")
@@ -187,6 +203,8 @@ class FieldSchema(SpelledField):
     @property
     def categories(self) -> tuple[Scalar, ...] | None:
         """The declared values in the order of their codes, from 0; None of a range. A missing value, if any, has the code after them."""
+        if self.hierarchy is not None:
+            return tuple(fine_shares(self.hierarchy))
         return (False, True) if self.type == "boolean" else self.constraints.enum
 
     @property
@@ -283,6 +301,8 @@ class TableSchema(BaseModel):
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
     exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
+    relations: Annotated[tuple[Relation, ...], Field(max_length=MAX_RELATIONS)] = ()
+    """What holds between columns in every row; our extension."""
     dialect: Dialect | None = None
     """How the file is written; our place for it, Frictionless' words."""
 
@@ -294,6 +314,17 @@ class TableSchema(BaseModel):
         names = self.names
         if len(set(names)) != len(names):
             raise ValueError("two fields have the same name")
+        return self
+
+    @model_validator(mode="after")
+    def _relations_make_sense(self) -> TableSchema:
+        relations = Relations(self)
+        modelled = relations.modelled()
+        if not modelled:
+            raise ValueError("at least one field must be modelled: it has no role and does not follow from others")
+        if self.target is not None and self.field(self.target) and self.target not in {one.name for one in modelled}:
+            raise ValueError(f"target: {self.target!r} is not modelled")
+        check_exclusions(self, relations)
         return self
 
     @model_validator(mode="after")
@@ -317,6 +348,17 @@ class TableSchema(BaseModel):
                 except ValueError as error:
                     raise ValueError(f"exclusion {number}: {error}") from None
         return self
+
+    @cached_property
+    def understood(self) -> Relations:
+        """Its relations, checked."""
+        return Relations(self)
+
+    @cached_property
+    def modelled(self) -> TableSchema:
+        """What a generator learns: no columns with a role, none that follow from others, of a hierarchy the coarse level."""
+        fields = self.understood.modelled()
+        return self if fields == self.fields else self.model_copy(update={"fields": fields, "relations": ()})
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -38,12 +38,13 @@ from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, Ro
 from service.intake.table.column_fingerprint import ColumnFingerprints
 from service.intake.table.columns import Chunk, Column, cells_are
 from service.intake.table.exclusions import ExclusionReader
-from service.intake.table.fingerprint import Blocks, fingerprints_of, meaning_of
+from service.intake.table.fingerprint import Blocks, Fingerprint, fingerprints_of, meaning_of
 from service.intake.table.reading import check_names, open_table
+from service.intake.table.relations import Modelled, RelationReader, UniqueReader, missing_rows
 from service.intake.unit_ids import UnitIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from service.intake.table.reading import Table
 
@@ -87,8 +88,8 @@ class _Read(NamedTuple):
     """One column of one chunk: what it is in the fingerprint, and its values if it is a field of the schema."""
 
     column: Column
-    blocks: list[Blocks]
-    """One for each fingerprint."""
+    blocks: list[Blocks | None]
+    """One for each fingerprint that has the column."""
     values: pl.Series | None
     units: Blocks | None
     """Whose rows they are, if it is the privacy unit's column."""
@@ -101,15 +102,20 @@ class _Columns:
         self._schema, self._unit = job.schema, job.privacy_unit
         unit = job.privacy_unit
         self._readers = {
-            field.name: ColumnReader(field, job.schema.missing_values_of(field)) for field in job.schema.fields
+            field.name: ColumnReader(field, job.schema.missing_values_of(field))
+            for field in job.schema.understood.read()
         }
-        self._fingerprints = fingerprints_of(
-            job.fingerprint_key, table.names, job.schema.missing_values, job.schema.own_missing_values
-        )
-        self._columns = ColumnFingerprints(
-            job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column]
-        )
+        modelled = set(job.schema.modelled.names)
+        # The last is of the whole file.
+        self._fingerprints = [
+            *_of_modelled(
+                job, [n for n in table.names if n in modelled or (unit is not None and n == unit.column)], table
+            ),
+            *_fingerprints(job, table.names),
+        ]
+        self._columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if n in modelled])
         self._ids = None if unit is None else _unit_ids(job, unit)
+        self._unique, self._modelled = UniqueReader(job.schema), Modelled(job.schema)
 
     @property
     def rows(self) -> int:
@@ -121,10 +127,14 @@ class _Columns:
         reader = self._readers.get(column.name)
         declared = None if reader is None else reader.read_cells(column)
         meanings = [meaning_of(column.cells, one.missing_values_of(column.name)) for one in self._fingerprints]
-        self._columns.read(column, meanings[-1], declared)  # the last is of cells as they are written
+        meant = None if declared is None else self._modelled.meant(column.name, declared)
+        self._columns.read(column, meanings[-1], meant)  # the last is of cells as they are written
         return _Read(
             column,
-            [one.blocks(column, meaning) for one, meaning in zip(self._fingerprints, meanings, strict=True)],
+            [
+                one.blocks(column, meaning) if column.name in one.names else None
+                for one, meaning in zip(self._fingerprints, meanings, strict=True)
+            ],
             None if reader is None or declared is None else reader.spread(column, declared),
             self._units_in(column),
         )
@@ -132,15 +142,18 @@ class _Columns:
     def add(self, done: Mapping[str, _Read]) -> tuple[pl.DataFrame, Blocks | None]:
         """A whole chunk: the values of its fields, and whose its rows are."""
         for place, fingerprint in enumerate(self._fingerprints):
-            fingerprint.add({name: found.blocks[place] for name, found in done.items()})
+            blocks = {name: found.blocks[place] for name, found in done.items()}
+            fingerprint.add({name: own for name, own in blocks.items() if own is not None})
         self._columns.add()
-        frame = pl.DataFrame([done[name].values for name in self._schema.names])
+        self._unique.read({name: self._key_of(done[name]) for name in self._unique.names})
+        frame = pl.DataFrame([done[name].values for name in self._readers])
         return frame, None if self._unit is None else done[self._unit.column].units
 
     def problems(self) -> Iterator[Problem]:
         yield from _problems_of_units(self._unit, self._ids)
         for reader in self._readers.values():
             yield from reader.problems()
+        yield from self._unique.problems()
 
     def notices(self, units: Units) -> Iterator[str]:
         for reader in self._readers.values():
@@ -152,6 +165,16 @@ class _Columns:
         digests = [fingerprint.digest().hex() for fingerprint in self._fingerprints]
         columns = [[one.place, one.fingerprint.hex(), one.bits] for one in self._columns.fingerprints()]
         return {"fingerprints": list(dict.fromkeys(digests)), "columns": columns}
+
+    def _key_of(self, found: _Read) -> tuple[Blocks, Any]:
+        """A column of a declared key: keyed blocks of its rows, and which have no value."""
+        blocks = found.blocks[-1]
+        if blocks is None:
+            raise ValueError("the last fingerprint has every column")
+        return blocks, missing_rows(found.column, self._missing_values_of(found.column.name))
+
+    def _missing_values_of(self, name: str) -> tuple[str, ...]:
+        return self._schema.own_missing_values.get(name, self._schema.missing_values)
 
     def _units_in(self, column: Column) -> Blocks | None:
         if self._ids is None or self._unit is None or column.name != self._unit.column:
@@ -165,7 +188,8 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     table = open_table(job.upload, job.limits, job.schema.dialect, room)
     unit = job.privacy_unit
     check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])], table)
-    columns, exclusions = _Columns(job, table), ExclusionReader(job.schema)
+    columns, exclusions = _Columns(job, table), ExclusionReader(job.schema.modelled)
+    relations, modelled = RelationReader(job.schema), Modelled(job.schema)
     with ThreadPoolExecutor(_THREADS) as threads:
         writer = _writer(job, table.expected_bytes)
         for chunk in _ahead(table.chunks(), threads):
@@ -173,10 +197,12 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
             frame, units_of_rows = columns.add(done)
             if columns.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
+            relations.read(frame)
+            frame = modelled.of(frame)
             exclusions.read(frame)
             writer.add(frame, units_of_rows)
             report(chunk.share)
-        refuse([*columns.problems(), *exclusions.problems()])
+        refuse([*columns.problems(), *exclusions.problems(), *relations.problems()])
         units = writer.finish()
     if units.count < 2:
         what = "rows" if unit is None else "privacy units"
@@ -187,6 +213,17 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
         **columns.fingerprints(),
         "notices": [*table.notices, *columns.notices(units)],
     }
+
+
+def _of_modelled(job: Job, names: list[str], table: Table) -> list[Fingerprint]:
+    """Of what is stored, where that is not the whole file: the rest may be changed at will, and the rows are the same rows."""
+    if len(names) == len(table.names):
+        return []
+    return _fingerprints(job, names)
+
+
+def _fingerprints(job: Job, names: Sequence[str]) -> list[Fingerprint]:
+    return fingerprints_of(job.fingerprint_key, names, job.schema.missing_values, job.schema.own_missing_values)
 
 
 def _unit_ids(job: Job, unit: PrivacyUnit) -> UnitIds:

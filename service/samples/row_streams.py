@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from service.samples.request import Wanted
     from service.samples.table.base import Columns
-    from service.samples.table.ranges import GridColumn
     from service.samples.table.sampler import TableSampler
+    from service.samples.table.written import RowColumn
 
 _ARROW_TYPES = {
     "string": pa.string(),
@@ -98,7 +98,7 @@ class _Texts:
     written: Callable[[str], str] = str
     fill_missing: Collection[str] = ()
 
-    def of(self, column: CategoryColumn | GridColumn, drawn: np.ndarray[Any, Any]) -> pa.Array:
+    def of(self, column: RowColumn, drawn: np.ndarray[Any, Any]) -> pa.Array:
         """The drawn column as it is spelled."""
         if isinstance(column, CategoryColumn):
             missing = (column.missing_value if column.name in self.fill_missing else None) if column.missing else None
@@ -117,7 +117,7 @@ def _plain_batches(
 ) -> Generator[pa.RecordBatch]:
     """Every column with the type its schema declares, or as text where it is spelled otherwise."""
 
-    def type_of(column: CategoryColumn | GridColumn) -> pa.DataType:
+    def type_of(column: RowColumn) -> pa.DataType:
         return pa.string() if column.name in texts.names else _ARROW_TYPES[column.type]
 
     schema = pa.schema([pa.field(c.name, type_of(c), nullable=c.missing) for c in sampler.columns])
@@ -129,7 +129,7 @@ def _plain_batches(
     return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws)
 
 
-def _arrow(column: CategoryColumn | GridColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
+def _arrow(column: RowColumn, lookup: pa.Array | None, drawn: np.ndarray[Any, Any]) -> pa.Array:
     """A drawn column with the type its schema declares."""
     if lookup is not None:
         return lookup.take(pa.array(drawn))
@@ -165,7 +165,8 @@ def _coded_batches(
                 continue
             values_of, code = text
             mask = values == len(values_of) if column.missing else None  # null is the last of a column's values
-            codes = pa.array(values.astype(code.to_pandas_dtype()), mask=mask)
+            known = values if mask is None else np.where(mask, 0, values)  # Polars looks at codes of nulls, too
+            codes = pa.array(known.astype(code.to_pandas_dtype()), mask=mask)
             yield pa.DictionaryArray.from_arrays(codes, values_of)
 
     return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws), schema

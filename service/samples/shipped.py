@@ -17,6 +17,11 @@ MODULES = (
     "spelling",
     "columns",
     "ranges",
+    "service.domain.arithmetic",
+    "hierarchies",
+    "identifiers",
+    "written",
+    "relations",
     "network",
     "blocks",
     "dealing",
@@ -31,7 +36,7 @@ MODULES = (
     "sampler",
     "command_line",
 )
-"""Each after those it imports. The last one says in its docstring what the file is for."""
+"""Each after those it imports; of another package, by its whole name. The last one says in its docstring what the file is for."""
 
 
 class CannotJoinError(Exception):
@@ -41,8 +46,12 @@ class CannotJoinError(Exception):
 @functools.cache
 def table_script() -> bytes:
     """The file, always the same bytes."""
-    folder = resources.files(PACKAGE)
-    return joined({name: folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in MODULES}).encode()
+    return joined({name: _source(name) for name in MODULES}).encode()
+
+
+def _source(name: str) -> str:
+    package, _, module = name.rpartition(".")
+    return resources.files(package or PACKAGE).joinpath(f"{module}.py").read_text(encoding="utf-8")
 
 
 def joined(sources: Mapping[str, str]) -> str:

@@ -192,6 +192,7 @@ class TableDomain:
     @classmethod
     def from_schema(cls, schema: TableSchema, *, numeric_bins: int, finer: bool = False) -> TableDomain:
         """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid, or parts of them."""
+        schema = schema.modelled
         return cls(
             tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields),
             tuple(_by_place(exclusion, schema.fields) for exclusion in schema.exclusions),

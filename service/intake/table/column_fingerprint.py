@@ -35,14 +35,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from service.intake.table.alike import ROWS_PLACE, ColumnFingerprint
-from service.intake.table.cells import MomentCells, NumberCells, WholeCells
+from service.intake.table.cells import Cells, MomentCells, NumberCells, WholeCells
 from service.intake.table.fingerprint import Blocks, CellKeys, Meaning, aes, meaning_of, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.intake.table.canonical import DeclaredCells
-    from service.intake.table.cells import Cells
     from service.intake.table.columns import Column
 
 VERSION = 3
@@ -184,6 +183,8 @@ def _cells_of(values: pl.Series) -> Cells:
         return NumberCells(values)
     if values.dtype == pl.Date or isinstance(values.dtype, pl.Datetime):
         return MomentCells(values)
+    if isinstance(values.dtype, pl.Enum):  # coarse categories
+        return Cells(values)
     return WholeCells(values.cast(pl.Int64))
 
 

@@ -119,11 +119,11 @@ class Fingerprint:
         own_missing_values: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._key = key
-        self._names = tuple(sorted(names))
+        self.names = tuple(sorted(names))
         self._missing_values = tuple(missing_values)
         self._own_missing_values = own_missing_values or {}
         self._columns = {
-            name: CellKeys(_subkey(key, "cells", name), _subkey(key, "texts", name)) for name in self._names
+            name: CellKeys(_subkey(key, "cells", name), _subkey(key, "texts", name)) for name in self.names
         }
         self._rows = aes(_subkey(key, "rows"))
         self._sum = 0
@@ -143,7 +143,7 @@ class Fingerprint:
 
     def add(self, blocks: Mapping[str, Blocks]) -> None:
         """Count every row of the chunk in, given the blocks of all its columns."""
-        if tuple(sorted(blocks)) != self._names:
+        if tuple(sorted(blocks)) != self.names:
             raise ValueError("a chunk must have the table's columns")
         first, *others = blocks.values()
         together = first.copy()
@@ -157,7 +157,7 @@ class Fingerprint:
 
     def digest(self) -> bytes:
         """33 bytes, the version first."""
-        head = json.dumps([list(self._names), self.rows]).encode()
+        head = json.dumps([list(self.names), self.rows]).encode()
         key = _subkey(self._key, "table")
         return bytes([VERSION]) + hmac.digest(key, head + self._sum.to_bytes(16, "little"), hashlib.sha256)
 

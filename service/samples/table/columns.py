@@ -56,6 +56,18 @@ class CategoryColumn:
     def to_jsons(self, drawn: Array) -> list[str]:
         return self._jsons[drawn].tolist()  # type: ignore[no-any-return]
 
+    def codes_of(self, wanted: Any) -> list[int]:
+        """The codes that a value stands for."""
+        return [self.code_of(wanted)]
+
+    def chances_of(self, allowed: Array) -> Array:
+        """(size,) what part of each cell's rows has one of the allowed values, (values,) bool."""
+        return allowed.astype(np.float64)
+
+    def fill_allowed(self, codes: Array, _allowed: Array, rng: np.random.Generator) -> Array:
+        """As `fill`, allowed values alone."""
+        return self.fill(codes, rng)
+
     def code_of(self, wanted: Any) -> int:
         """The code of a value, given as itself or as text."""
         if wanted is None and self.missing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from service.samples.table.base import Array, Columns, SamplingError
 from service.samples.table.columns import CategoryColumn, nearest
 from service.samples.table.components import Components, each_log_softmax
 from service.samples.table.exclusions import Exclusions
+from service.samples.table.hierarchies import HierarchyColumn
 from service.samples.table.network import Network
 from service.samples.table.ranges import GridColumn
 from service.samples.table.selections import met_by
@@ -56,8 +57,11 @@ class Completion:
         self._network, self._columns, self._exclusions, self._components = network, columns, exclusions, components
         self.rows_at_a_time = int(np.clip(CHANCES_AT_A_TIME // len(components), *ROWS_COMPLETED_AT_A_TIME))
 
-    def known(self, rows: Sequence[Mapping[str, Any]]) -> Known:
-        """What these rows have; `SamplingError` with the number of the first row that cannot be read."""
+    def known(self, rows: Sequence[Mapping[str, Any]], unasked: Collection[str] = ()) -> Known:
+        """What these rows have; `SamplingError` with the number of the first row that cannot be read.
+
+        `unasked`: columns of a synthetic row that are made without the generator.
+        """
         names = [column.name for column in self._columns]
         places = {name: place for place, name in enumerate(names)}
         codes = np.full((len(names), len(rows)), -1, dtype=np.int64)
@@ -66,6 +70,8 @@ class Completion:
         for number, row in enumerate(rows):
             for name, value in row.items():
                 place = places.get(name)
+                if place is None and name in unasked:
+                    raise SamplingError(f"{name} follows from other columns or is made anew; leave it out of your rows")
                 if place is None:
                     known = ", ".join(names)
                     raise SamplingError(
@@ -112,7 +118,9 @@ class Completion:
             if not len(again):
                 break
             if turn == MOST_TURNS:
-                raise SamplingError(f"row {start + again[0] + 1}: the schema excludes all rows found with these values")
+                raise SamplingError(
+                    f"row {start + again[0] + 1}: the schema excludes all rows that were found with these values, or they break its relations"
+                )
             anew = self._drawn_rows(known.part(again), cumulative[again], rng)
             for column, own in zip(columns, anew, strict=True):
                 column[again] = own
@@ -155,6 +163,8 @@ class Completion:
         return columns
 
     def _drawn(self, column: CategoryColumn | GridColumn, numbers: list[Any], codes: Array) -> Array:
+        if isinstance(column, HierarchyColumn):
+            return np.array(numbers)
         if isinstance(column, CategoryColumn):
             return codes.clip(min=0).astype(np.uint16)
         return column.drawn_of(np.array(numbers, dtype=np.float64 if column.type == "number" else np.int64), codes)
@@ -169,6 +179,9 @@ def _is_missing(column: CategoryColumn | GridColumn, value: Any) -> bool:
 
 def _cell(column: CategoryColumn | GridColumn, value: Any) -> tuple[int, Any]:
     """The code of a value, and the number that it is."""
+    if isinstance(column, HierarchyColumn):
+        fine = column.code_of(value)
+        return int(column.coarse_codes(np.array(fine))), fine
     if isinstance(column, CategoryColumn):
         return column.code_of(value), 0
     try:

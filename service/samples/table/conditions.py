@@ -20,6 +20,7 @@ import numpy as np
 
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn, nearest
+from service.samples.table.identifiers import IdentifierColumn
 from service.samples.table.ranges import GridColumn
 from service.samples.table.selections import (
     CategorySelection,
@@ -28,6 +29,7 @@ from service.samples.table.selections import (
     Selections,
     joined_selections,
 )
+from service.samples.table.written import RowColumn
 
 Where = str | Sequence[str] | Mapping[str, Any]
 """One text, several that must all be met, or {"sex": "f", "age": {"minimum": 65}, "rank": [1, 2]}."""
@@ -63,7 +65,7 @@ class Condition:
 class Conditions:
     """Reads conditions on these columns."""
 
-    def __init__(self, columns: Sequence[CategoryColumn | GridColumn]) -> None:
+    def __init__(self, columns: Sequence[RowColumn]) -> None:
         self._columns = columns
         self._names = [column.name for column in columns]
 
@@ -172,6 +174,8 @@ class Conditions:
 
     def _selection(self, condition: Condition) -> Selection:
         column, operator = self._columns[condition.place], condition.operator
+        if isinstance(column, IdentifierColumn):
+            raise SamplingError(f"{column.name}: identifiers are made anew for each sample, so no condition is on them")
         if operator in {"missing", "not missing"} and not column.missing:
             raise SamplingError(f"{column.name} is required: none of its values is missing")
         if isinstance(column, CategoryColumn):
@@ -248,24 +252,24 @@ def _values(value: Any) -> list[Any]:
     return found
 
 
-def _code(column: CategoryColumn, value: Any) -> int:
+def _codes(column: CategoryColumn, value: Any) -> list[int]:
     *others, last = _values(value)
     for other in others:
         with suppress(SamplingError):
-            return column.code_of(other)
-    return column.code_of(last)
+            return column.codes_of(other)
+    return column.codes_of(last)
 
 
 def _allowed(column: CategoryColumn, condition: Condition) -> np.ndarray[Any, Any]:
-    """(size,) which categories are meant."""
-    present = np.ones(column.size, dtype=bool)
+    """(values,) which categories are meant."""
+    present = np.ones(len(column.values), dtype=bool)
     if column.missing:
         present[-1] = False
     operator = condition.operator
     if operator in {"missing", "not missing"}:
         return present if operator == "not missing" else ~present
     if operator in {"=", "in", "!=", "not in"}:
-        named = np.isin(np.arange(column.size), [_code(column, value) for value in condition.values])
+        named = np.isin(np.arange(len(present)), [code for value in condition.values for code in _codes(column, value)])
         return named if operator in {"=", "in"} else present & ~named
     (said,) = condition.values
     if column.type in {"string", "boolean"}:

@@ -12,6 +12,7 @@ from service.samples.table.base import Array, Columns, Mask, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.network import Network, cells_reached, cumulative_weights, transposed
 from service.samples.table.ranges import GridColumn
+from service.samples.table.relations import Relations
 from service.samples.table.selections import Selections, selection_of
 
 RAREST = 10_000
@@ -60,8 +61,9 @@ class Exclusions:
         config: Sequence[Sequence[Mapping[str, Any]]],
         columns: Sequence[CategoryColumn | GridColumn],
         network: Network,
+        relations: Relations,
     ) -> None:
-        self._columns, self._network = columns, network
+        self._columns, self._network, self._relations = columns, network, relations
         self._exclusions = [self._exclusion(conditions) for conditions in config]
 
     def _exclusion(self, conditions: Sequence[Mapping[str, Any]]) -> Exclusion:
@@ -89,8 +91,8 @@ class Exclusions:
         }
 
     def any(self, columns: Columns) -> bool:
-        """Whether one of these rows is excluded."""
-        return bool(self._exclusions) and bool(self.excluded(columns).any())
+        """Whether one of these rows is excluded, or breaks a relation."""
+        return bool(self._exclusions or self._relations) and bool(self.excluded(columns).any())
 
     def replaced(self, columns: Columns, origin: Origin, rng: np.random.Generator) -> Columns:
         """The rows, with other values from the components they come from where they are excluded, or drawn anew as a whole."""
@@ -115,14 +117,18 @@ class Exclusions:
                 weights = cumulative_weights(transposed(logits))
                 codes = cells_reached(weights, rng.random(len(rows), dtype=np.float32))
                 columns[changed][rows] = self._columns[changed].fill(codes, rng)
+        if self._relations:
+            columns = self._relations.mended(columns, origin.condition, self._broken, rng)
         return columns
 
     def excluded(self, columns: Columns) -> Array:
-        """(rows,) which are excluded."""
-        if not self._exclusions:
-            return np.zeros(len(columns[0]), dtype=bool)
-        found: Array = np.logical_or.reduce([exclusion.rows(columns) for exclusion in self._exclusions])
+        """(rows,) which are excluded, or break a relation."""
+        found: Array = self._broken(columns) > 0
         return found
+
+    def _broken(self, columns: Columns) -> Array:
+        """(rows,) how many exclusions and relations each row breaks."""
+        return self._relations.broken(columns) + sum(exclusion.rows(columns) for exclusion in self._exclusions)
 
     def _draw_anew(self, columns: Columns, places: Array, origin: Origin, rng: np.random.Generator) -> None:
         """Rows at these places that are not excluded: from the same component, else under the same condition, else any."""

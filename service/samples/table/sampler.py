@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -25,7 +25,7 @@ from service.samples.table.blocks import (
     chunk_by_chunk,
     sizes_of_blocks,
 )
-from service.samples.table.columns import CategoryColumn, quoted
+from service.samples.table.columns import quoted
 from service.samples.table.completing import Completion
 from service.samples.table.components import (
     Components,
@@ -40,9 +40,10 @@ from service.samples.table.conditions import Conditions, Where
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
-from service.samples.table.ranges import GridColumn
+from service.samples.table.relations import Relations
 from service.samples.table.selections import CategorySelection, Selection, Selections, met_by
 from service.samples.table.weighting import Weights, strata_of
+from service.samples.table.written import RowColumn, Written, modelled_columns
 
 SURE_ROWS = 100
 """Once so many rows meet a condition, it is common enough."""
@@ -78,25 +79,25 @@ class TableSampler:
             raise SamplingError("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
         missing_value = config["missing_value"]
         self.missing_value: str = missing_value
-        self.columns: tuple[CategoryColumn | GridColumn, ...] = tuple(
-            CategoryColumn(c, missing_value) if "values" in c else GridColumn(c, missing_value)
-            for c in config["columns"]
-        )
+        self._modelled = modelled_columns(config)
+        self._written = Written(config, self._modelled, missing_value)
+        self.columns: tuple[RowColumn, ...] = self._written.columns
         condition, frequencies = None, np.ones(1)
         if config["condition"] is not None:
-            condition = self.names.index(config["condition"]["column"])
+            condition = [column.name for column in self._modelled].index(config["condition"]["column"])
             frequencies = np.array(config["condition"]["frequencies"], dtype=np.float64)
         self._network = Network(
             session,
             noise_dimension=config["noise_dimension"],
-            widths=[column.size for column in self.columns],
+            widths=[column.size for column in self._modelled],
             condition=condition,
             frequencies=frequencies,
         )
         # Earlier bundles do not say what generator they hold: they draw as they did.
         self._is_mixture = config.get("generator") == "mixture"
         self._balancing = Balancing(self._network, is_mixture=self._is_mixture)
-        self._exclusions = Exclusions(config.get("exclusions", []), self.columns, self._network)
+        relations = Relations(config.get("relations", []), self._written, condition)
+        self._exclusions = Exclusions(config.get("exclusions", []), self._modelled, self._network, relations)
         self._conditions = Conditions(self.columns)
         self.rows_at_a_time = self._network.rows_at_a_time
 
@@ -138,20 +139,31 @@ class TableSampler:
         """
         if rows < 0 or (seed is not None and seed < 0):
             raise SamplingError("rows and seed must not be negative")
+        self._written.check_rows(rows)
         seeds = np.random.SeedSequence(seed)
         wanted = self._conditions.selections(where)
         if not weights:
-            return self._draws(self._request(rows, seeds, wanted), each)
+            return self._numbered(self._draws(self._request(rows, seeds, wanted), each), seeds)
         strata = [
             Stratum(share, self._request(0, seeds, selections))
             for share, selections in strata_of(self._conditions, self.columns, weights, wanted)
         ]
-        return self._weighted_draws(Request(rows, seeds, strata=strata), each)
+        return self._numbered(self._weighted_draws(Request(rows, seeds, strata=strata), each), seeds)
+
+    def _numbered(self, chunks: Iterator[Columns], seeds: np.random.SeedSequence) -> Iterator[Columns]:
+        """With identifiers, which go by the number of a row in the whole sample."""
+        first = 0
+        for columns in chunks:
+            yield self._written.numbered(columns, first, seeds)
+            first += len(columns[0])
 
     def completed(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> Iterator[Columns]:
         """Chunks of drawn columns: these rows, with values where they have none (`completing.py`)."""
-        completion = Completion(self._network, self.columns, self._exclusions, self.components)
-        return completion.chunks(completion.known(rows), np.random.SeedSequence(seed))
+        self._written.check_rows(len(rows))
+        seeds = np.random.SeedSequence(seed)
+        completion = Completion(self._network, self._modelled, self._exclusions, self.components)
+        chunks = completion.chunks(completion.known(rows, self._written.unasked), seeds)
+        return self._numbered(map(self._written.made, chunks), seeds)
 
     def complete(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> list[dict[str, Any]]:
         """These rows with all columns. A column that a row lacks is drawn given what it has; None is drawn, too, but not as missing.
@@ -199,15 +211,18 @@ class TableSampler:
 
     def _request(self, rows: int, seeds: np.random.SeedSequence, wanted: Selections) -> Request:
         """How rows with these values are drawn; `SamplingError` where there are none."""
-        refuse_excluded(self.columns, self._exclusions, wanted)
-        given, others = None, dict(wanted)
-        of_condition = wanted.get(-1 if self._network.condition is None else self._network.condition)
-        if isinstance(of_condition, CategorySelection) and of_condition.allowed.sum() == 1:
-            given = int(of_condition.allowed.argmax())
-            del others[cast("int", self._network.condition)]
-        if not others or not self._is_mixture:
+        modelled = {
+            self._written.place_of[place]: each for place, each in wanted.items() if place in self._written.place_of
+        }
+        refuse_excluded(self._modelled, self._exclusions, modelled)
+        condition = -1 if self._network.condition is None else self._network.condition
+        given, others, of_condition = None, dict(wanted), modelled.get(condition)
+        if isinstance(of_condition, CategorySelection) and of_condition.cell is not None:
+            given = of_condition.cell
+            del others[next(place for place, own in self._written.place_of.items() if own == condition)]
+        if not self._is_mixture or not set(modelled) - (set() if given is None else {condition}):
             return Request(rows, seeds, given, others)
-        source = ConditionalRows(self._network, self.columns, self._exclusions, self.components, wanted)
+        source = ConditionalRows(self._network, self._modelled, self._exclusions, self.components, modelled)
         return Request(rows, seeds, None, wanted, source)
 
     def _draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
@@ -257,7 +272,12 @@ class TableSampler:
         assert source is not None  # noqa: S101 - it is asked for only then
 
         def draw(part: Part) -> list[Columns]:
-            return [source.draw(size, np.random.Generator(np.random.PCG64(chunk.block.seeds))) for chunk in part]
+            return [drawn(np.random.Generator(np.random.PCG64(chunk.block.seeds))) for chunk in part]
+
+        def drawn(rng: np.random.Generator) -> Columns:
+            columns = self._written.made(source.draw(size, rng))
+            keep = met_by(request.wanted, columns)  # columns that follow from others are asked only now
+            return columns if keep.all() else [column[keep] for column in columns]
 
         seeds = (
             np.random.SeedSequence(request.seeds.entropy, spawn_key=(*request.seeds.spawn_key, number))
@@ -285,7 +305,7 @@ class TableSampler:
             dealt = chunk.block.dealt(deal_block)
             if chunk.rows.stop == 0 or is_over.is_set():
                 return []
-            columns = self._draw(chunk, dealt, request.given)
+            columns = self._written.made(self._draw(chunk, dealt, request.given))
             if request.wanted:
                 keep = met_by(request.wanted, columns)
                 columns = [column[keep] for column in columns]
@@ -313,7 +333,7 @@ class TableSampler:
             drawn = [codes[chunk.rows] for codes in dealt.codes]
         else:
             drawn = [codes for (codes,) in dealt_codes(self._network, dealt, chunk.rows, rng)]
-        columns = [column.fill(codes, rng) for column, codes in zip(self.columns, drawn, strict=True)]
+        columns = [column.fill(codes, rng) for column, codes in zip(self._modelled, drawn, strict=True)]
         if not self._exclusions.any(columns):
             return columns
         # The random numbers of these rows' noise once more.

@@ -10,6 +10,7 @@ import numpy as np
 
 from service.samples.table.base import Array
 from service.samples.table.columns import CategoryColumn
+from service.samples.table.hierarchies import HierarchyColumn
 from service.samples.table.ranges import GridColumn
 
 HALVINGS = 54
@@ -21,7 +22,13 @@ class CategorySelection:
 
     def __init__(self, column: CategoryColumn, allowed: Array) -> None:
         self.column, self.allowed = column, allowed
-        self.chances: Array = allowed.astype(np.float64)
+        self.chances: Array = column.chances_of(allowed)
+
+    @property
+    def cell(self) -> int | None:
+        """The one cell that is meant, if it is one and the whole of it."""
+        (cells,) = np.nonzero(self.chances)
+        return int(cells[0]) if len(cells) == 1 and self.chances[cells[0]] == 1.0 else None
 
     def both(self, other: CategorySelection) -> CategorySelection:
         """What both mean."""
@@ -36,9 +43,9 @@ class CategorySelection:
         """Whether the other one means all of these values."""
         return not (self.allowed & ~other.allowed).any()
 
-    def fill(self, codes: Array, _rng: np.random.Generator) -> Array:
-        """A category has one value: its code."""
-        return codes
+    def fill(self, codes: Array, rng: np.random.Generator) -> Array:
+        """A value of those meant in each drawn cell."""
+        return self.column.fill_allowed(codes, self.allowed, rng)
 
 
 class RangeSelection:
@@ -154,6 +161,8 @@ def _steps_before(column: GridColumn, low: float) -> Array:
 
 def selection_of(column: CategoryColumn | GridColumn, part: Mapping[str, Any]) -> Selection:
     """What a part of an exclusion means: `values`, or a range, ends included."""
+    if isinstance(column, HierarchyColumn):
+        return CategorySelection(column, column.coarse_of(column.cells_of(part)))
     if isinstance(column, CategoryColumn):
         return CategorySelection(column, column.cells_of(part))
     if "values" in part:
@@ -164,7 +173,7 @@ def selection_of(column: CategoryColumn | GridColumn, part: Mapping[str, Any]) -
 def everything_of(column: CategoryColumn | GridColumn) -> Selection:
     """All values of a column, the missing one included."""
     if isinstance(column, CategoryColumn):
-        return CategorySelection(column, np.ones(column.size, dtype=bool))
+        return CategorySelection(column, np.ones(len(column.values), dtype=bool))
     return RangeSelection(column, [(-np.inf, np.inf)], missing=True)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.conditions import Conditions
-from service.samples.table.ranges import GridColumn
-from service.samples.table.selections import Selections, joined_selections
+from service.samples.table.selections import CategorySelection, Selections, joined_selections
+from service.samples.table.written import RowColumn
 
 Weights = Mapping[str, Mapping[str, float] | str]
 MOST_STRATA = 256
@@ -25,7 +25,7 @@ UNIFORM = "uniform"
 
 
 def strata_of(
-    conditions: Conditions, columns: Sequence[CategoryColumn | GridColumn], weights: Weights, wanted: Selections
+    conditions: Conditions, columns: Sequence[RowColumn], weights: Weights, wanted: Selections
 ) -> list[tuple[float, Selections]]:
     """Shares, one in all, and the values of each part of the sample, which are among those wanted."""
     if not isinstance(weights, Mapping):
@@ -47,9 +47,7 @@ def strata_of(
     return strata
 
 
-def _of_values(
-    column: CategoryColumn | GridColumn, given: Any, wanted: Selections, conditions: Conditions
-) -> Mapping[Any, Any]:
+def _of_values(column: RowColumn, given: Any, wanted: Selections, conditions: Conditions) -> Mapping[Any, Any]:
     """Values and their weights; those of `uniform` are all that may come but missing."""
     if isinstance(given, Mapping):
         return given
@@ -63,13 +61,11 @@ def _of_values(
     return {
         value: 1.0
         for code, value in enumerate(column.values)
-        if value is not None and (selection is None or selection.chances[code] > 0)
+        if value is not None and (not isinstance(selection, CategorySelection) or selection.allowed[code])
     }
 
 
-def _parts(
-    conditions: Conditions, column: CategoryColumn | GridColumn, of_values: Mapping[Any, Any]
-) -> list[tuple[float, Selections]]:
+def _parts(conditions: Conditions, column: RowColumn, of_values: Mapping[Any, Any]) -> list[tuple[float, Selections]]:
     """The shares of the values of one column, and what each means."""
     for value, weight in of_values.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
@@ -84,7 +80,7 @@ def _parts(
     ]
 
 
-def _meant(column: CategoryColumn | GridColumn, value: Any) -> Any:
+def _meant(column: RowColumn, value: Any) -> Any:
     """The condition that a key of the weights stands for: a value, or of a range `<40` and the like."""
     if isinstance(column, CategoryColumn) or not isinstance(value, str):
         return {column.name: value}

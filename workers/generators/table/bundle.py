@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from service.domain.written import written_to_config
 from service.samples.shipped import table_script
 from workers.generators.archive import to_json
 from workers.generators.onnx_export import compare, export, for_export
@@ -47,6 +48,7 @@ def table_files(
         "noise_dimension": noise_dimension,
         "columns": domain.to_config(),
         "exclusions": domain.exclusions_to_config(),
+        **written_to_config(schema),
         "condition": condition,
         "schema": schema.as_json(),
         "missing_value": schema.missing_values[0] if schema.missing_values else "",
