@@ -57,7 +57,8 @@ class HierarchyColumn(CategoryColumn):
         """(size,) what part of each coarse category's rows has one of the allowed fine ones."""
         found = np.bincount(self._coarse_of, weights=self._shares * allowed, minlength=self.size)
         whole = np.bincount(self._coarse_of, weights=~allowed, minlength=self.size) == 0
-        return np.where(whole, 1.0, np.minimum(found, 1.0))
+        chances: Array = np.where(whole, 1.0, np.minimum(found, 1.0))
+        return chances
 
     def fill_allowed(self, codes: Array, allowed: Array, rng: np.random.Generator) -> Array:
         """One of the allowed fine categories of each coarse one, by their shares."""

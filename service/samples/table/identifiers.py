@@ -42,6 +42,15 @@ class IdentifierColumn:
             self._counted_places, self.count = self._counted_places + 1, self.count * len(alphabet)
         self._has_all_counted = self._counted_places == len(alphabets)
 
+    @property
+    def described(self) -> str:
+        """What it holds, in words."""
+        return "it holds identifiers that are made anew"
+
+    def spelled(self, drawn: Array) -> list[str]:
+        """As text."""
+        return [str(each) for each in drawn.tolist()]
+
     def check_rows(self, rows: int) -> None:
         """Refuse a sample of more rows than there are identifiers."""
         if rows > self.count and self._has_all_counted:
