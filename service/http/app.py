@@ -23,6 +23,7 @@ from service.audit.service import Refusals
 from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
+from service.auth.reading import reading_turns
 from service.base.errors import InvalidInput, Unavailable
 from service.base.memory import use_few_arenas
 from service.datasets.endpoints import router as datasets
@@ -99,6 +100,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.drawing = DrawingThreads()
     app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
+    app.state.reading_turns = reading_turns(context.settings.database_pool_size)
     _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody, Reader
+from service.auth.reading import ReadingTurn
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -112,7 +113,7 @@ def order_release(
     return ReleaseReply.of(release)
 
 
-@router.get("/releases")
+@router.get("/releases", dependencies=[ReadingTurn])
 def list_releases(
     context: ContextOf,
     principal: Reader,
@@ -238,14 +239,16 @@ def read_generator(request: Request, release_id: uuid.UUID, context: ContextOf, 
     )
 
 
-@router.get("/releases/{release_id}/answers", responses=problems(NotReady, NotInRelease, Tampered))
+@router.get(
+    "/releases/{release_id}/answers", dependencies=[ReadingTurn], responses=problems(NotReady, NotInRelease, Tampered)
+)
 def read_answers(request: Request, release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """The answers of a release that holds some instead of a generator. Reading them costs no budget, however often."""
     release = service.find_published(context, principal, release_id)
     return answers_of_bundle(context.storage.get_content(_bundle_key(request, release)), release_id)
 
 
-@router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
+@router.get("/releases/{release_id}/certificate", dependencies=[ReadingTurn], responses=problems(NotReady))
 def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """What exactly is promised about this release, signed."""
     return service.find_published(context, principal, release_id).certificate or {}
