@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 import httpx
 
+from imprimatur.conditions import Asked, Rows, Weights, Where, complete, conditions_query
 from imprimatur.errors import ApiError
 from imprimatur.replies import (
     Budget,
@@ -226,7 +227,7 @@ class Client:
         while True:
             release = self.release(release_id)
             report(release)
-            if _ended(release):
+            if release["state"] in ENDED:
                 return release
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"release {release_id} is still {release['state']}")
@@ -242,7 +243,7 @@ class Client:
             for document in documents:
                 release = cast("Release", document)
                 yield release
-                if _ended(release) or (deadline is not None and time.monotonic() > deadline):
+                if release["state"] in ENDED or (deadline is not None and time.monotonic() > deadline):
                     return
 
     # -- what a release leaves ------------------------------------------------------------------------------------
@@ -254,16 +255,13 @@ class Client:
         rows: int,
         *,
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
+        weights: Weights | None = None,
         seed: int | None = None,
     ) -> Iterator[Iterator[bytes]]:
         """Synthetic rows as they are drawn: `with client.sample(...) as chunks: for chunk in chunks: ...`."""
-        query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
-        if where:
-            ((column, value),) = where.items()  # the API knows one condition
-            query["where"] = f"{column}:{value}"
-        if seed is not None:
-            query["seed"] = seed
+        query = {"rows": rows, **conditions_query(where, weights)} | ({} if format is None else {"format": format})
+        query |= {} if seed is None else {"seed": seed}
         with self._transport.download(f"/v1/releases/{release_id}/sample", query) as chunks:
             yield chunks
 
@@ -273,14 +271,19 @@ class Client:
         path: str | Path,
         rows: int,
         *,
-        format: SampleFormat | None = None,  # noqa: A002 - the API's own word
-        where: Mapping[str, Any] | None = None,
-        seed: int | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        **asked: Unpack[Asked],
     ) -> int:
-        """Synthetic rows into a file, which appears only when it is whole; its size in bytes."""
-        with self.sample(release_id, rows, format=format, where=where, seed=seed) as chunks:
+        """Synthetic rows into a file, which appears only when it is whole; its size in bytes. Keywords as of `sample`."""
+        with self.sample(release_id, rows, **asked) as chunks:
             return save(chunks, Path(path), on_bytes)
+
+    def complete(self, release_id: str, rows: Rows, *, seed: int | None = None) -> Rows:
+        """Your rows, with values drawn where they have none: dictionaries, or CSV, JSON lines or Parquet as bytes.
+
+        None is imputed; a column that is not there may come out missing. Costs nothing; send no private rows.
+        """
+        return complete(self._transport, release_id, rows, seed)
 
     def save_generator(self, release_id: str, path: str | Path) -> int:
         """The trained generator as a ZIP that works without this project; its size in bytes.
@@ -394,7 +397,3 @@ def _refuse_unknown(options: Mapping[str, Any], known: frozenset[str]) -> None:
     unknown = sorted(options.keys() - known)
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; known are {', '.join(sorted(known))}")
-
-
-def _ended(release: Release) -> bool:
-    return release["state"] in ENDED

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from imprimatur.cli import certificates, datasets, keys, methods, publishing, releases, results, server
+from imprimatur.cli import certificates, completing, datasets, keys, methods, publishing, releases, results, server
 from imprimatur.cli.output import Exit, Failure, print_failure
 from imprimatur.version import VERSION
 
@@ -98,6 +98,7 @@ app.command(rich_help_panel=ORDER)(releases.release)
 app.command(rich_help_panel=ORDER)(releases.status)
 app.command(rich_help_panel=ORDER)(releases.cancel)
 app.command(rich_help_panel=RESULT)(results.sample)
+app.command(rich_help_panel=RESULT)(completing.complete)
 app.command(rich_help_panel=RESULT)(methods.answers)
 app.command(rich_help_panel=RESULT)(results.download)
 app.command(rich_help_panel=RESULT)(certificates.certificate)

@@ -45,7 +45,16 @@ Seed = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="COLUMN:VALUE", help="Only rows with this value; of images, label:CLASS. Once."),
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only such rows: 'age>=65&sex=f', 'rank in [1, 2]', 'age not missing', COLUMN:VALUE; of images label:CLASS. "
+        "Several must all be met.",
+    ),
+]
+WeightsJson = Annotated[
+    str | None,
+    typer.Option("--weights", metavar="JSON", help="""How often values shall come: '{"sex": "uniform"}'."""),
 ]
 Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")]
 SaveCertificate = Annotated[Path | None, typer.Option("--certificate", help="Also save the certificate (JSON).")]

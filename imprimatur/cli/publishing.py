@@ -45,7 +45,7 @@ from imprimatur.cli.order_options import (
 from imprimatur.cli.ordering import place
 from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs, rounded_down
 from imprimatur.cli.progress import byte_count, follow, upload_bar
-from imprimatur.cli.results import conditions, format_of, save_json, write_to_stdout
+from imprimatur.cli.results import format_of, save_json, write_to_stdout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +131,7 @@ def publish(
     whole = _whole_epsilon(budget_epsilon, document)
     declared = read_json(schema, "--schema")
     warn_of_draft(declared)
-    draw = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
+    draw = {"format": format_of(format_, output), "where": where, "seed": seed}
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
     table = _Declared(file, declared, whole, delta, name or file.stem, unit, distinct_from or [])
     with connect_or_start(url, key, data) as client:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
-from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, Where
+from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, WeightsJson, Where
 from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_pairs
 from imprimatur.cli.progress import byte_count
 from imprimatur.visible import visible
@@ -48,6 +48,7 @@ def sample(
     output: Output = None,
     format_: Format = None,
     where: Where = None,
+    weights: WeightsJson = None,
     seed: Seed = None,
     url: Url = None,
     key: Key = None,
@@ -57,9 +58,10 @@ def sample(
 
     Examples:
     [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan]
-    [cyan]imprimatur sample 7f1c… -n 10 --where CLASS:1 --seed 7[/cyan]
+    [cyan]imprimatur sample 7f1c… -n 10 --where 'age>=65&sex=f' --seed 7[/cyan]
     """
-    wanted: dict[str, Any] = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
+    wanted: dict[str, Any] = {"format": format_of(format_, output), "where": where, "seed": seed}
+    wanted["weights"] = weights_of(weights)
     with connect(url, key, data) as client:
         if output is None or str(output) == "-":
             with client.sample(release_id, rows, **wanted) as chunks:
@@ -208,16 +210,17 @@ def format_of(named: str | None, output: Path | None) -> SampleFormat | None:
     return cast("SampleFormat", chosen)
 
 
-def conditions(where: list[str] | None) -> dict[str, str] | None:
-    """COLUMN:VALUE; a column's name may hold a colon, so the last one parts them."""
-    if not where:
+def weights_of(text: str | None) -> dict[str, Any] | None:
+    """A JSON object."""
+    if text is None:
         return None
-    if len(where) > 1:
-        raise typer.BadParameter("one condition at a time", param_hint="--where")
-    column, colon, value = where[0].rpartition(":")
-    if not colon:
-        raise typer.BadParameter(f"{where[0]!r} is not COLUMN:VALUE", param_hint="--where")
-    return {column: value}
+    try:
+        weights = json.loads(text)
+    except ValueError:
+        weights = None
+    if not isinstance(weights, dict):
+        raise typer.BadParameter('give JSON like {"sex": "uniform"}', param_hint="--weights")
+    return weights
 
 
 def write_to_stdout(chunks: Iterator[bytes]) -> None:

@@ -44,6 +44,7 @@ from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
 from service.platform.settings import Settings, names_of
 from service.releases.bundles import Bundles
+from service.releases.completion import router as completion
 from service.releases.endpoints import router as releases
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
@@ -108,7 +109,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     http_errors.install(app, refused=_audited(Refusals(context)))
     registry = CollectorRegistry()
     _install_surface(app, context.settings, registry)
-    for router in (datasets, methods, releases, publish, ledger, keys, audit, pages):
+    for router in (datasets, methods, releases, completion, publish, ledger, keys, audit, pages):
         app.include_router(router)
     if context.settings.serve_docs:
         app.include_router(docs)

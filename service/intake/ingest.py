@@ -106,7 +106,7 @@ def ingest_table(
                 "fingerprint_key": fingerprint_key.hex(),
                 "parent": os.getpid(),
             }
-            table = _run_child(job, limits, (upload, canonical, scratch), caller or Caller())
+            table = run_child(job, limits, (upload, canonical, scratch), caller or Caller())
         stack.pop_all()
     return IngestedTable(
         canonical=canonical,
@@ -139,11 +139,12 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
         )
 
 
-def _run_child(
-    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller
+def run_child(
+    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller, *, child: str = _CHILD
 ) -> dict[str, Any]:
-    child = subprocess.Popen(  # noqa: S603 - our own module, no shell, nothing of the upload on the command line
-        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", _CHILD],
+    """What a child process in the sandbox answers to a job, with these files alone."""
+    process = subprocess.Popen(  # noqa: S603 - our own module, no shell, nothing of the upload on the command line
+        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", child],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a library's panic may quote cells
@@ -153,15 +154,15 @@ def _run_child(
         start_new_session=True,  # Ctrl-C stops the service in order; the child is stopped by its parent
     )
     began = time.monotonic()
-    late = threading.Timer(limits.seconds, child.kill)
+    late = threading.Timer(limits.seconds, process.kill)
     late.start()
     try:
-        with caller.taking_along(child.kill):
-            answer = _converse(child, json.dumps(job).encode(), caller)
+        with caller.taking_along(process.kill):
+            answer = _converse(process, json.dumps(job).encode(), caller)
     finally:
         late.cancel()
-        child.kill()
-        status = child.wait()
+        process.kill()
+        status = process.wait()
     if not answer or status != 0:
         caller(caller.share)  # which says whether it was the caller who ended the child
     if not answer and time.monotonic() - began >= limits.seconds:

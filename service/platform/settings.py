@@ -42,6 +42,8 @@ class Settings(BaseSettings):
     ingest_seconds: int = Field(1_800, description="Time that parsing one upload may take.")
     max_epsilon: float = Field(20.0, gt=0, le=1_000, description="Largest ε of a dataset's budget.")
     sample_rows_limit: int = Field(100_000_000, description="Rows one sample request may ask for.")
+    complete_rows_limit: int = Field(50_000, gt=0, description="Rows that one request may send to be completed.")
+    complete_bytes_limit: int = Field(16 << 20, gt=0, description="Bytes of such a request.")
     ingest_processes: int = Field(2, gt=0, description="Uploads parsed at once; further ones wait their turn.")
     ingest_processes_per_tenant: int = Field(
         1, gt=0, description="Uploads of one tenant parsed at once; raise it to `ingest_processes` for a single tenant."

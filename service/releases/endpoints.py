@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody, Reader
@@ -29,6 +31,7 @@ from service.base.errors import (
     TooMuchWork,
     Unpriceable,
 )
+from service.base.text import read_json
 from service.platform.context import Context
 from service.platform.paging import DEFAULT_LIMIT, Page
 from service.privacy.events import noise_multipliers
@@ -47,7 +50,12 @@ from service.samples.drawing_threads import DrawingThreads
 from service.samples.formats import FORMATS, SampleFormat, default_format, described_formats, media_type
 from service.samples.formulas import Formulas
 
+if TYPE_CHECKING:
+    from service.samples.samplers import Sampler
+
 router = APIRouter(prefix="/v1", tags=["releases"])
+
+MOST_CONDITIONS, MOST_CONDITION_CHARACTERS, MOST_WEIGHTS_CHARACTERS = 64, 4_000, 16_000
 
 ORDER_SCHEMA = "#/components/schemas/Order"
 """Written by `service/http/openapi.py` from the order classes."""
@@ -160,25 +168,38 @@ class SampleRequest:
 
     rows: int
     format: SampleFormat | None = None
-    where: str | None = None
+    where: Sequence[str] | None = None
     seed: int | None = None
     formulas: Formulas = "escape"
+    weights: str | None = None
 
 
 def sample_request(
     rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
     format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
     where: Annotated[
-        str | None, Query(max_length=1_000, description="COLUMN:VALUE, of images label:CLASS; only such rows. Once.")
+        list[Annotated[str, Field(max_length=MOST_CONDITION_CHARACTERS)]] | None,
+        Query(
+            max_length=MOST_CONDITIONS,
+            description="Only such rows: `age>=65&sex=f` (percent-encoded), `rank in [1, 2]`, `age not missing`, COLUMN:VALUE,"
+            ' or JSON like {"age": {"minimum": 65}}. Several must all be met. Of images label:CLASS, once.',
+        ),
     ] = None,
     seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
     formulas: Annotated[
         Formulas,
         Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
     ] = "escape",
+    weights: Annotated[
+        str | None,
+        Query(
+            max_length=MOST_WEIGHTS_CHARACTERS,
+            description='JSON: how often values shall come, {"income": {">50K": 0.5, "<=50K": 0.5}} or {"sex": "uniform"}.',
+        ),
+    ] = None,
 ) -> SampleRequest:
     """The query of a sample."""
-    return SampleRequest(rows, format, where, seed, formulas)
+    return SampleRequest(rows, format, where, seed, formulas, weights)
 
 
 @router.get(
@@ -196,9 +217,10 @@ def read_sample(
     principal: Reader,
     sample: Annotated[SampleRequest, Depends(sample_request)],
 ) -> StreamingResponse:
-    """Synthetic rows or images from a published release. Drawing them costs no budget, however many."""
-    if len(request.query_params.getlist("where")) > 1:
-        raise InvalidInput("where: one condition at a time", where="where")
+    """Synthetic rows or images from a published release. Drawing them costs no budget, however many.
+
+    A condition or weight that cannot be met is refused before the first byte, with what would be accepted.
+    """
     release = service.find_published(context, principal, release_id)
     return sample_response(request, context, release, sample)
 
@@ -268,12 +290,9 @@ def sample_response(
     from service.samples.samplers import content_of  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
     from service.samples.streams import stream_rows  # noqa: PLC0415 - as above
 
-    samplers: SamplerCache = request.app.state.samplers
     drawing: DrawingThreads = request.app.state.drawing
-    try:
-        sampler = samplers.get(_bundle_key(request, release))
-    except NotInRelease:
-        raise not_a_generator(release.id) from None
+    sampler = sampler_of(request, release)
+    weights = None if sample.weights is None else read_json(sample.weights.encode(), "weights")
     chosen = sample.format or default_format(content_of(sampler))
     pieces = drawing.run(
         lambda: stream_rows(
@@ -282,6 +301,7 @@ def sample_response(
             format=chosen,
             seed=sample.seed,
             where=sample.where,
+            weights=weights,
             formulas=sample.formulas,
             each=drawing.each,
         )
@@ -291,6 +311,15 @@ def sample_response(
         media_type=media_type(chosen),
         headers={"Content-Disposition": f'attachment; filename="synthetic.{chosen}"', **(headers or {})},
     )
+
+
+def sampler_of(request: Request, release: Release) -> Sampler:
+    """The sampler of a published release."""
+    samplers: SamplerCache = request.app.state.samplers
+    try:
+        return samplers.get(_bundle_key(request, release))
+    except NotInRelease:
+        raise not_a_generator(release.id) from None
 
 
 def _bundle_key(request: Request, release: Release) -> str:

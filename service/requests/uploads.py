@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -26,6 +27,8 @@ from service.requests.turns import FairTurns
 
 MAX_JSON_BODY_BYTES = 1 << 20
 MAX_HEAD_BYTES = 32 << 10
+COMPLETION = re.compile(r"/v1/releases/[^/]+/complete")
+"""Where rows come as a body of their own."""
 
 T = TypeVar("T")
 
@@ -47,7 +50,7 @@ class Upload:
 class BodyLimit:
     """Counts body bytes and the seconds waited for them; stops reading what is too large or comes too slowly.
 
-    Large bodies are for multipart alone. A slow sender costs a connection and a little memory, never a thread.
+    Large bodies are for multipart alone, and for rows to be completed. A slow sender costs a connection and a little memory, never a thread.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -65,6 +68,8 @@ class BodyLimit:
             return
         multipart = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
         limit_bytes = self.settings.upload_limit_bytes if multipart else MAX_JSON_BODY_BYTES
+        if scope["method"] == "POST" and COMPLETION.fullmatch(scope["path"]):
+            limit_bytes = self.settings.complete_bytes_limit
         too_large = TooLarge(f"the request is larger than {limit_bytes} bytes", limit_bytes=limit_bytes)
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > limit_bytes:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from service.samples.formulas import disarmed
 from service.samples.image_sampler import ImageSamplingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from service.samples.image_sampler import ImageSampler
     from service.samples.request import Wanted
@@ -60,9 +63,18 @@ def _begun(sampler: ImageSampler, wanted: Wanted) -> Iterator[Chunk]:
 def _label(sampler: ImageSampler, wanted: Wanted) -> int | None:
     """The class that was asked for."""
     where = wanted.where
-    if where is not None and not isinstance(where, str):
+    if wanted.weights is not None:
+        raise ImageSamplingError("weights are for rows; ask for the images of a class by label:CLASS")
+    if isinstance(where, Sequence) and not isinstance(where, str):
+        if len(where) > 1:
+            raise ImageSamplingError("images have one condition: label:CLASS")
+        where = where[0] if where else None
+    if isinstance(where, str) and where.startswith("{"):
+        with suppress(ValueError):
+            where = json.loads(where)
+    if isinstance(where, Mapping):
         where = ",".join(f"{name}={value}" for name, value in where.items())
-    return None if where is None else sampler.parse_where(where)
+    return None if where is None else sampler.parse_where(str(where))
 
 
 def _npz(chunks: Iterable[Chunk], sampler: ImageSampler, rows: int) -> Generator[bytes]:

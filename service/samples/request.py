@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from service.samples.formulas import Formulas
+    from service.samples.table.base import Columns
     from service.samples.table.blocks import InOrder
+    from service.samples.table.conditions import Where
+    from service.samples.table.weighting import Weights
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,9 @@ class Wanted:
 
     rows: int
     seed: int | None = None
-    where: str | Mapping[str, Any] | None = None
+    where: Where | None = None
     formulas: Formulas = "keep"
     each: InOrder = map
+    weights: Weights | None = None
+    drawn: Iterable[Columns] | None = None
+    """Rows of a table that have been drawn already."""

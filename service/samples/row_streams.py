@@ -64,8 +64,11 @@ def arrow(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
 def _begun(sampler: TableSampler, wanted: Wanted) -> Iterator[Columns]:
     """The drawn chunks. The first is drawn now, because some conditions are refused only then."""
     try:
-        where = sampler.parse_where(wanted.where) if isinstance(wanted.where, str) else wanted.where
-        draws = sampler.draws(wanted.rows, seed=wanted.seed, where=where, each=wanted.each)
+        draws = (
+            sampler.draws(wanted.rows, seed=wanted.seed, where=wanted.where, weights=wanted.weights, each=wanted.each)
+            if wanted.drawn is None
+            else iter(wanted.drawn)
+        )
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None

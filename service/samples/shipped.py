@@ -20,7 +20,13 @@ MODULES = (
     "blocks",
     "dealing",
     "balancing",
+    "selections",
     "exclusions",
+    "components",
+    "conditions",
+    "conditional",
+    "weighting",
+    "completing",
     "sampler",
     "command_line",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidInput
 from service.samples.formats import FORMATS, default_format, format_named, formats_of
@@ -10,10 +10,12 @@ from service.samples.request import Wanted
 from service.samples.samplers import Sampler, content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
 
     from service.samples.formulas import Formulas
     from service.samples.table.blocks import InOrder
+    from service.samples.table.conditions import Where
+    from service.samples.table.weighting import Weights
 
 WRITERS = {name: each.load_writer() for name, each in FORMATS.items()}
 """Loaded with this module: their libraries take a third of a second, for which no request should wait."""
@@ -25,14 +27,15 @@ def stream_rows(
     rows: int,
     format: str | None = None,  # noqa: A002 - the query parameter's name
     seed: int | None = None,
-    where: str | Mapping[str, Any] | None = None,
+    where: Where | None = None,
+    weights: Weights | None = None,
     formulas: Formulas = "keep",
     each: InOrder = map,
 ) -> Generator[bytes]:
     """The bytes of `rows` synthetic rows or images, piece by piece; a piece may be empty, to let other samples have a turn.
 
     A wrong request raises `InvalidInput` here, before the first piece. `format` is the default one unless it is named;
-    `where` is COLUMN:VALUE or a mapping; `formulas` says what happens to CSV texts that a spreadsheet would carry out;
+    `where` and `weights` are what `TableSampler.draws` takes; `formulas` says what happens to CSV texts that a spreadsheet would carry out;
     `each` draws chunks of rows, as `map` would.
     """
     content = content_of(sampler)
@@ -41,5 +44,5 @@ def stream_rows(
         raise InvalidInput(
             f"this release makes {content}: choose format {', '.join(formats_of(content))}", where="format"
         )
-    pieces: Generator[bytes] = WRITERS[name](sampler, Wanted(rows, seed, where, formulas, each))
+    pieces: Generator[bytes] = WRITERS[name](sampler, Wanted(rows, seed, where, formulas, each, weights))
     return pieces

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ class CategoryColumn:
         self.size: int = config["size"]
         self.missing: bool = config["values"][-1] is None
         self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
+        self.missing_value = missing_value
         plain = [missing_value if v is None else text_of(v) for v in self.values]
         self._code_of_text: dict[str, int] = {}
         for code, text in enumerate(plain):
@@ -53,14 +55,16 @@ class CategoryColumn:
             with suppress(ValueError):
                 text = text_of(float(text))
         if text not in self._code_of_text:
-            some = ", ".join(list(self._code_of_text)[:20])
-            raise SamplingError(f"{self.name} has no value {text!r}; its values are: {some}")
+            raise SamplingError(
+                f"{self.name} has no value {text!r}{nearest(text, self._code_of_text)}; {self.described}"
+            )
         return self._code_of_text[text]
 
-    def where(self, wanted: Any) -> Mask:
-        """Rows with this value."""
-        code = self.code_of(wanted)
-        return lambda drawn: drawn == code
+    @property
+    def described(self) -> str:
+        """Its values, in words."""
+        some = ", ".join(list(self._code_of_text)[:20])
+        return f"its values are: {some}{', …' if len(self._code_of_text) > 20 else ''}"
 
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Rows that meet this part of an exclusion: they have one of its values."""
@@ -77,6 +81,12 @@ def objects(items: Sequence[Any]) -> Array:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+def nearest(text: str, known: Iterable[str]) -> str:
+    """Words for the known text that is most like this one, if one is."""
+    found = difflib.get_close_matches(text, list(known), n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def text_of(value: Any) -> str:

@@ -12,6 +12,7 @@ from service.samples.table.base import Array, Columns, Mask, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.network import Network, cells_reached, cumulative_weights, transposed
 from service.samples.table.ranges import GridColumn
+from service.samples.table.selections import Selections, selection_of
 
 RAREST = 10_000
 """A request that fewer than 1 in this many rows meet is refused,"""
@@ -32,6 +33,7 @@ class Exclusion:
     """What no row has: values that pass all of these masks of columns."""
 
     masks: Sequence[tuple[int, Mask]]
+    selections: Selections
     changed: int  # the column that gets another value: the last that is named, but for the condition
     excluded: Array  # (cells,) of it that meet its own mask as a whole
 
@@ -68,16 +70,41 @@ class Exclusions:
         changed = [place for place in by_place if place != self._network.condition][-1]
         return Exclusion(
             masks=[(place, self._columns[place].meets(condition)) for place, condition in by_place.items()],
+            selections={place: selection_of(self._columns[place], each) for place, each in by_place.items()},
             changed=changed,
             excluded=self._columns[changed].cells_of(by_place[changed]),
         )
 
+    @property
+    def selections(self) -> list[Selections]:
+        """What each excludes."""
+        return [exclusion.selections for exclusion in self._exclusions]
+
+    def led_to(self, wanted: Selections) -> set[int]:
+        """The columns in which a row may come to be as wanted by the value that it gets where it is excluded."""
+        return {
+            exclusion.changed
+            for exclusion in self._exclusions
+            if exclusion.changed in wanted and (wanted[exclusion.changed].chances[~exclusion.excluded] > 0).any()
+        }
+
     def any(self, columns: Columns) -> bool:
         """Whether one of these rows is excluded."""
-        return bool(self._exclusions) and bool(self._excluded(columns).any())
+        return bool(self._exclusions) and bool(self.excluded(columns).any())
 
     def replaced(self, columns: Columns, origin: Origin, rng: np.random.Generator) -> Columns:
         """The rows, with other values from the components they come from where they are excluded, or drawn anew as a whole."""
+        columns = self._with_other_values(columns, origin, rng)
+        self._draw_anew(columns, np.flatnonzero(self.excluded(columns)), origin, rng)
+        return columns
+
+    def mended(self, columns: Columns, origin: Origin, rng: np.random.Generator) -> Columns:
+        """The rows, with other values where they are excluded, without those that are excluded still."""
+        columns = self._with_other_values(columns, origin, rng)
+        keep = ~self.excluded(columns)
+        return [column[keep] for column in columns]
+
+    def _with_other_values(self, columns: Columns, origin: Origin, rng: np.random.Generator) -> Columns:
         columns = [column.copy() for column in columns]
         for exclusion in self._exclusions * TURNS_OF_EXCLUSIONS:
             rows, changed = np.flatnonzero(exclusion.rows(columns)), exclusion.changed
@@ -88,11 +115,12 @@ class Exclusions:
                 weights = cumulative_weights(transposed(logits))
                 codes = cells_reached(weights, rng.random(len(rows), dtype=np.float32))
                 columns[changed][rows] = self._columns[changed].fill(codes, rng)
-        self._draw_anew(columns, np.flatnonzero(self._excluded(columns)), origin, rng)
         return columns
 
-    def _excluded(self, columns: Columns) -> Array:
+    def excluded(self, columns: Columns) -> Array:
         """(rows,) which are excluded."""
+        if not self._exclusions:
+            return np.zeros(len(columns[0]), dtype=bool)
         found: Array = np.logical_or.reduce([exclusion.rows(columns) for exclusion in self._exclusions])
         return found
 
@@ -108,7 +136,7 @@ class Exclusions:
                 condition = self._network.conditions(rng.random(len(asked)))
             codes = (codes for (codes,) in self._network.codes(noise, condition, rng))
             rows = [column.fill(own, rng) for column, own in zip(self._columns, codes, strict=True)]
-            kept = np.flatnonzero(~self._excluded(rows))
+            kept = np.flatnonzero(~self.excluded(rows))
             there, first = np.unique(asked[kept], return_index=True)
             for column, anew in zip(columns, rows, strict=True):
                 column[there] = anew[kept[first]]

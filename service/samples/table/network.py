@@ -55,10 +55,15 @@ class Network:
         *,
         thresholds: Array | None = None,
         draws: int = 1,
+        tilt: Array | None = None,
     ) -> Iterator[list[Array]]:
-        """The codes of one column after the other, `draws` times: first by these thresholds, if any, then by new ones."""
+        """The codes of one column after the other, `draws` times: first by these thresholds, if any, then by new ones.
+
+        tilt: (total width,) or (rows, total width), added to the logits: the log of what part of a cell is meant.
+        """
+        logits = self.logits(noise, condition)
         # One vector per cell: every step below runs along the rows.
-        by_cell = transposed(self.logits(noise, condition))
+        by_cell = transposed(logits if tilt is None else logits + tilt)
         for index, (first, last) in enumerate(itertools.pairwise(self.offsets)):
             if index == self.condition:
                 yield [condition] * draws

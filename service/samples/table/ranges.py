@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
 
 POINT = 2.0**-40
@@ -23,13 +24,16 @@ class SharedValues:
         self.cells = cells = np.searchsorted(edges[1:-1], self.values, side="right")
         all_of_cell = np.bincount(cells, weights=shares, minlength=len(edges) - 1)
         before = np.concatenate([[0.0], np.cumsum(all_of_cell)])
-        self._all_of_cell = np.minimum(all_of_cell, 1.0)
-        self._up_to = cells + np.minimum(np.cumsum(shares) - before[cells], 1.0)
+        self.all_of_cell = np.minimum(all_of_cell, 1.0)
+        within = np.minimum(np.cumsum(shares) - before[cells], 1.0)
+        self._up_to = cells + within
+        is_first = np.diff(cells, prepend=-1) > 0
+        self.shares = np.where(is_first, within, np.diff(within, prepend=0.0))
 
     def draw(self, cells: Array, uniforms: Array) -> tuple[Array, Array]:
         """A shared value of its bin for each row, or NaN; and uniform numbers that may be used again."""
         found = np.searchsorted(self._up_to, cells + uniforms, side="right").clip(max=len(self.values) - 1)
-        of_cell = self._all_of_cell[cells]
+        of_cell = self.all_of_cell[cells]
         is_shared = uniforms < of_cell
         left = np.where(is_shared, 0.0, (uniforms - of_cell) / np.maximum(1.0 - of_cell, 2.0**-53))
         left = np.minimum(left, 1.0 - 2.0**-53)  # quotients round
@@ -51,7 +55,7 @@ class GridColumn:
         self.size: int = config["size"]
         self.missing: bool = config["missing"]
         self.edges = np.array(config["edges"], dtype=np.float64)
-        self._missing_value = missing_value
+        self.missing_value = missing_value
         self._missing_text = quoted(missing_value, empty_too=False)
         low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
         steps_per_one = np.ones_like(low)
@@ -67,34 +71,70 @@ class GridColumn:
         first += first / steps_per_one * self._step < low  # products round
         last -= last / steps_per_one * self._step > high
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
-        self._steps = np.maximum(last - first + 1, 1)  # a bin too narrow for a step holds its end
-        self._steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
+        self.steps = np.maximum(last - first + 1, 1)  # a bin too narrow for a step holds its end
+        self.steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1
         self._smallest, self._largest = (
-            np.clip(ends / steps_per_one * self._step, low, high) for ends in (first, first + self._steps - 1)
+            np.clip(ends / steps_per_one * self._step, low, high) for ends in (first, first + self.steps - 1)
         )
-        self._shared = None
+        self.shared = None
         if config.get("shared_values"):
-            self._shared = SharedValues(config["shared_values"], self.edges)
-            np.minimum.at(self._smallest, self._shared.cells, self._shared.values)
-            np.maximum.at(self._largest, self._shared.cells, self._shared.values)
+            self.shared = SharedValues(config["shared_values"], self.edges)
+            np.minimum.at(self._smallest, self.shared.cells, self.shared.values)
+            np.maximum.at(self._largest, self.shared.cells, self.shared.values)
 
     def fill(self, codes: Array, rng: np.random.Generator) -> Array:
         """A value inside each drawn bin: one that many rows share, or a uniform one."""
-        cells = np.minimum(codes, len(self._steps) - 1)
+        cells = np.minimum(codes, len(self.steps) - 1)
         uniforms = rng.random(len(cells))
         shared = None
-        if self._shared is not None:
-            shared, uniforms = self._shared.draw(cells, uniforms)
-        numbers = self._first[cells] + np.floor(uniforms * self._steps[cells])
-        if self.type == "number":
-            numbers = np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
-        else:
-            numbers *= self._step
+        if self.shared is not None:
+            shared, uniforms = self.shared.draw(cells, uniforms)
+        numbers = self.number_at(cells, np.floor(uniforms * self.steps[cells]))
         if shared is not None:
             numbers = np.where(np.isnan(shared), numbers, shared)
+        return self.drawn_of(numbers, codes)
+
+    def number_at(self, cells: Array, steps: Array) -> Array:
+        """The numbers so many steps after the first of their bins."""
+        numbers: Array = self._first[cells] + steps
+        if self.type == "number":
+            return np.clip(numbers / self._steps_per_one[cells], self._low[cells], self._high[cells])
+        return numbers * self._step
+
+    def drawn_of(self, numbers: Array, codes: Array) -> Array:
+        """A drawn column of these numbers, missing where the code says so."""
         if self.type != "number":
             numbers = numbers.astype(np.int64)
         return np.ma.MaskedArray(numbers, mask=codes == self.size - 1 if self.missing else np.ma.nomask)
+
+    def code_of(self, drawn: Array) -> Array:
+        """The bins of a drawn column, and the last code where it is missing."""
+        bins = np.searchsorted(self.edges[1:-1], np.ma.getdata(drawn), side="right")
+        return np.where(np.ma.getmaskarray(drawn), self.size - 1, bins)
+
+    def number_of(self, value: Any) -> float:
+        """A number, a date or a time, given as itself or as ISO text, as a drawn column holds it; `ValueError` where it is none."""
+        text = text_of(value).strip()
+        if self.type == "date":
+            return days_of(text)
+        if self.type == "datetime":
+            return seconds_of(text)
+        number = float(text)
+        if math.isnan(number):
+            raise ValueError
+        return int(text) if self.type == "integer" and number.is_integer() and text.lstrip("+-").isdigit() else number
+
+    def holds(self, number: float) -> bool:
+        """Whether it is in the declared range."""
+        return bool(self._smallest.min() <= number <= self._largest.max() or self.edges[0] <= number < self.edges[-1])
+
+    @property
+    def described(self) -> str:
+        """What the column holds, in words."""
+        ends = np.array([self._smallest.min(), self._largest.max()])
+        first, last = self.to_values(self.drawn_of(ends, np.zeros(2, dtype=np.int64)))
+        kind = {"integer": "whole numbers", "number": "numbers", "date": "dates", "datetime": "times"}[self.type]
+        return f"it holds {kind} from {first} to {last}"
 
     def to_values(self, drawn: Array) -> list[Any]:
         """Numbers, or ISO texts of dates and times; None for missing."""
@@ -120,22 +160,6 @@ class GridColumn:
                 values[index] = missing
         return values
 
-    def where(self, wanted: Any) -> Mask:
-        """Rows with this value."""
-        if self.missing and (wanted is None or wanted == self._missing_value):
-            return np.ma.getmaskarray
-        if self.type not in {"integer", "date"}:
-            raise SamplingError(
-                f"{self.name}: a {self.type} cannot be a condition; take a category, an integer or a date"
-            )
-        try:
-            number = int(text_of(wanted)) if self.type == "integer" else days_of(text_of(wanted))
-        except ValueError:
-            raise SamplingError(f"{self.name}: {wanted!r} is not a value of a column of type {self.type}") from None
-        if not self.edges[0] <= number < self.edges[-1]:
-            raise SamplingError(f"{self.name}: {wanted!r} is outside its declared range")
-        return lambda drawn: np.ma.filled(drawn == number, fill_value=False)
-
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Rows that meet this part of an exclusion: a number in this range, ends included; or missing (`values` is [None])."""
         if "values" in condition:
@@ -151,6 +175,14 @@ class GridColumn:
         else:
             met[: len(self._low)] = (self._smallest >= condition["low"]) & (self._largest <= condition["high"])
         return met
+
+
+def seconds_of(text: str) -> int:
+    """An ISO date and time as seconds since 1970-01-01T00:00:00; a date means its midnight."""
+    moment = dt.datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        raise ValueError("a time with an offset")
+    return math.floor((moment - dt.datetime.fromisoformat("1970-01-01")).total_seconds())
 
 
 def days_of(text: str) -> int:

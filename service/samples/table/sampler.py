@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import onnxruntime
 
 from service.samples.table.balancing import Balancing
-from service.samples.table.base import Columns, Mask, SamplingError
+from service.samples.table.base import Array, Columns, SamplingError
 from service.samples.table.blocks import (
     Block,
     Chunk,
@@ -25,20 +26,48 @@ from service.samples.table.blocks import (
     sizes_of_blocks,
 )
 from service.samples.table.columns import CategoryColumn, quoted
+from service.samples.table.completing import Completion
+from service.samples.table.components import (
+    Components,
+    components_of_mixture,
+    components_of_network,
+    in_groups,
+    joined_columns,
+    picked_evenly,
+)
+from service.samples.table.conditional import ConditionalRows, refuse_excluded
+from service.samples.table.conditions import Conditions, Where
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
 from service.samples.table.ranges import GridColumn
+from service.samples.table.selections import CategorySelection, Selection, Selections, met_by
+from service.samples.table.weighting import Weights, strata_of
+
+SURE_ROWS = 100
+"""Once so many rows meet a condition, it is common enough."""
+WEIGHTED_ROWS = 65_536
+"""Rows whose shares are as the weights say, give or take one."""
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """A part of a sample that is weighted: its share, and what is asked of its rows."""
+
+    share: float
+    request: Request
 
 
 @dataclass(frozen=True)
 class Request:
-    """A sample that was asked for: so many rows with this condition, if any, that pass these masks of columns."""
+    """A sample that was asked for: so many rows with this condition, if any, and these values of columns."""
 
     rows: int
     seeds: np.random.SeedSequence
-    given: int | None
-    masks: Sequence[tuple[int, Mask]]
+    given: int | None = None
+    wanted: Mapping[int, Selection] = field(default_factory=dict)
+    source: ConditionalRows | None = None  # of a mixture that is asked for more than its condition
+    strata: Sequence[Stratum] = ()
 
 
 class TableSampler:
@@ -65,8 +94,10 @@ class TableSampler:
             frequencies=frequencies,
         )
         # Earlier bundles do not say what generator they hold: they draw as they did.
-        self._balancing = Balancing(self._network, is_mixture=config.get("generator") == "mixture")
+        self._is_mixture = config.get("generator") == "mixture"
+        self._balancing = Balancing(self._network, is_mixture=self._is_mixture)
         self._exclusions = Exclusions(config.get("exclusions", []), self.columns, self._network)
+        self._conditions = Conditions(self.columns)
         self.rows_at_a_time = self._network.rows_at_a_time
 
     @classmethod
@@ -85,51 +116,72 @@ class TableSampler:
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
-    def parse_where(self, text: str) -> dict[str, str]:
-        """`COLUMN:VALUE` as a condition; the name may itself hold colons."""
-        for at in (i for i, character in enumerate(text) if character == ":"):
-            if text[:at] in self.names:
-                return {text[:at]: text[at + 1 :]}
-        raise SamplingError(f"{text!r} is not COLUMN:VALUE with one of the columns {', '.join(self.names)}")
+    @functools.cached_property
+    def components(self) -> Components:
+        """Of the mixture; of a network, draws of its noise that stand for all."""
+        return (components_of_mixture if self._is_mixture else components_of_network)(self._network)
 
     def draws(
         self,
         rows: int,
         *,
         seed: int | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
+        weights: Weights | None = None,
         each: InOrder = map,
     ) -> Iterator[Columns]:
         """Chunks of drawn columns (see the column classes), `rows` rows in all, memory bounded.
 
-        The request is checked at once, before the first chunk is asked for. The same seed, number of rows and condition
-        give the same rows. `each` is `map`, or what gives the same but draws some parts side by side.
+        The request is checked at once, before the first chunk is asked for. The same seed, number of rows, condition
+        and weights give the same rows. `where` is what `conditions.py` reads; `weights` says how often each value of a
+        column shall come (`weighting.py`). `each` is `map`, or what gives the same but draws some parts side by side.
         """
         if rows < 0 or (seed is not None and seed < 0):
             raise SamplingError("rows and seed must not be negative")
-        given: int | None = None
-        masks: list[tuple[int, Mask]] = []
-        for name, wanted in (where or {}).items():
-            if name not in self.names:
-                raise SamplingError(f"there is no column {name!r}; the columns are {', '.join(self.names)}")
-            index = self.names.index(name)
-            column = self.columns[index]
-            if index == self._network.condition and isinstance(column, CategoryColumn):
-                given = column.code_of(wanted)
-            else:
-                masks.append((index, column.where(wanted)))
-        return self._draws(Request(rows, np.random.SeedSequence(seed), given, masks), each)
+        seeds = np.random.SeedSequence(seed)
+        wanted = self._conditions.selections(where)
+        if not weights:
+            return self._draws(self._request(rows, seeds, wanted), each)
+        strata = [
+            Stratum(share, self._request(0, seeds, selections))
+            for share, selections in strata_of(self._conditions, self.columns, weights, wanted)
+        ]
+        return self._weighted_draws(Request(rows, seeds, strata=strata), each)
 
-    def chunks(
-        self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None
-    ) -> Iterator[dict[str, list[Any]]]:
-        """The same rows as plain values by column name: str, int, float, bool, ISO dates as str, None for missing."""
-        for drawn in self.draws(rows, seed=seed, where=where):
+    def completed(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> Iterator[Columns]:
+        """Chunks of drawn columns: these rows, with values where they have none (`completing.py`)."""
+        completion = Completion(self._network, self.columns, self._exclusions, self.components)
+        return completion.chunks(completion.known(rows), np.random.SeedSequence(seed))
+
+    def complete(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> list[dict[str, Any]]:
+        """These rows with all columns. A column that a row lacks is drawn given what it has; None is drawn, too, but not as missing.
+
+        One draw a row, from what the generator says; rows that it says cannot be raise `SamplingError` with their number.
+        """
+        found: list[dict[str, Any]] = []
+        for drawn in self.completed(rows, seed=seed):
+            values = [column.to_values(own) for column, own in zip(self.columns, drawn, strict=True)]
+            found += [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
+        return found
+
+    def chunks(self, rows: int, **asked: Any) -> Iterator[dict[str, list[Any]]]:
+        """The same rows as plain values by column name: str, int, float, bool, ISO dates as str, None for missing.
+
+        Keywords as those of `draws`.
+        """
+        for drawn in self.draws(rows, **asked):
             yield {c.name: c.to_values(d) for c, d in zip(self.columns, drawn, strict=True)}
 
-    def csv(self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[str]:
+    def csv(self, rows: int, **asked: Any) -> Iterator[str]:
         """CSV (RFC 4180) in pieces, header first."""
-        draws = self.draws(rows, seed=seed, where=where)
+        return self.csv_of(self.draws(rows, **asked))
+
+    def jsonl(self, rows: int, **asked: Any) -> Iterator[str]:
+        """One JSON object per line, in pieces."""
+        return self.jsonl_of(self.draws(rows, **asked))
+
+    def csv_of(self, draws: Iterable[Columns]) -> Iterator[str]:
+        """CSV of drawn columns."""
         yield ",".join(quoted(name, empty_too=True) for name in self.names) + "\n"
         for drawn in draws:
             texts = [c.to_texts(d) for c, d in zip(self.columns, drawn, strict=True)]
@@ -137,29 +189,85 @@ class TableSampler:
                 texts = [[text or '""' for text in texts[0]]]
             yield "\n".join(map(",".join, zip(*texts, strict=True))) + "\n"
 
-    def jsonl(self, rows: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[str]:
-        """One JSON object per line, in pieces."""
+    def jsonl_of(self, draws: Iterable[Columns]) -> Iterator[str]:
+        """JSON lines of drawn columns."""
         names = [json.dumps(name, ensure_ascii=False).replace("%", "%%") for name in self.names]
         line = "{" + ",".join(name + ":%s" for name in names) + "}\n"
-        for drawn in self.draws(rows, seed=seed, where=where):
+        for drawn in draws:
             jsons = [c.to_jsons(d) for c, d in zip(self.columns, drawn, strict=True)]
             yield "".join(map(line.__mod__, zip(*jsons, strict=True)))
 
+    def _request(self, rows: int, seeds: np.random.SeedSequence, wanted: Selections) -> Request:
+        """How rows with these values are drawn; `SamplingError` where there are none."""
+        refuse_excluded(self.columns, self._exclusions, wanted)
+        given, others = None, dict(wanted)
+        of_condition = wanted.get(-1 if self._network.condition is None else self._network.condition)
+        if isinstance(of_condition, CategorySelection) and of_condition.allowed.sum() == 1:
+            given = int(of_condition.allowed.argmax())
+            del others[cast("int", self._network.condition)]
+        if not others or not self._is_mixture:
+            return Request(rows, seeds, given, others)
+        source = ConditionalRows(self._network, self.columns, self._exclusions, self.components, wanted)
+        return Request(rows, seeds, None, wanted, source)
+
     def _draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
-        kept_rows = 0
-        for number, columns in enumerate(self._drawn_chunks(request, each), start=1):
-            drawn_rows = number * self.rows_at_a_time
+        """Chunks of rows as requested; the first comes when it is known that enough rows meet the condition."""
+        kept_rows, ahead, is_sure = 0, [], not request.wanted
+        size = self.rows_at_a_time if request.source is None else self._conditional_size(request)
+        chunks = self._drawn_chunks if request.source is None else self._conditional_chunks
+        for number, columns in enumerate(chunks(request, each), start=1):
             kept = [column[: request.rows - kept_rows] for column in columns]
             kept_rows += len(kept[0])
-            if drawn_rows >= PATIENCE and kept_rows * RAREST < drawn_rows:
-                raise SamplingError(f"fewer than 1 in {RAREST:,} rows meet the condition; ask for a more common value")
             if len(kept[0]):
-                yield kept
+                ahead.append(kept)
+            if not is_sure and number * size >= PATIENCE and kept_rows * RAREST < number * size:
+                raise SamplingError(
+                    f"fewer than 1 in {RAREST:,} rows meet the condition, and this generator cannot be asked for so rare "
+                    "ones; ask for more common values, or for fewer at once"
+                )
+            is_sure = is_sure or kept_rows >= min(SURE_ROWS, request.rows) or number * size >= PATIENCE
+            if is_sure:
+                yield from ahead
+                ahead.clear()
             if kept_rows == request.rows:
                 return
 
+    def _weighted_draws(self, request: Request, each: InOrder) -> Iterator[Columns]:
+        """As many rows of each stratum as its share says, in random order, a block at a time."""
+        shares = np.array([stratum.share for stratum in request.strata])
+        for number, start in enumerate(range(0, request.rows, WEIGHTED_ROWS)):
+            seeds = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number,))
+            rows, rng = min(WEIGHTED_ROWS, request.rows - start), np.random.Generator(np.random.PCG64(seeds))
+
+            def drawn(place: int, places: Array, number: int = number) -> Columns:
+                own = np.random.SeedSequence(request.seeds.entropy, spawn_key=(number, place))
+                asked = replace(request.strata[place].request, rows=len(places), seeds=own)
+                return joined_columns(list(self._draws(asked, each)))
+
+            columns = in_groups(picked_evenly(shares, rows, rng), drawn)
+            for first in range(0, rows, self.rows_at_a_time):
+                yield [column[first : first + self.rows_at_a_time] for column in columns]
+
+    def _conditional_size(self, request: Request) -> int:
+        return max(1, min(self.rows_at_a_time, request.rows))
+
+    def _conditional_chunks(self, request: Request, each: InOrder) -> Iterator[Columns]:
+        """From a mixture, rows that meet the condition."""
+        size, source = self._conditional_size(request), request.source
+        assert source is not None  # noqa: S101 - it is asked for only then
+
+        def draw(part: Part) -> list[Columns]:
+            return [source.draw(size, np.random.Generator(np.random.PCG64(chunk.block.seeds))) for chunk in part]
+
+        seeds = (
+            np.random.SeedSequence(request.seeds.entropy, spawn_key=(*request.seeds.spawn_key, number))
+            for number in itertools.count()
+        )
+        parts = ([Chunk(Block(size, own), slice(0, size))] for own in seeds)
+        yield from itertools.chain.from_iterable(each(draw, parts))
+
     def _drawn_chunks(self, request: Request, each: InOrder) -> Iterator[Columns]:
-        """What the masks leave of each chunk: rejection sampling."""
+        """What the condition leaves of each chunk: rejection sampling."""
         is_balanced, is_over = self._balancing.applies(request.rows), threading.Event()
 
         def deal_block(block: Block, rng: np.random.Generator) -> Dealt:
@@ -178,14 +286,17 @@ class TableSampler:
             if chunk.rows.stop == 0 or is_over.is_set():
                 return []
             columns = self._draw(chunk, dealt, request.given)
-            for index, mask in request.masks:
-                keep = mask(columns[index])
+            if request.wanted:
+                keep = met_by(request.wanted, columns)
                 columns = [column[keep] for column in columns]
             return columns
 
-        seeds = (np.random.SeedSequence(request.seeds.entropy, spawn_key=(number,)) for number in itertools.count())
+        own = request.seeds.spawn_key  # of a part of a sample
+        seeds = (
+            np.random.SeedSequence(request.seeds.entropy, spawn_key=(*own, number)) for number in itertools.count()
+        )
         sizes = sizes_of_blocks(
-            request.rows, self.rows_at_a_time, is_balanced=is_balanced, are_rejected=bool(request.masks)
+            request.rows, self.rows_at_a_time, is_balanced=is_balanced, are_rejected=bool(request.wanted)
         )
         # What takes long is the chunks, or, of balanced rows, the block.
         in_parts = block_by_block if is_balanced else chunk_by_chunk

@@ -139,6 +139,13 @@ def test_sample_formats_conditions_and_seeds(imprimatur, published, tmp_path):
     assert pl.read_parquet(draw("rows.parquet")).columns == ["colour", "size", "weight"]
     assert pl.read_ndjson(draw("rows.jsonl")).height == 20
     assert set(pl.read_csv(draw("red.csv", "--where", "colour:red"))["colour"]) == {"red"}
+    both = pl.read_csv(draw("both.csv", "--where", "colour=red&size>=1", "--where", "weight not missing"))
+    assert set(both["colour"]) == {"red"}
+    assert draw("even.csv", "--weights", '{"colour": "uniform"}').exists()
+    (tmp_path / "mine.csv").write_text("size,colour\n1,red\n1,\n")
+    assert imprimatur("complete", published.release_id, "mine.csv", "-o", "whole.csv").returncode == 0
+    assert pl.read_csv(tmp_path / "whole.csv")["size"].to_list() == [1, 1]
+    assert imprimatur("complete", published.release_id, "mine.csv", "-o", "whole.parquet").returncode == 2
     assert draw("a.csv", "--seed", 3).read_bytes() == draw("b.csv", "--seed", 3).read_bytes()
 
 
@@ -277,7 +284,8 @@ def test_options_that_say_nothing_or_two_things_are_refused(imprimatur, publishe
     assert imprimatur("release", "small", "--share", "nan").returncode == 2
     assert imprimatur(*upload, "--max-rows-per-unit", 5).returncode == 2
     sample = ("sample", published.release_id, "-n", 5)
-    assert imprimatur(*sample, "--where", "colour:red", "--where", "colour:blue").returncode == 2
+    assert imprimatur(*sample, "--where", "colour:red", "--where", "colour:blue").returncode == 5
+    assert imprimatur(*sample, "--weights", "uniform").returncode == 2
     assert imprimatur(*sample, "-o", "rows.xlsx").returncode == 2
     alone = imprimatur(*upload, "--delta", 0.5, "--json")
     assert alone.returncode == 5

@@ -190,11 +190,6 @@ def test_metrics_do_not_say_whether_rows_were_refused(api):
     assert sorted(line.split("status=")[1] for line in uploads) == ['"401"} 1.0', '"answered"} 3.0']
 
 
-def test_two_conditions_on_a_sample_are_refused(api):
-    reply = api.http.get(f"/v1/releases/{uuid.uuid4()}/sample?where=a:1&where=b:2", headers=api.reader)
-    _assert_problem(reply, 422, "invalid_input")
-
-
 def test_probes_metrics_and_page(api):
     assert api.http.get("/healthz").json() == {"status": "ok"}
     ready = api.http.get("/readyz")

@@ -67,7 +67,7 @@ def test_the_api_offers_every_format():
 
 def test_the_query_of_a_sample_stays_what_clients_know():
     query, _ = sample_query()
-    assert list(query) == ["release_id", "rows", "format", "where", "seed", "formulas"]
+    assert list(query) == ["release_id", "rows", "format", "where", "seed", "formulas", "weights"]
     assert (query["rows"]["schema"]["default"], query["rows"]["schema"]["minimum"]) == (1_000, 0)
     assert query["formulas"]["schema"]["default"] == "escape"
 

@@ -87,7 +87,7 @@ def test_it_gives_the_rows_of_the_service_byte_for_byte(alone):
 def test_a_wrong_request_says_why(alone):
     refused = alone("--where", "colour:red")
     assert refused.returncode == 2
-    assert b"is not COLUMN:VALUE" in refused.stderr
+    assert b"there is no column 'colour'" in refused.stderr
     assert b"Traceback" not in refused.stderr
 
 

@@ -21,7 +21,8 @@ _USE = """\
     pip install numpy onnxruntime
     python sample.py --rows 1000
     python sample.py --rows 1000 --seed 7 --format jsonl -o rows.jsonl
-    python sample.py --rows 1000 --where COLUMN:VALUE
+    python sample.py --rows 1000 --where "COLUMN>=NUMBER&COLUMN=VALUE"
+    python sample.py --complete mine.csv -o completed.csv
 """
 _FREE = "Any number of rows may be drawn, shared and analysed: drawing costs no privacy."
 _EXCLUDED = """\
@@ -29,7 +30,8 @@ _EXCLUDED = """\
 must leave such rows out.
 """
 _CAUTION = """\
-Synthetic rows are approximate, most of all for rare groups and for relations among many columns. Do not use them to
+Synthetic rows are approximate, most of all for rare groups and for relations among many columns: a group smaller than the
+noise is made of noise, however many of its rows are drawn. Do not use them to
 decide about a single person, and check important findings against the real table with its owner. Do not compute standard
 errors as if these were real, independent rows: rows of one sample are spread more evenly than independent ones (those of a
 mixture are chosen so that each pair of columns is close to what the generator knows), and all of them share the error that
@@ -42,9 +44,10 @@ def table_card(
     """The whole card. condition: the column that the generator can be asked for values of."""
     option = code(f"--where {shlex.quote(f'{condition}:VALUE')}")
     where = (
-        f"{option} sets the condition the generator was made with; other columns are filtered.\n"
+        f"{option} sets the condition the generator was made with. Rows of a mixture meet any other, however rare, as fast; "
+        "rows of a network are filtered.\n"
         if condition
-        else "`--where` filters: a rare value takes longer.\n"
+        else "Rows of a mixture meet any `--where`, however rare, as fast; rows of a network are filtered.\n"
     )
     content = Content(
         title="A generator of synthetic rows",

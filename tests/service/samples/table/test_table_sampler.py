@@ -379,10 +379,10 @@ def test_a_date_is_a_condition():
         ({"age": 61}, "outside its declared range"),
         ({"age": 16}, "outside its declared range"),
         ({"age": "forty"}, "not a value"),
-        ({"age": 17.5}, "not a value"),
+        ({"age": 17.5}, "between two of its values"),
         ({"day": "2024-13-01"}, "not a value"),
-        ({"share": 0.5}, "a number cannot be"),
-        ({"at": "2020-01-01T00:00:00"}, "a datetime cannot be"),
+        ({"share": 1.5}, "outside its declared range"),
+        ({"at": "2025-01-01T00:00:00"}, "outside its declared range"),
         ({"income": None}, "not a value"),
     ],
 )
@@ -397,16 +397,6 @@ def test_a_condition_no_row_meets_ends_with_a_clear_error():
     sampler = tiny_sampler(CLASSES, bias=bias)
     with pytest.raises(SamplingError, match="fewer than 1 in 10,000"):
         rows_of(sampler, 1, where={"colour": "red"})
-
-
-def test_where_text_may_hold_colons():
-    sampler = tiny_sampler(CLASSES)
-    assert sampler.parse_where("colour:red") == {"colour": "red"}
-    assert sampler.parse_where("colour:r:d") == {"colour": "r:d"}
-    assert sampler.parse_where("a:b:true") == {"a:b": "true"}
-    for text in ("colour", "nobody:1", ""):
-        with pytest.raises(SamplingError, match="COLUMN:VALUE"):
-            sampler.parse_where(text)
 
 
 def test_no_rows_and_impossible_numbers():

@@ -1,0 +1,124 @@
+"""`POST /v1/releases/{id}/complete`: rows of the caller's own, with what they lack drawn from a published generator."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from service.auth.dependencies import ContextOf, Reader
+from service.base.errors import CallerLeft, InvalidInput, NotInRelease, NotReady, Tampered, TooLarge
+from service.intake.sent_rows import rows_of_parquet
+from service.platform.context import Context
+from service.releases import service
+from service.releases.endpoints import BINARY, sampler_of
+from service.releases.models import Release
+from service.requests.problems import problems
+from service.requests.streaming import ClosingStream
+from service.samples.drawing_threads import DrawingThreads
+from service.samples.formats import FORMATS, media_type
+from service.samples.formulas import Formulas
+
+if TYPE_CHECKING:
+    from service.samples.table.base import Columns
+    from service.samples.table.sampler import TableSampler
+
+router = APIRouter(prefix="/v1", tags=["releases"])
+
+ROWS_IN = {media_type(name).partition(";")[0]: name for name in ("csv", "jsonl", "parquet")}
+COMPLETE_CONTENT = dict.fromkeys(ROWS_IN, BINARY)
+COMPLETE_BODY = {"requestBody": {"required": True, "content": COMPLETE_CONTENT}}
+
+
+@router.post(
+    "/releases/{release_id}/complete",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The rows with all columns, in the format they came in.", "content": COMPLETE_CONTENT},
+        **problems(NotReady, NotInRelease, Tampered, TooLarge),
+    },
+    openapi_extra=COMPLETE_BODY,
+)
+async def complete_rows(
+    release_id: uuid.UUID,
+    request: Request,
+    context: ContextOf,
+    principal: Reader,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the values for the same rows.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="CSV texts that a spreadsheet would carry out: an apostrophe before them, or as is."),
+    ] = "escape",
+) -> StreamingResponse:
+    """Fill in what your rows lack, one draw a row, given what they have. Costs no budget: the published generator alone is read.
+
+    Send rows of your own (CSV, JSON lines or Parquet, by Content-Type), never private rows of somebody else: they are
+    compared with nothing, kept nowhere, and protected by no budget. A column that is not there is drawn; an empty cell or
+    null is drawn, too, but not as missing. A row that the generator cannot make is refused with its number, and so
+    are all rows with it.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ROWS_IN:
+        raise InvalidInput(f"send the rows as {', '.join(ROWS_IN)}", where="content-type")
+    try:
+        content = await request.body()
+    except ClientDisconnect:
+        raise CallerLeft("the caller has left; nothing of the rows was kept") from None
+    format_ = ROWS_IN[kind]
+    release = await run_in_threadpool(service.find_published, context, principal, release_id)
+    sampler, rows = await run_in_threadpool(_sent, request, context, release, content, format_)
+    drawn = await _completed(request, sampler, rows, seed)
+    from service.samples.request import Wanted  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+    from service.samples.streams import WRITERS  # noqa: PLC0415 - as above
+
+    drawing: DrawingThreads = request.app.state.drawing
+    pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))
+    return ClosingStream(
+        drawing.stream(pieces),
+        media_type=media_type(format_),
+        headers={"Content-Disposition": f'attachment; filename="completed.{FORMATS[format_].endings[0]}"'},
+    )
+
+
+def _sent(
+    request: Request, context: Context, release: Release, content: bytes, format_: str
+) -> tuple[TableSampler, list[dict[str, Any]]]:
+    """The release's sampler and the rows that were sent."""
+    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+    from service.samples.table.completing import rows_of_csv, rows_of_jsonl  # noqa: PLC0415 - as above
+    from service.samples.table.sampler import TableSampler  # noqa: PLC0415 - as above
+
+    sampler, most_rows = sampler_of(request, release), context.settings.complete_rows_limit
+    if not isinstance(sampler, TableSampler):
+        raise InvalidInput("this release makes images; rows are completed from a release of rows", where="release")
+    try:
+        if format_ == "parquet":
+            rows = rows_of_parquet(content, context.settings.scratch_dir, most_rows=most_rows)
+        else:
+            rows = {"csv": rows_of_csv, "jsonl": rows_of_jsonl}[format_](content)
+    except SamplingError as error:
+        raise InvalidInput(str(error), where="rows") from None
+    if len(rows) > most_rows:
+        raise TooLarge(f"{len(rows)} rows; {most_rows} may be completed at once", limit_rows=most_rows)
+    return sampler, rows
+
+
+async def _completed(
+    request: Request, sampler: TableSampler, rows: list[dict[str, Any]], seed: int | None
+) -> list[Columns]:
+    """All rows, completed a few at a time, so that samples have their turns between."""
+    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+
+    drawing: DrawingThreads = request.app.state.drawing
+    drawn: list[Columns] = []
+    try:
+        chunks = await run_in_threadpool(drawing.run, lambda: sampler.completed(rows, seed=seed))
+        while (chunk := await run_in_threadpool(drawing.run, lambda: next(chunks, None))) is not None:
+            drawn.append(chunk)
+    except SamplingError as error:
+        raise InvalidInput(str(error), where="rows") from None
+    return drawn

@@ -1,0 +1,219 @@
+"""Rows of the caller's own with values drawn where they have none, given the values that they have.
+
+The component of a row is drawn by its share times the chance of what is known, and what is not known from that component.
+Of a network, which has no components, thousands of draws of its noise stand for all: what it says is then approximate.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.samples.table.base import Array, Columns, SamplingError
+from service.samples.table.columns import CategoryColumn, nearest
+from service.samples.table.components import Components, each_log_softmax
+from service.samples.table.exclusions import Exclusions
+from service.samples.table.network import Network
+from service.samples.table.ranges import GridColumn
+from service.samples.table.selections import met_by
+
+CHANCES_AT_A_TIME = 2**23
+"""Of rows and components: what bounds the memory."""
+ROWS_COMPLETED_AT_A_TIME = (16, 4_096)
+MOST_TURNS = 200
+"""In which a row that is excluded is completed anew."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What rows have: drawn columns, of which only the known cells mean anything."""
+
+    columns: Columns
+    codes: Array  # (columns, rows) int64, -1 where it is not known
+    imputed: Array  # (columns, rows) bool: drawn, but not as missing
+
+    def part(self, rows: Any) -> Known:
+        """Some of the rows."""
+        return Known([column[rows] for column in self.columns], self.codes[:, rows], self.imputed[:, rows])
+
+
+class Completion:
+    """Completes rows from a generator."""
+
+    def __init__(
+        self,
+        network: Network,
+        columns: Sequence[CategoryColumn | GridColumn],
+        exclusions: Exclusions,
+        components: Components,
+    ) -> None:
+        self._network, self._columns, self._exclusions, self._components = network, columns, exclusions, components
+        self.rows_at_a_time = int(np.clip(CHANCES_AT_A_TIME // len(components), *ROWS_COMPLETED_AT_A_TIME))
+
+    def known(self, rows: Sequence[Mapping[str, Any]]) -> Known:
+        """What these rows have; `SamplingError` with the number of the first row that cannot be read."""
+        names = [column.name for column in self._columns]
+        places = {name: place for place, name in enumerate(names)}
+        codes = np.full((len(names), len(rows)), -1, dtype=np.int64)
+        imputed = np.zeros(codes.shape, dtype=bool)
+        numbers: list[list[Any]] = [[0] * len(rows) for _ in names]
+        for number, row in enumerate(rows):
+            for name, value in row.items():
+                place = places.get(name)
+                if place is None:
+                    known = ", ".join(names)
+                    raise SamplingError(
+                        f"there is no column {name!r}{nearest(str(name), names)}; the columns are {known}"
+                    )
+                column = self._columns[place]
+                if _is_missing(column, value):
+                    imputed[place, number] = True
+                    continue
+                try:
+                    codes[place, number], numbers[place][number] = _cell(column, value)
+                except SamplingError as error:
+                    raise SamplingError(f"row {number + 1}: {error}") from None
+        return Known(
+            [
+                self._drawn(column, own, codes[place])
+                for place, (column, own) in enumerate(zip(self._columns, numbers, strict=True))
+            ],
+            codes,
+            imputed,
+        )
+
+    def chunks(self, known: Known, seeds: np.random.SeedSequence) -> Iterator[Columns]:
+        """The rows, completed; `SamplingError` with the number of a row that the generator cannot make."""
+        rng = np.random.Generator(np.random.PCG64(seeds))
+        for start in range(0, known.codes.shape[1], self.rows_at_a_time):
+            yield self._completed(known.part(slice(start, start + self.rows_at_a_time)), start, rng)
+
+    def _completed(self, known: Known, start: int, rng: np.random.Generator) -> Columns:
+        chances = self._chances(known)
+        impossible = np.flatnonzero(~np.isfinite(chances.max(axis=1)))
+        if len(impossible):
+            raise SamplingError(f"row {start + impossible[0] + 1}: the generator makes no row with these values")
+        chances -= chances.max(axis=1, keepdims=True)
+        cumulative = np.cumsum(np.exp(chances, out=chances), axis=1, out=chances)
+        columns = self._drawn_rows(known, cumulative, rng)
+        for turn in range(MOST_TURNS + 1):
+            for excluded in self._exclusions.selections:
+                met = met_by(excluded, columns) & (known.codes[list(excluded)] >= 0).all(axis=0)
+                if met.any():
+                    names = " and ".join(self._columns[index].name for index in excluded)
+                    raise SamplingError(f"row {start + met.argmax() + 1}: the schema excludes its values of {names}")
+            again = np.flatnonzero(self._exclusions.excluded(columns))
+            if not len(again):
+                break
+            if turn == MOST_TURNS:
+                raise SamplingError(f"row {start + again[0] + 1}: the schema excludes all rows found with these values")
+            anew = self._drawn_rows(known.part(again), cumulative[again], rng)
+            for column, own in zip(columns, anew, strict=True):
+                column[again] = own
+        return columns
+
+    def _chances(self, known: Known) -> Array:
+        """(rows, components) log of the share of each component among rows that have what is known."""
+        components = self._components
+        with np.errstate(divide="ignore"):
+            chances = np.tile(np.log(components.shares), (known.codes.shape[1], 1))
+        asked = [
+            place for place in range(len(self._columns)) if ((known.codes[place] >= 0) | known.imputed[place]).any()
+        ]
+        for first in range(0, len(components), self._network.rows_at_a_time):
+            some = slice(first, min(first + self._network.rows_at_a_time, len(components)))
+            for place, own in each_log_softmax(self._network, components, some, asked):
+                rows = np.flatnonzero(known.codes[place] >= 0)
+                chances[rows, some] += own.T[known.codes[place, rows]]
+                rows = np.flatnonzero(known.imputed[place])
+                if len(rows) and self._columns[place].missing:
+                    with np.errstate(divide="ignore"):
+                        chances[rows, some] += np.log1p(-np.exp(own[:, -1]))
+        return chances
+
+    def _drawn_rows(self, known: Known, cumulative: Array, rng: np.random.Generator) -> Columns:
+        """A draw of each row, by the cumulative chances of its components."""
+        reach = rng.random(len(cumulative)) * cumulative[:, -1]
+        picked = np.minimum((cumulative <= reach[:, None]).sum(axis=1), len(self._components) - 1)
+        offsets = self._network.offsets
+        tilt = np.zeros((len(picked), offsets[-1]), dtype=np.float32)
+        for place, column in enumerate(self._columns):
+            if column.missing:
+                tilt[known.imputed[place], offsets[place + 1] - 1] = -np.inf
+        drawn = self._network.codes(self._components.noise[picked], self._components.condition[picked], rng, tilt=tilt)
+        columns = []
+        for place, (codes,) in enumerate(drawn):
+            own, has = self._columns[place].fill(codes, rng).copy(), known.codes[place] >= 0
+            own[has] = known.columns[place][has]
+            columns.append(own)
+        return columns
+
+    def _drawn(self, column: CategoryColumn | GridColumn, numbers: list[Any], codes: Array) -> Array:
+        if isinstance(column, CategoryColumn):
+            return codes.clip(min=0).astype(np.uint16)
+        return column.drawn_of(np.array(numbers, dtype=np.float64 if column.type == "number" else np.int64), codes)
+
+
+def _is_missing(column: CategoryColumn | GridColumn, value: Any) -> bool:
+    """Whether this value stands for one to be drawn."""
+    if isinstance(column, CategoryColumn):
+        return value is None or (column.missing and value == column.missing_value and value not in column.values)
+    return value is None or value == column.missing_value
+
+
+def _cell(column: CategoryColumn | GridColumn, value: Any) -> tuple[int, Any]:
+    """The code of a value, and the number that it is."""
+    if isinstance(column, CategoryColumn):
+        return column.code_of(value), 0
+    try:
+        number = column.number_of(value)
+    except (TypeError, ValueError):
+        raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}") from None
+    if column.type != "number" and number != int(number):
+        raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}")
+    if not column.holds(number):
+        raise SamplingError(f"{column.name}: {value!r} is outside its declared range; {column.described}")
+    return int(column.code_of(np.ma.array([number]))[0]), number
+
+
+def rows_of_csv(content: bytes) -> list[dict[str, Any]]:
+    """The rows of a CSV file in UTF-8, with a header; an empty cell is one to be drawn."""
+    try:
+        lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(lines, [])
+        if len(set(header)) < len(header):
+            raise SamplingError("the header names a column twice")
+        rows: list[dict[str, Any]] = []
+        for line in lines:
+            if not line:
+                continue
+            if len(line) != len(header):
+                raise SamplingError(f"row {len(rows) + 1} has {len(line)} cells, the header has {len(header)}")
+            rows.append({name: text or None for name, text in zip(header, line, strict=True)})
+    except UnicodeDecodeError:
+        raise SamplingError("the rows are not UTF-8 text") from None
+    except csv.Error as error:
+        raise SamplingError(f"the rows are not CSV: {error}") from None
+    return rows
+
+
+def rows_of_jsonl(content: bytes) -> list[dict[str, Any]]:
+    """The rows of JSON lines; null is a cell to be drawn."""
+    rows: list[dict[str, Any]] = []
+    for line in content.splitlines():
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise SamplingError(f"row {len(rows) + 1} is not a JSON object in one line")
+        rows.append(row)
+    return rows

@@ -1,0 +1,94 @@
+"""Weights of values: how often each shall come in a sample, whatever the table says.
+
+    {"income": {">50K": 0.5, "<=50K": 0.5}}    {"sex": "uniform"}    {"age": {"<40": 1, ">=40": 1}}
+
+Rows of a value are drawn as if it were a condition; how often they come is all that changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.samples.table.base import SamplingError
+from service.samples.table.columns import CategoryColumn
+from service.samples.table.conditions import Conditions
+from service.samples.table.ranges import GridColumn
+from service.samples.table.selections import Selections, joined_selections
+
+Weights = Mapping[str, Mapping[str, float] | str]
+MOST_STRATA = 256
+"""Of all weighted columns together."""
+UNIFORM = "uniform"
+
+
+def strata_of(
+    conditions: Conditions, columns: Sequence[CategoryColumn | GridColumn], weights: Weights, wanted: Selections
+) -> list[tuple[float, Selections]]:
+    """Shares, one in all, and the values of each part of the sample, which are among those wanted."""
+    if not isinstance(weights, Mapping):
+        raise SamplingError('weights: give {"COLUMN": {"VALUE": 0.5, …}} or {"COLUMN": "uniform"}')
+    of_columns = []
+    for name, given in weights.items():
+        column = columns[conditions.place_of(name)]
+        of_columns.append(_parts(conditions, column, _of_values(column, given, wanted, conditions)))
+    if math.prod(map(len, of_columns)) > MOST_STRATA:
+        raise SamplingError(f"weights: more than {MOST_STRATA} combinations of values; weight fewer columns or values")
+    strata = []
+    for combination in itertools.product(*of_columns):
+        selections, share = dict(wanted), 1.0
+        for weight, own in combination:
+            selections, share = joined_selections(selections, own), share * weight
+        if not all(selection.chances.any() for selection in selections.values()):
+            raise SamplingError("weights: a value with a weight does not meet the condition; leave it out")
+        strata.append((share, selections))
+    return strata
+
+
+def _of_values(
+    column: CategoryColumn | GridColumn, given: Any, wanted: Selections, conditions: Conditions
+) -> Mapping[Any, Any]:
+    """Values and their weights; those of `uniform` are all that may come but missing."""
+    if isinstance(given, Mapping):
+        return given
+    if given != UNIFORM:
+        raise SamplingError(f'weights: {column.name}: give "uniform" or a weight for each value; {column.described}')
+    if not isinstance(column, CategoryColumn):
+        raise SamplingError(
+            f'weights: {column.name} is a range: give parts of it, like {{"<40": 1, ">=40": 1}}; {column.described}'
+        )
+    selection = wanted.get(conditions.place_of(column.name))
+    return {
+        value: 1.0
+        for code, value in enumerate(column.values)
+        if value is not None and (selection is None or selection.chances[code] > 0)
+    }
+
+
+def _parts(
+    conditions: Conditions, column: CategoryColumn | GridColumn, of_values: Mapping[Any, Any]
+) -> list[tuple[float, Selections]]:
+    """The shares of the values of one column, and what each means."""
+    for value, weight in of_values.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise SamplingError(f"weights: {column.name}: the weight of {value!r} is not a number of at least 0")
+    total = math.fsum(of_values.values())
+    if not total > 0:
+        raise SamplingError(f"weights: {column.name}: one weight must be more than 0")
+    return [
+        (weight / total, conditions.selections(_meant(column, value)))
+        for value, weight in of_values.items()
+        if weight > 0
+    ]
+
+
+def _meant(column: CategoryColumn | GridColumn, value: Any) -> Any:
+    """The condition that a key of the weights stands for: a value, or of a range `<40` and the like."""
+    if isinstance(column, CategoryColumn) or not isinstance(value, str):
+        return {column.name: value}
+    is_sign = value.lstrip()[:1] in {"<", ">", "=", "!"}
+    if is_sign or value.strip() in {"missing", "not missing"}:
+        return f"{column.name} {value.strip()}" if not is_sign else f"{column.name}{value.strip()}"
+    return {column.name: value}
