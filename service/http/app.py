@@ -46,6 +46,7 @@ from service.platform.settings import Settings, names_of
 from service.releases.bundles import Bundles
 from service.releases.completion import router as completion
 from service.releases.endpoints import router as releases
+from service.releases.open_samples import OpenSamples
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
 from service.releases.watching import Watching
@@ -98,7 +99,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = context
     app.state.bundles = Bundles(context)
     app.state.samplers = SamplerCache(context.storage.get_content)
-    app.state.drawing = DrawingThreads()
+    app.state.open_samples = OpenSamples(DrawingThreads())
     app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
     app.state.reading_turns = reading_turns(context.settings.database_pool_size)

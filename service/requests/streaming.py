@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 from fastapi.responses import StreamingResponse
@@ -17,9 +17,14 @@ class ClosingStream(StreamingResponse):
     """Closes its source when the reply is over, however it ends: sent, broken off or never begun."""
 
     def __init__(
-        self, source: AsyncGenerator[bytes] | AsyncGenerator[str], media_type: str, headers: dict[str, str]
+        self,
+        source: AsyncGenerator[bytes] | AsyncGenerator[str],
+        media_type: str,
+        headers: dict[str, str],
+        *,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._source = source
+        self._source, self._on_close = source, on_close
         super().__init__(source, media_type=media_type, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,3 +40,4 @@ class ClosingStream(StreamingResponse):
         finally:
             with anyio.CancelScope(shield=True):
                 await self._source.aclose()
+            self._on_close()
