@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query
 from service.audit import service
 from service.audit.schemas import AuditList, AuditReply
 from service.auth.dependencies import ContextOf, Owner
+from service.auth.reading import ReadingTurn
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"])
 
 
-@router.get("")
+@router.get("", dependencies=[ReadingTurn])
 def read_audit(
     context: ContextOf,
     principal: Owner,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, status
 from service.audit import service as audit
 from service.auth import service
 from service.auth.dependencies import ContextOf, Owner
+from service.auth.reading import ReadingTurn
 from service.auth.schemas import KeyList, KeyReply, KeyRequest, NewKeyReply, ReplacementRequest
 from service.base.errors import LastOwnerKey, NotReplaceable
 from service.platform.paging import DEFAULT_LIMIT, Page
@@ -29,7 +30,7 @@ def create_key(body: KeyRequest, context: ContextOf, principal: Owner) -> NewKey
     return NewKeyReply(id=made.id, key=made.key, expires_at=made.expires_at)
 
 
-@router.get("")
+@router.get("", dependencies=[ReadingTurn])
 def list_keys(context: ContextOf, principal: Owner, limit: Limit = DEFAULT_LIMIT, before: Before = None) -> KeyList:
     """The keys of your tenant, newest first, without their secrets."""
     page = Page.of(limit, before)

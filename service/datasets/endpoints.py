@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response, status
 
 from service.auth.dependencies import ContextOf, Owner, Reader
+from service.auth.reading import ReadingTurn
 from service.base.errors import (
     AlreadyCharged,
     DuplicateRows,
@@ -103,7 +104,7 @@ async def create_dataset(
     return reply
 
 
-@router.get("")
+@router.get("", dependencies=[ReadingTurn])
 def list_datasets(
     context: ContextOf, principal: Reader, limit: Limit = DEFAULT_LIMIT, before: Before = None
 ) -> DatasetList:
@@ -197,7 +198,7 @@ def read_budget(dataset_id: uuid.UUID, context: ContextOf, principal: Reader) ->
     return service.read_budget(context, principal, dataset_id)
 
 
-@router.get("/{dataset_id}/ledger")
+@router.get("/{dataset_id}/ledger", dependencies=[ReadingTurn])
 def read_ledger(
     dataset_id: uuid.UUID,
     context: ContextOf,

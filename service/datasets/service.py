@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from imprimatur.verify.chain import Amounts, verify_ledger
+from imprimatur.verify.chain import Amounts
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
@@ -34,6 +34,7 @@ from service.intake.sealed import SealedFile
 from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
+from service.ledger.recent_checks import RECENT
 from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
 from service.platform.crypto import encrypt
@@ -47,9 +48,6 @@ UPLOAD = "upload"
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
-
-MOST_FAULTS = 1_000
-"""That a reply names; one is one too many."""
 
 _SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
 
@@ -313,11 +311,8 @@ def read_ledger(
     with context.snapshot() as session:
         repository.find(session, principal.tenant_id, dataset_id)
         balance = ledger_repository.read_balance(session, dataset_id)
-        if before is None:
-            entries = ledger_repository.lines_of_dataset(session, dataset_id)
-        else:
-            entries = ledger_repository.lines_before(session, dataset_id, before=before, limit=limit + 1)
-    faults = verify_ledger(entries, balance) if before is None else []
+        entries = ledger_repository.lines_before(session, dataset_id, before=before, limit=limit + 1)
+        faults = RECENT.faults(session, dataset_id, balance) if before is None else []
     page = entries[-limit:]
     items = [
         LedgerEntryReply(
@@ -345,7 +340,7 @@ def read_ledger(
         items=items,
         balance=shown,
         verified=not faults if before is None else None,
-        faults=faults[:MOST_FAULTS],
+        faults=faults,
         next=page[0].seq if len(page) < len(entries) else None,
     )
 

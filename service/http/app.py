@@ -23,6 +23,7 @@ from service.audit.service import Refusals
 from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
+from service.auth.reading import reading_turns
 from service.base.errors import InvalidInput, Unavailable
 from service.base.memory import use_few_arenas
 from service.datasets.endpoints import router as datasets
@@ -45,6 +46,7 @@ from service.platform.settings import Settings, names_of
 from service.releases.bundles import Bundles
 from service.releases.completion import router as completion
 from service.releases.endpoints import router as releases
+from service.releases.open_samples import OpenSamples
 from service.releases.publish import router as publish
 from service.releases.repository import any_published
 from service.releases.watching import Watching
@@ -97,9 +99,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = context
     app.state.bundles = Bundles(context)
     app.state.samplers = SamplerCache(context.storage.get_content)
-    app.state.drawing = DrawingThreads()
+    app.state.open_samples = OpenSamples(DrawingThreads())
     app.state.watching = Watching(context)
     app.state.quick_threads = QuickThreads(context.settings.database_pool_size)
+    app.state.reading_turns = reading_turns(context.settings.database_pool_size)
     _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from service.auth.dependencies import ContextOf, Reader, get_outsider
+from service.auth.reading import ReadingTurn
 from service.base.errors import InvalidInput, NotFound, RateLimited, Unavailable
 from service.ledger import log, signing_keys
 from service.ledger.schemas import (
@@ -56,7 +57,7 @@ def list_signing_keys(context: ContextOf) -> SigningKeyList:
     )
 
 
-@router.get("/proof", responses=problems(NotFound))
+@router.get("/proof", dependencies=[ReadingTurn], responses=problems(NotFound))
 def read_proof(
     context: ContextOf,
     principal: Reader,

@@ -71,10 +71,12 @@ def lines_of_dataset(session: Session, dataset_id: uuid.UUID) -> Sequence[Row[*t
 
 
 def lines_before(
-    session: Session, dataset_id: uuid.UUID, *, before: int, limit: int
+    session: Session, dataset_id: uuid.UUID, *, before: int | None, limit: int
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The last of those before an entry, in order."""
-    query = select(*_LINE).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.seq < before)
+    """The last of those before an entry, or of all, in order."""
+    query = select(*_LINE).where(LedgerEntry.dataset_id == dataset_id)
+    if before is not None:
+        query = query.where(LedgerEntry.seq < before)
     return session.execute(query.order_by(LedgerEntry.seq.desc()).limit(limit)).all()[::-1]
 
 

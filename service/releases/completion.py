@@ -17,9 +17,8 @@ from service.platform.context import Context
 from service.releases import service
 from service.releases.endpoints import BINARY, sampler_of
 from service.releases.models import Release
+from service.releases.open_samples import OpenSample, OpenSamples
 from service.requests.problems import problems
-from service.requests.streaming import ClosingStream
-from service.samples.drawing_threads import DrawingThreads
 from service.samples.formats import FORMATS, media_type
 from service.samples.formulas import Formulas
 
@@ -72,18 +71,16 @@ async def complete_rows(
         raise CallerLeft("the caller has left; nothing of the rows was kept") from None
     format_ = ROWS_IN[kind]
     release = await run_in_threadpool(service.find_published, context, principal, release_id)
-    sampler, rows = await run_in_threadpool(_sent, request, context, release, content, format_)
-    drawn = await _completed(request, sampler, rows, seed)
     from service.samples.request import Wanted  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
     from service.samples.streams import WRITERS  # noqa: PLC0415 - as above
 
-    drawing: DrawingThreads = request.app.state.drawing
-    pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))
-    return ClosingStream(
-        drawing.stream(pieces),
-        media_type=media_type(format_),
-        headers={"Content-Disposition": f'attachment; filename="completed.{FORMATS[format_].endings[0]}"'},
-    )
+    open_samples: OpenSamples = request.app.state.open_samples
+    with open_samples.open(release.tenant_id) as one:
+        sampler, rows = await run_in_threadpool(_sent, request, context, release, content, format_)
+        drawn = await _completed(one, sampler, rows, seed)
+        pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))
+        disposition = f'attachment; filename="completed.{FORMATS[format_].endings[0]}"'
+        return one.reply(pieces, media_type(format_), {"Content-Disposition": disposition})
 
 
 def _sent(
@@ -110,16 +107,15 @@ def _sent(
 
 
 async def _completed(
-    request: Request, sampler: TableSampler, rows: list[dict[str, Any]], seed: int | None
+    one: OpenSample, sampler: TableSampler, rows: list[dict[str, Any]], seed: int | None
 ) -> list[Columns]:
     """All rows, completed a few at a time, so that samples have their turns between."""
     from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
 
-    drawing: DrawingThreads = request.app.state.drawing
     drawn: list[Columns] = []
     try:
-        chunks = await run_in_threadpool(drawing.run, lambda: sampler.completed(rows, seed=seed))
-        while (chunk := await run_in_threadpool(drawing.run, lambda: next(chunks, None))) is not None:
+        chunks = await one.draw(lambda: sampler.completed(rows, seed=seed))
+        while (chunk := await one.draw(lambda: next(chunks, None))) is not None:
             drawn.append(chunk)
     except SamplingError as error:
         raise InvalidInput(str(error), where="rows") from None

@@ -13,6 +13,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import Analyst, ContextOf, JsonBody, Reader
+from service.auth.reading import ReadingTurn
 from service.base.errors import (
     BudgetExhausted,
     Gone,
@@ -38,14 +39,13 @@ from service.releases import service
 from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.bundles import Bundles
 from service.releases.models import Release
+from service.releases.open_samples import OpenSamples
 from service.releases.priority import DESCRIPTION, urgency
 from service.releases.schemas import EstimateReply, PriceReply, QuoteReply, ReleaseList, ReleaseReply, SharesReply
 from service.releases.watching import EVENTS_TYPE, ReleaseEvents
 from service.requests.paging import Before, Limit
 from service.requests.problems import problems
-from service.requests.streaming import ClosingStream
 from service.samples.cache import SamplerCache
-from service.samples.drawing_threads import DrawingThreads
 from service.samples.formats import FORMATS, SampleFormat, default_format, described_formats, media_type
 from service.samples.formulas import Formulas
 
@@ -120,7 +120,7 @@ def order_release(
     return ReleaseReply.of(release)
 
 
-@router.get("/releases")
+@router.get("/releases", dependencies=[ReadingTurn])
 def list_releases(
     context: ContextOf,
     principal: Reader,
@@ -212,7 +212,7 @@ def sample_request(
         **problems(NotReady, NotInRelease, Tampered),
     },
 )
-def read_sample(
+async def read_sample(
     release_id: uuid.UUID,
     request: Request,
     context: ContextOf,
@@ -223,8 +223,8 @@ def read_sample(
 
     A condition or weight that cannot be met is refused before the first byte, with what would be accepted.
     """
-    release = service.find_published(context, principal, release_id)
-    return sample_response(request, context, release, sample)
+    release = await run_in_threadpool(service.find_published, context, principal, release_id)
+    return await sample_response(request, context, release, sample)
 
 
 @router.get(
@@ -263,20 +263,22 @@ def read_generator(request: Request, release_id: uuid.UUID, context: ContextOf, 
     )
 
 
-@router.get("/releases/{release_id}/answers", responses=problems(NotReady, NotInRelease, Tampered))
+@router.get(
+    "/releases/{release_id}/answers", dependencies=[ReadingTurn], responses=problems(NotReady, NotInRelease, Tampered)
+)
 def read_answers(request: Request, release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """The answers of a release that holds some instead of a generator. Reading them costs no budget, however often."""
     release = service.find_published(context, principal, release_id)
     return answers_of_bundle(context.storage.get_content(_bundle_key(request, release)), release_id)
 
 
-@router.get("/releases/{release_id}/certificate", responses=problems(NotReady))
+@router.get("/releases/{release_id}/certificate", dependencies=[ReadingTurn], responses=problems(NotReady))
 def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """What exactly is promised about this release, signed."""
     return service.find_published(context, principal, release_id).certificate or {}
 
 
-def sample_response(
+async def sample_response(
     request: Request,
     context: Context,
     release: Release,
@@ -290,27 +292,25 @@ def sample_response(
     from service.samples.samplers import content_of  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
     from service.samples.streams import stream_rows  # noqa: PLC0415 - as above
 
-    drawing: DrawingThreads = request.app.state.drawing
-    sampler = sampler_of(request, release)
-    weights = None if sample.weights is None else read_json(sample.weights.encode(), "weights")
-    chosen = sample.format or default_format(content_of(sampler))
-    pieces = drawing.run(
-        lambda: stream_rows(
-            sampler,
-            rows=sample.rows,
-            format=chosen,
-            seed=sample.seed,
-            where=sample.where,
-            weights=weights,
-            formulas=sample.formulas,
-            each=drawing.each,
+    open_samples: OpenSamples = request.app.state.open_samples
+    with open_samples.open(release.tenant_id) as one:
+        sampler = await run_in_threadpool(sampler_of, request, release)
+        weights = None if sample.weights is None else read_json(sample.weights.encode(), "weights")
+        chosen = sample.format or default_format(content_of(sampler))
+        pieces = await one.draw(
+            lambda: stream_rows(
+                sampler,
+                rows=sample.rows,
+                format=chosen,
+                seed=sample.seed,
+                where=sample.where,
+                weights=weights,
+                formulas=sample.formulas,
+                each=one.each,
+            )
         )
-    )
-    return ClosingStream(
-        drawing.stream(pieces),
-        media_type=media_type(chosen),
-        headers={"Content-Disposition": f'attachment; filename="synthetic.{chosen}"', **(headers or {})},
-    )
+        disposition = f'attachment; filename="synthetic.{chosen}"'
+        return one.reply(pieces, media_type(chosen), {"Content-Disposition": disposition, **(headers or {})})
 
 
 def sampler_of(request: Request, release: Release) -> Sampler:

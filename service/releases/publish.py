@@ -99,7 +99,7 @@ async def publish(
         headers["X-Warnings"] = json.dumps(warnings)
     release = await _wait(request.app.state.watching, context, principal, release, wait_seconds)
     if release.state == "published":
-        return await run_in_threadpool(sample_response, request, context, release, sample, headers)
+        return await sample_response(request, context, release, sample, headers)
     body = ReleaseReply.of(release).model_dump(mode="json")
     location = {"Location": f"/v1/releases/{release.id}"}
     return JSONResponse(body, status.HTTP_202_ACCEPTED, {**headers, **location})

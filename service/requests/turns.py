@@ -1,10 +1,10 @@
-"""Whose upload is read next: so many at once, of one tenant fewer, and the tenant that was served longest ago first."""
+"""Whose turn is next: so many at once, of one tenant fewer, and the tenant that was served longest ago first."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -38,13 +38,13 @@ class FairTurns:
         return sum(len(each) for each in list(self._waiting.values()))
 
     @asynccontextmanager
-    async def turn(self, tenant: UUID, caller: Caller) -> AsyncIterator[None]:
+    async def turn(self, tenant: UUID, caller: Caller | None = None) -> AsyncIterator[None]:
         """Wait for a place, and give it back at the end of the block. A caller who leaves waits no longer."""
         mine = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(mine)
         self._admit()
         try:
-            with caller.taking_along(mine.cancel):
+            with nullcontext() if caller is None else caller.taking_along(mine.cancel):
                 await mine
         except BaseException:
             if mine.done() and not mine.cancelled():  # admitted at the same moment
@@ -52,7 +52,8 @@ class FairTurns:
             else:
                 mine.cancel()
                 self._admit()
-            caller(caller.share)  # raises `CallerLeft` where that is why
+            if caller is not None:
+                caller(caller.share)  # raises `CallerLeft` where that is why
             raise
         try:
             yield

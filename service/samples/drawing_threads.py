@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -15,6 +16,7 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable
     from concurrent.futures import Future
+    from contextlib import AbstractAsyncContextManager
 
 T = TypeVar("T")
 Part = TypeVar("Part")
@@ -34,13 +36,10 @@ class DrawingThreads:
 
     def __init__(self, count: int | None = None) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._threads = ThreadPoolExecutor(count or max(1, cores - 1), "drawing")
+        self.at_once = count or max(1, cores - 1)
+        self._threads = ThreadPoolExecutor(self.at_once, "drawing")
         self._side_by_side = min(cores, MOST_SIDE_BY_SIDE)
         self._chunks = ThreadPoolExecutor(self._side_by_side, "drawing-chunks", initializer=_lower_priority)
-
-    def run(self, function: Callable[[], T]) -> T:
-        """The function's result, from one of the threads."""
-        return self._threads.submit(function).result()
 
     def each(self, draw: Callable[[Part], T], parts: Iterable[Part]) -> Generator[T]:
         """As `map`, but a few at a time, ahead of the one that is asked for."""
@@ -56,17 +55,24 @@ class DrawingThreads:
             for chunk in drawing:
                 chunk.cancel()
 
-    async def stream(self, pieces: Generator[bytes]) -> AsyncGenerator[bytes]:
-        """The pieces, each drawn when the one before has been taken. Empty ones only let the others have a turn."""
+    async def stream(
+        self, pieces: Generator[bytes], turn: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    ) -> AsyncGenerator[bytes]:
+        """The pieces, each drawn in a turn when the one before has been taken. Empty ones only let the others have one."""
         try:
-            while (piece := await self._next(pieces)) is not None:
+            while True:
+                async with turn():
+                    piece = await self.call(lambda: next(pieces, None))
+                if piece is None:
+                    return
                 if piece:
                     yield piece
         finally:
             pieces.close()
 
-    async def _next(self, pieces: Generator[bytes]) -> bytes | None:
-        drawing = asyncio.get_running_loop().run_in_executor(self._threads, next, pieces, None)
+    async def call(self, function: Callable[[], T]) -> T:
+        """The function's result, from one of the threads. Who is cancelled meanwhile waits until it has ended."""
+        drawing = asyncio.get_running_loop().run_in_executor(self._threads, function)
         try:
             return await asyncio.shield(drawing)
         except asyncio.CancelledError:

@@ -34,7 +34,8 @@ _ARROW_TYPES = {
     "date": pa.date32(),
     "datetime": pa.timestamp("us"),
 }
-_ROW_GROUP_CELLS = 2**21
+_ROW_GROUP_CELLS = 2**17
+"""Of one sample these are in memory, and hundreds may be read at once."""
 _MOST_SHORT_CODES = 2**15
 _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
 

@@ -1,0 +1,47 @@
+"""Turns of tenants at replies that take long to put together: lists, ledgers, proofs.
+
+Each holds a thread and a connection to the database. Without turns one tenant, asking often, has all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.auth.dependencies import get_principal
+from service.auth.principal import Principal
+from service.base.errors import RateLimited
+from service.requests.turns import FairTurns
+
+SHARE_OF_POOL = 0.4
+"""As `QuickThreads` has; what is left is for keys to be looked up, and for uploads."""
+OF_ONE_TENANT = 2
+PATIENCE_SECONDS = 20.0
+
+
+def reading_turns(database_pool_size: int) -> FairTurns:
+    """For a process that keeps so many connections to the database."""
+    return FairTurns(max(1, int(database_pool_size * SHARE_OF_POOL)), OF_ONE_TENANT)
+
+
+async def _take_turn(request: Request, principal: Annotated[Principal, Depends(get_principal)]) -> AsyncIterator[None]:
+    turns: FairTurns = request.app.state.reading_turns
+    turn = turns.turn(principal.tenant_id)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await turn.__aenter__()
+    except TimeoutError:
+        raise RateLimited(
+            "too many lists and ledgers are being read with your keys or others'; ask again", retry_after_seconds=5
+        ) from None
+    try:
+        yield
+    finally:
+        await turn.__aexit__(None, None, None)
+
+
+ReadingTurn = Depends(_take_turn, scope="function")
+"""A dependency of a route: its function runs in a turn of its tenant, and who waits for one holds no thread."""
