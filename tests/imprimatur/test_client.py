@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from imprimatur import ApiError, Client
-from imprimatur.streams import server_sent_documents
+from imprimatur.streams import server_sent_events
 from imprimatur.verify.chain import GENESIS
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def test_nobody_answers():
 
 def test_reads_server_sent_events():
     lines = [": hello", "event: progress", 'data: {"a":', "data: 1}", "", "", "event: state", 'data:{"a":2}', ""]
-    assert list(server_sent_documents(iter(lines))) == [{"a": 1}, {"a": 2}]
+    assert list(server_sent_events(iter(lines))) == [("progress", {"a": 1}), ("state", {"a": 2})]
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(stack, api_key, monkeypatch):
