@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 import httpx
 
@@ -170,6 +171,12 @@ def _documents(events: list[tuple[str, Json]]) -> list[Json]:
         if kind == "problem":
             raise _problem(int(document["status"]), document)
     return [document for _, document in events]
+
+
+def order_headers(idempotency_key: str, priority: int | None, name: str | None) -> dict[str, str]:
+    """What is said of an order beside its document; a name in percent-encoded UTF-8, for headers are ASCII."""
+    named = {} if name is None else {"Release-Name": quote(name)}
+    return {"Idempotency-Key": idempotency_key, **priority_header(priority), **named}
 
 
 def priority_header(urgency: int | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from imprimatur import replies
 from imprimatur.async_transport import AsyncSession
-from imprimatur.datasets import Named, Where
+from imprimatur.datasets import Drawn, Formulas, Named, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
@@ -133,6 +133,7 @@ class AsyncSample:
     format: SampleFormat | None = None
     where: Where | None = None
     seed: int | None = None
+    formulas: Formulas | None = None
 
     async def to_pandas(self) -> Any:
         """A DataFrame of pandas: texts as categories in their declared order, nullable types where something is missing."""
@@ -149,16 +150,18 @@ class AsyncSample:
     async def save(self, path: str | Path, *, on_bytes: Callable[[int], None] | None = None) -> int:
         """Into a file of the format that its ending means; its size in bytes."""
         operation = self._session.operations.save_sample(
-            self.release, path, self.rows, format=self.format, where=self.where, seed=self.seed, on_bytes=on_bytes
+            self.release, path, self.rows, on_bytes=on_bytes, format=self.format, **self._drawn
         )
         return await self._session.run(operation)
 
     def chunks(self) -> AsyncGenerator[bytes]:
         """The bytes of a file, in pieces, as they are drawn."""
-        operation = self._session.operations.sample_chunks(
-            self.release, self.rows, format=self.format, where=self.where, seed=self.seed
-        )
+        operation = self._session.operations.sample_chunks(self.release, self.rows, format=self.format, **self._drawn)
         return self._session.iterate(operation)
+
+    @property
+    def _drawn(self) -> Drawn:
+        return {"where": self.where, "seed": self.seed, "formulas": self.formulas}
 
     async def _frame(self, library: Library) -> Any:
         operation = self._session.operations.sample_frame(

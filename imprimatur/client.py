@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Self
 
 from imprimatur.asking import DEFAULT_RETRIES, Asking
-from imprimatur.datasets import Named, Where
+from imprimatur.datasets import Formulas, Named, Where
 from imprimatur.objects import Dataset, Release, Sample, called, iterated
 from imprimatur.operations import Operations
 from imprimatur.replies import SampleFormat
@@ -60,9 +60,10 @@ class Client:
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
         seed: int | None = None,
+        formulas: Formulas | None = None,
     ) -> Sample:
         """Synthetic rows, as a table, a file, or as they are drawn: `with client.sample(...) as chunks: …`."""
-        return Sample(self._session, release, rows, format, where, seed)
+        return Sample(self._session, release, rows, format, where, seed, formulas)
 
     create_dataset = called(Operations.create_dataset)
     replace_declaration = called(Operations.replace_declaration)

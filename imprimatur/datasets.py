@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack
 
 from imprimatur.asking import Asking
 from imprimatur.naming import id_among, whole_id
@@ -20,8 +20,19 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 ReleaseT = TypeVar("ReleaseT", bound=Release)
 Named = str | uuid.UUID | Mapping[str, Any]
 """A dataset or a release: its id, six or more of its first digits, its name, or what the service answered."""
-Where = Mapping[str, Any]
-"""Values by column; rows that meet all of these conditions."""
+Where = Mapping[str, Any] | str | Sequence[str]
+"""Rows that meet all of these conditions: `{"sex": "F", "age": {"minimum": 65}, "rank": [1, 2]}`, or as the API writes them."""
+Formulas = Literal["keep", "escape"]
+
+
+class Drawn(TypedDict):
+    """How rows are drawn."""
+
+    where: Where | None
+    seed: int | None
+    formulas: Formulas | None
+
+
 Hear = Callable[[str, float], None]
 
 

@@ -8,9 +8,7 @@ from typing import Any, Protocol
 
 from imprimatur.formats import invalid
 from imprimatur.replies import Json
-from imprimatur.tables import ARROW, PANDAS, POLARS, Library, read_parquet
-
-_FEW = 20
+from imprimatur.tables import ARROW, PANDAS, POLARS, Library, cast, categories_field, plain, read_parquet
 
 
 class Frame(Protocol):
@@ -53,18 +51,6 @@ def frame_of(table: Any) -> Frame:
         "table",
         f"a {type(table).__name__} is no table: give a DataFrame of pandas or polars, a table of Arrow, or the path of a file",
     )
-
-
-def categories_field(name: str, values: list[Any], rows: int) -> Json | None:
-    """A field with these declared categories; None where they look as if they had been read from identifiers."""
-    if all(isinstance(value, str) for value in values):
-        if not values or len(values) > max(_FEW, rows // 2):
-            return None
-        return {"name": name, "type": "string", "constraints": {"enum": values}}
-    if all(isinstance(value, bool) for value in values):
-        return {"name": name, "type": "boolean"}
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-    return {"name": name, "type": "integer" if whole else "number", "constraints": {"enum": values}}
 
 
 class PolarsFrame:
@@ -147,20 +133,3 @@ class ArrowFrame:
         names = [name for name in self.names if name in drawn.column_names]
         columns = [cast(drawn.column(name), self._table.schema.field(name).type) for name in names]
         return importlib.import_module("pyarrow").table(dict(zip(names, columns, strict=True)))
-
-
-def plain(column: Any) -> Any:
-    """A column of Arrow without a dictionary."""
-    return column.cast(column.type.value_type) if hasattr(column.type, "value_type") else column
-
-
-def cast(column: Any, to: Any) -> Any:
-    """A drawn column with another Arrow type, where all of its values fit; moments were drawn in UTC."""
-    arrow = importlib.import_module("pyarrow")
-    column = plain(column)
-    if arrow.types.is_timestamp(column.type) and getattr(to, "tz", None):
-        column = importlib.import_module("pyarrow.compute").assume_timezone(column, "UTC")
-    try:
-        return column.dictionary_encode().cast(to) if arrow.types.is_dictionary(to) else column.cast(to)
-    except arrow.ArrowInvalid:
-        return column  # a declared range may be wider than the type

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from imprimatur.formats import invalid
-from imprimatur.frame_columns import cast, categories_field, plain
 from imprimatur.replies import Json
-from imprimatur.tables import ARROW, PANDAS, read_parquet
+from imprimatur.tables import ARROW, PANDAS, cast, categories_field, plain, read_parquet
 
 
 class PandasFrame:

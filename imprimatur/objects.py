@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from imprimatur import replies
-from imprimatur.datasets import Named, Where
+from imprimatur.datasets import Drawn, Formulas, Named, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
@@ -134,6 +134,7 @@ class Sample:
     format: SampleFormat | None = None
     where: Where | None = None
     seed: int | None = None
+    formulas: Formulas | None = None
     _opened: list[Generator[bytes]] = field(default_factory=list, repr=False, compare=False)
 
     def to_pandas(self) -> Any:
@@ -151,15 +152,13 @@ class Sample:
     def save(self, path: str | Path, *, on_bytes: Callable[[int], None] | None = None) -> int:
         """Into a file of the format that its ending means; its size in bytes."""
         operation = self._session.operations.save_sample(
-            self.release, path, self.rows, format=self.format, where=self.where, seed=self.seed, on_bytes=on_bytes
+            self.release, path, self.rows, on_bytes=on_bytes, format=self.format, **self._drawn
         )
         return self._session.run(operation)
 
     def chunks(self) -> Generator[bytes]:
         """The bytes of a file, in pieces, as they are drawn."""
-        operation = self._session.operations.sample_chunks(
-            self.release, self.rows, format=self.format, where=self.where, seed=self.seed
-        )
+        operation = self._session.operations.sample_chunks(self.release, self.rows, format=self.format, **self._drawn)
         return self._session.iterate(operation)
 
     def __enter__(self) -> Iterator[bytes]:
@@ -171,6 +170,10 @@ class Sample:
 
     def __exit__(self, *_: object) -> None:
         self._opened.pop().close()
+
+    @property
+    def _drawn(self) -> Drawn:
+        return {"where": self.where, "seed": self.seed, "formulas": self.formulas}
 
     def _frame(self, library: Any) -> Any:
         operation = self._session.operations.sample_frame(

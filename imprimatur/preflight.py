@@ -6,10 +6,13 @@ An order is charged when it is placed. What would fail after that for a reason o
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +35,7 @@ def check_before_paying(
     output: str | Path | None = None,
     other_outputs: Iterable[str | Path] = (),
     format: str | None = None,  # noqa: A002 - the API's own word
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, Any] | str | Sequence[str] | None = None,
     rows: int | None = None,
     source: str | Path | None = None,
 ) -> SampleFormat | None:
@@ -79,13 +82,17 @@ def check_writable(file: Path) -> None:
         raise invalid("output", f"{file}: no file can be written here: {why}") from None
 
 
-def check_where(where: Mapping[str, Any] | None, schema: Mapping[str, Any]) -> None:
+def check_where(where: Mapping[str, Any] | str | Sequence[str] | None, schema: Mapping[str, Any]) -> None:
     """Whether each condition is on a declared column and, where that is plain, on a declared value."""
-    for column, wanted in (where or {}).items():
+    if not isinstance(where, Mapping):
+        for text in [where] if isinstance(where, str) else where or ():
+            _check_text(text, schema)
+        return
+    for column, wanted in where.items():
         if schema.get("type") == "image":
             _check_label(column, wanted, schema)
             continue
-        fields = {str(field.get("name")): field for field in schema.get("fields", []) if isinstance(field, dict)}
+        fields = _fields_of(schema)
         if column not in fields:
             raise invalid("where", f"there is no column {column!r}; {_nearest(str(column), list(fields))}")
         if fields[column].get("role") == "ignore":
@@ -93,6 +100,48 @@ def check_where(where: Mapping[str, Any] | None, schema: Mapping[str, Any]) -> N
                 "where", f"{column!r} stays out of the synthetic rows (role: ignore): no condition can be on it"
             )
         _check_value(column, wanted, fields[column])
+
+
+def where_texts(where: Mapping[str, Any] | str | Sequence[str] | None) -> list[str]:
+    """As the API takes them: one plain condition as COLUMN:VALUE, what a mapping says beyond that as one JSON text."""
+    if not isinstance(where, Mapping):
+        return [where] if isinstance(where, str) else list(where or ())
+    plain = [f"{column}:{text_of(value)}" for column, value in where.items() if _is_plain(value)]
+    if len(plain) == len(where) == 1 or not where:
+        return plain
+    return [json.dumps(dict(where), ensure_ascii=False, default=_as_json)]
+
+
+def _is_plain(value: Any) -> bool:
+    return value is not None and not isinstance(value, Mapping | list | tuple | set | frozenset)
+
+
+def _as_json(value: Any) -> Any:
+    """Dates, sets, and the numbers of numpy."""
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    number = getattr(value, "item", None)
+    return number() if callable(number) else text_of(value)
+
+
+def _fields_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(field.get("name")): field for field in schema.get("fields", []) if isinstance(field, dict)}
+
+
+def _check_text(text: str, schema: Mapping[str, Any]) -> None:
+    """COLUMN:VALUE is looked at as a mapping is; of other texts only whether they begin with a column."""
+    if text.lstrip().startswith("{"):
+        with suppress(ValueError):
+            return check_where(json.loads(text), schema)
+    names = ["label"] if schema.get("type") == "image" else list(_fields_of(schema))
+    begun = sorted((name for name in names if text.lstrip(' "').startswith(name)), key=len)
+    if not begun:
+        column = re.split(r"\s*(?::|[<>=!]| in\b| not\b| missing\b)", text.strip(), maxsplit=1)[0]
+        raise invalid("where", f"there is no column {column!r}; {_nearest(column, names)}")
+    name = begun[-1]
+    if text.startswith(f"{name}:"):
+        check_where({name: text[len(name) + 1 :]}, schema)
+    return None
 
 
 def check_name(datasets: Iterable[Mapping[str, Any]], name: str, schema: Mapping[str, Any]) -> None:
@@ -154,18 +203,15 @@ def _check_value(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
     """Only a plain value is looked at: lists, ranges and operators are the service's to read."""
     kind, constraints = field.get("type"), field.get("constraints") or {}
     enum = [False, True] if kind == "boolean" else constraints.get("enum")
-    if isinstance(wanted, Mapping | list | tuple | set) or wanted is None:
+    if not _is_plain(wanted):
         return
     if enum is None:
         _check_in_range(column, wanted, kind, constraints)
         return
-    known = {text_of(value) for value in enum} | {str(value) for value in field.get("trueValues", [])}
-    known |= {str(value) for value in field.get("falseValues", [])}
     text = text_of(wanted)
-    is_number = kind in {"integer", "number"} and text not in known
-    if text in known or (is_number and _number(text) in {_number(each) for each in known}):
-        return
-    if text.startswith(_OPERATORS):
+    known = {text_of(value) for value in [*enum, *field.get("trueValues", []), *field.get("falseValues", [])]}
+    numbers = {_number(each) for each in known} - {None} if kind in {"integer", "number"} else set()
+    if text in known or _number(text) in numbers or text.startswith(_OPERATORS):
         return
     near = get_close_matches(text, sorted(known), 1, 0.6)
     hint = f"did you mean {near[0]!r}?" if near else f"its values are {_some([text_of(value) for value in enum])}"

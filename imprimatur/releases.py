@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.asking import NoEvents, priority_header
-from imprimatur.datasets import DatasetOperations, DatasetT, Named, ReleaseT, Where
+from imprimatur.asking import NoEvents, order_headers
+from imprimatur.datasets import DatasetOperations, DatasetT, Formulas, Named, ReleaseT, Where
 from imprimatur.errors import ApiError
 from imprimatur.formats import chosen_format
 from imprimatur.naming import id_among, whole_id
-from imprimatur.preflight import check_writable, text_of
+from imprimatur.preflight import check_writable, where_texts
 from imprimatur.progress import bar
 from imprimatur.replies import ENDED, Json, Quote, SampleFormat
 from imprimatur.steps import Ask, Give, Pause, Work, heard, listed, mapped, told, until
 from imprimatur.streams import Saving
-from imprimatur.tables import Library, read_parquet
+from imprimatur.tables import Library, read_arrow
 from imprimatur.verify.members import NotAsCertified, check_bundle
 
 if TYPE_CHECKING:
@@ -44,16 +44,17 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         *,
         idempotency_key: str | None = None,
         priority: int | None = None,
+        name: str | None = None,
         **knobs: Any,
     ) -> Steps[ReleaseT]:
         """Order a release. Sent again with the same idempotency key, it is still the same one order, paid once.
 
         The key is made before the first try, and every further try has it. Give one of your own to be able to order
         again after your program has ended. `priority`: from 0, most urgent, to 7 (3); which of this key's waiting
-        releases goes first. `epsilon=2` is `{"epsilon": 2}`, and so is every other knob of an order.
+        releases goes first. `name`: of the release, unique in its dataset. `epsilon=2` is `{"epsilon": 2}`, and so is every other knob of an order.
         """
         key = idempotency_key or str(uuid.uuid4())
-        headers = {"Idempotency-Key": key, **priority_header(priority)}
+        headers = order_headers(key, priority, name)
         path = f"/v1/datasets/{(yield from self._dataset_id(dataset))}/releases"
         ask = Ask("POST", path, json={**(order or {}), **knobs}, headers=headers)
         try:
@@ -158,13 +159,15 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
         seed: int | None = None,
+        formulas: Formulas | None = None,
     ) -> Items[bytes]:
-        """Synthetic rows as they are drawn, in pieces of the file that they make."""
+        """Synthetic rows as they are drawn, in pieces of the file that they make.
+
+        `formulas`: what happens to CSV texts that a spreadsheet would carry out: they stay (`keep`) or not (`escape`).
+        """
         query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
-        if where:
-            query["where"] = [f"{column}:{text_of(value)}" for column, value in where.items()]
-        if seed is not None:
-            query["seed"] = seed
+        query |= {"where": where_texts(where)} if where else {}
+        query |= {name: value for name, value in (("seed", seed), ("formulas", formulas)) if value is not None}
         path = f"/v1/releases/{(yield from self._release_id(release))}/sample"
         yield from self.asking.download(path, query)
 
@@ -177,6 +180,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
         seed: int | None = None,
+        formulas: Formulas | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> Steps[int]:
         """Synthetic rows into a file, which appears only when it is whole; its size in bytes.
@@ -189,7 +193,8 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         check_writable(file)
         with Saving(file, on_bytes) as saving:
             yield from heard(
-                self.sample_chunks(release, rows, format=chosen, where=where, seed=seed), told(saving.write)
+                self.sample_chunks(release, rows, format=chosen, where=where, seed=seed, formulas=formulas),
+                told(saving.write),
             )
             saving.finish()
         return saving.size
@@ -206,9 +211,9 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         """Synthetic rows as a table of a library."""
         library.check_installed()
         chunks: list[bytes] = []
-        drawn = self.sample_chunks(release, rows, format="parquet", where=where, seed=seed)
+        drawn = self.sample_chunks(release, rows, format="arrow", where=where, seed=seed)
         yield from heard(drawn, told(chunks.append))
-        return (yield Work(lambda: read_parquet(b"".join(chunks), library)))
+        return (yield Work(lambda: read_arrow(b"".join(chunks), library)))
 
     def save_generator(self, release: Named, path: str | Path) -> Steps[int]:
         """The trained generator as a ZIP that works without this project; its size in bytes.

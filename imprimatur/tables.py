@@ -9,6 +9,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from imprimatur.errors import MissingExtra
+from imprimatur.replies import Json
+
+_FEW = 20
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,18 @@ ARROW = Library("pyarrow", ("pyarrow",), "arrow")
 
 
 def read_parquet(content: bytes, library: Library) -> Any:
-    """A table of the library. Texts come as categories in their declared order, whole numbers stay whole."""
+    """A table of the library."""
     if library is POLARS:
         return importlib.import_module("polars").read_parquet(io.BytesIO(content))
     table = importlib.import_module("pyarrow.parquet").read_table(io.BytesIO(content))
+    return table if library is ARROW else pandas_of(table)
+
+
+def read_arrow(content: bytes, library: Library) -> Any:
+    """The same of an Arrow IPC stream, where texts are categories in their declared order."""
+    if library is POLARS:
+        return importlib.import_module("polars").read_ipc_stream(io.BytesIO(content))
+    table = importlib.import_module("pyarrow").ipc.open_stream(content).read_all()
     return table if library is ARROW else pandas_of(table)
 
 
@@ -52,3 +63,32 @@ def pandas_of(table: Any) -> Any:
         mapper = nullable.get if column.null_count else None
         columns[name] = column.to_pandas(types_mapper=mapper)
     return pandas.DataFrame(columns, columns=table.column_names)
+
+
+def categories_field(name: str, values: list[Any], rows: int) -> Json | None:
+    """A field with these declared categories; None where they look as if they had been read from identifiers."""
+    if all(isinstance(value, str) for value in values):
+        if not values or len(values) > max(_FEW, rows // 2):
+            return None
+        return {"name": name, "type": "string", "constraints": {"enum": values}}
+    if all(isinstance(value, bool) for value in values):
+        return {"name": name, "type": "boolean"}
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    return {"name": name, "type": "integer" if whole else "number", "constraints": {"enum": values}}
+
+
+def plain(column: Any) -> Any:
+    """A column of Arrow without a dictionary."""
+    return column.cast(column.type.value_type) if hasattr(column.type, "value_type") else column
+
+
+def cast(column: Any, to: Any) -> Any:
+    """A drawn column with another Arrow type, where all of its values fit; moments were drawn in UTC."""
+    arrow = importlib.import_module("pyarrow")
+    column = plain(column)
+    if arrow.types.is_timestamp(column.type) and getattr(to, "tz", None):
+        column = importlib.import_module("pyarrow.compute").assume_timezone(column, "UTC")
+    try:
+        return column.dictionary_encode().cast(to) if arrow.types.is_dictionary(to) else column.cast(to)
+    except arrow.ArrowInvalid:
+        return column  # a declared range may be wider than the type

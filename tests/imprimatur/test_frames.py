@@ -41,7 +41,7 @@ def frame():
 
 
 def test_a_frame_of_pandas_with_every_dtype(client, frame, tmp_path):
-    order = {"epsilon": 500}
+    order = {"epsilon": 20}
     drawn = imprimatur.publish(
         frame, None, order, target="Admitted", rows=500, client=client, accept_draft=True, timeout=300
     )
