@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from imprimatur.datasets import Drawn, Formulas, Named, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
-from imprimatur.steps import Items, Steps
+from imprimatur.steps import Items, Steps, signed
 from imprimatur.tables import ARROW, PANDAS, POLARS, Library
 
 P = ParamSpec("P")
@@ -26,11 +25,11 @@ def awaited(
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A method of a client: the operation, carried out."""
 
-    @functools.wraps(operation)
     async def method(client: Any, /, *args: P.args, **named: P.kwargs) -> T:
         session: AsyncSession[Operations[AsyncDataset, AsyncRelease]] = client._session  # noqa: SLF001 - a method of it
         return await session.run(operation(session.operations, *args, **named))
 
+    signed(method, operation, bound=False)
     return method
 
 
@@ -39,11 +38,11 @@ def iterated(
 ) -> Callable[Concatenate[Any, P], AsyncGenerator[T]]:
     """A method of a client that gives item after item."""
 
-    @functools.wraps(operation)
     def method(client: Any, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[T]:
         session: AsyncSession[Operations[AsyncDataset, AsyncRelease]] = client._session  # noqa: SLF001 - a method of it
         return session.iterate(operation(session.operations, *args, **named))
 
+    signed(method, operation, bound=False)
     return method
 
 
@@ -52,11 +51,11 @@ def awaited_on(
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A method of a dataset or a release: the operation on it."""
 
-    @functools.wraps(operation)
     async def method(this: Any, /, *args: P.args, **named: P.kwargs) -> T:
         session: AsyncSession[Operations[AsyncDataset, AsyncRelease]] = this._session  # noqa: SLF001 - a method of it
         return await session.run(operation(session.operations, this.id, *args, **named))
 
+    signed(method, operation, bound=True)
     return method
 
 
@@ -65,11 +64,11 @@ def iterated_on(
 ) -> Callable[Concatenate[Any, P], AsyncGenerator[T]]:
     """A method of a dataset or a release that gives item after item."""
 
-    @functools.wraps(operation)
     def method(this: Any, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[T]:
         session: AsyncSession[Operations[AsyncDataset, AsyncRelease]] = this._session  # noqa: SLF001 - a method of it
         return session.iterate(operation(session.operations, this.id, *args, **named))
 
+    signed(method, operation, bound=True)
     return method
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import httpx
 
-from imprimatur.steps import Ask, Close, Give, Next, Pause, Read, Streamed, Work
+from imprimatur.steps import Ask, Close, Give, Next, NoMore, Pause, Read, Streamed, Work
 from imprimatur.transport import http_arguments, request_of
 
 if TYPE_CHECKING:
@@ -54,11 +54,13 @@ class AsyncSession(Generic[OperationsT]):
                         yield step.item
                     else:
                         answer = await self._done(step)
+                except GeneratorExit:
+                    step = items.throw(NoMore())
                 except BaseException as error:  # noqa: BLE001 - as above
                     step = items.throw(error)
                 else:
                     step = items.send(answer)
-        except StopIteration:
+        except (StopIteration, NoMore):
             return
 
     async def _done(self, step: Step) -> Any:

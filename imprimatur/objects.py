@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,7 +13,7 @@ from imprimatur.datasets import Drawn, Formulas, Named, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
-from imprimatur.steps import Items, Steps
+from imprimatur.steps import Items, Steps, signed
 from imprimatur.tables import ARROW, PANDAS, POLARS
 from imprimatur.transport import Session
 
@@ -27,11 +26,11 @@ def called(
 ) -> Callable[Concatenate[Any, P], T]:
     """A method of a client: the operation, carried out."""
 
-    @functools.wraps(operation)
     def method(client: Any, /, *args: P.args, **named: P.kwargs) -> T:
         session: Session[Operations[Dataset, Release]] = client._session  # noqa: SLF001 - a method of it
         return session.run(operation(session.operations, *args, **named))
 
+    signed(method, operation, bound=False)
     return method
 
 
@@ -40,11 +39,11 @@ def iterated(
 ) -> Callable[Concatenate[Any, P], Generator[T]]:
     """A method of a client that gives item after item."""
 
-    @functools.wraps(operation)
     def method(client: Any, /, *args: P.args, **named: P.kwargs) -> Generator[T]:
         session: Session[Operations[Dataset, Release]] = client._session  # noqa: SLF001 - a method of it
         return session.iterate(operation(session.operations, *args, **named))
 
+    signed(method, operation, bound=False)
     return method
 
 
@@ -53,11 +52,11 @@ def called_on(
 ) -> Callable[Concatenate[Any, P], T]:
     """A method of a dataset or a release: the operation on it."""
 
-    @functools.wraps(operation)
     def method(this: Any, /, *args: P.args, **named: P.kwargs) -> T:
         session: Session[Operations[Dataset, Release]] = this._session  # noqa: SLF001 - a method of it
         return session.run(operation(session.operations, this.id, *args, **named))
 
+    signed(method, operation, bound=True)
     return method
 
 
@@ -66,11 +65,11 @@ def iterated_on(
 ) -> Callable[Concatenate[Any, P], Generator[T]]:
     """A method of a dataset or a release that gives item after item."""
 
-    @functools.wraps(operation)
     def method(this: Any, /, *args: P.args, **named: P.kwargs) -> Generator[T]:
         session: Session[Operations[Dataset, Release]] = this._session  # noqa: SLF001 - a method of it
         return session.iterate(operation(session.operations, this.id, *args, **named))
 
+    signed(method, operation, bound=True)
     return method
 
 

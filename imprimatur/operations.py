@@ -11,6 +11,7 @@ import httpx
 
 from imprimatur.asking import priority_header
 from imprimatur.datasets import DatasetT, Named, ReleaseT, refuse_unknown
+from imprimatur.errors import OrderedNotDelivered
 from imprimatur.formats import chosen_format
 from imprimatur.preflight import check_writable
 from imprimatur.releases import ReleaseOperations
@@ -59,10 +60,14 @@ class Operations(ReleaseOperations[DatasetT, ReleaseT]):
         if reply.status_code == httpx.codes.ACCEPTED:
             release = self.new_release(reply.json())
             return release.id, release
-        with Saving(Path(path)) as saving:
-            saving.write(reply.content)
-            saving.finish()
-        return str(reply.headers["X-Release-Id"]), None
+        release_id = str(reply.headers["X-Release-Id"])
+        try:
+            with Saving(Path(path)) as saving:
+                saving.write(reply.content)
+                saving.finish()
+        except OSError as error:
+            raise OrderedNotDelivered(release_id, error) from error
+        return release_id, None
 
     # -- the Merkle log of all ledgers; all but proofs without a key ----------------------------------------------
 

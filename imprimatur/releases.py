@@ -18,7 +18,7 @@ from imprimatur.progress import bar
 from imprimatur.replies import ENDED, Json, Quote, SampleFormat
 from imprimatur.steps import Ask, Give, Pause, Work, heard, listed, mapped, told, until
 from imprimatur.streams import Saving
-from imprimatur.tables import Library, read_arrow
+from imprimatur.tables import Library, read_rows
 from imprimatur.verify.members import NotAsCertified, check_bundle
 
 if TYPE_CHECKING:
@@ -211,9 +211,9 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         """Synthetic rows as a table of a library."""
         library.check_installed()
         chunks: list[bytes] = []
-        drawn = self.sample_chunks(release, rows, format="arrow", where=where, seed=seed)
+        drawn = self.sample_chunks(release, rows, format=library.wanted, where=where, seed=seed)
         yield from heard(drawn, told(chunks.append))
-        return (yield Work(lambda: read_arrow(b"".join(chunks), library)))
+        return (yield Work(lambda: read_rows(b"".join(chunks), library)))
 
     def save_generator(self, release: Named, path: str | Path) -> Steps[int]:
         """The trained generator as a ZIP that works without this project; its size in bytes.

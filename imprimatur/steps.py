@@ -6,6 +6,9 @@ So one text of it serves `Client` and `AsyncClient`: only `transport.py` knows s
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -138,6 +141,10 @@ def heard(items: Items[T], hear: Callable[[T], Steps[None]]) -> Steps[None]:
         return
 
 
+class NoMore(BaseException):
+    """Thrown at an operation whose caller wants no more items. Not `GeneratorExit`: under `yield from` that lets nothing be closed in steps."""
+
+
 class _Enough(Exception):
     """Thrown at an operation whose next item is not wanted."""
 
@@ -170,3 +177,13 @@ def listed(items: Items[T]) -> Steps[list[T]]:
     found: list[T] = []
     yield from heard(items, told(found.append))
     return found
+
+
+def signed(method: Callable[..., Any], operation: Callable[..., Any], *, bound: bool) -> None:
+    """Give a method the name, words and signature of its operation; `bound`: without the id, which its object has."""
+    functools.update_wrapper(method, operation)
+    signature = inspect.signature(operation)
+    first, *others = signature.parameters.values()
+    returned = re.sub(r"^(?:Steps|Items)\[(.*)\]$", r"\1", str(signature.return_annotation))
+    parameters = [first, *others[1:]] if bound else [first, *others]
+    method.__signature__ = signature.replace(parameters=parameters, return_annotation=returned)  # type: ignore[attr-defined]  # any function has it

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from imprimatur.errors import MissingExtra
+from imprimatur.formats import SampleFormat
 from imprimatur.replies import Json
 
 _FEW = 20
@@ -21,6 +22,11 @@ class Library:
     name: str
     modules: tuple[str, ...]
     extra: str
+
+    @property
+    def wanted(self) -> SampleFormat:
+        """Arrow streams keep categories in their declared order. polars does not read those whose missing values have a code of none."""
+        return "parquet" if self.name == "polars" else "arrow"
 
     @property
     def is_installed(self) -> bool:
@@ -45,10 +51,10 @@ def read_parquet(content: bytes, library: Library) -> Any:
     return table if library is ARROW else pandas_of(table)
 
 
-def read_arrow(content: bytes, library: Library) -> Any:
-    """The same of an Arrow IPC stream, where texts are categories in their declared order."""
+def read_rows(content: bytes, library: Library) -> Any:
+    """A table of the library from the format that `Library.wanted` names."""
     if library is POLARS:
-        return importlib.import_module("polars").read_ipc_stream(io.BytesIO(content))
+        return read_parquet(content, library)
     table = importlib.import_module("pyarrow").ipc.open_stream(content).read_all()
     return table if library is ARROW else pandas_of(table)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import httpx
 
-from imprimatur.steps import Ask, Close, Give, Next, Pause, Read, Streamed, Work
+from imprimatur.steps import Ask, Close, Give, Next, NoMore, Pause, Read, Streamed, Work
 from imprimatur.streams import multipart
 
 if TYPE_CHECKING:
@@ -78,11 +78,13 @@ class Session(Generic[OperationsT]):
                         yield step.item
                     else:
                         answer = self._done(step)
-                except BaseException as error:  # noqa: BLE001 - as above; also that the caller wants no more
+                except GeneratorExit:
+                    step = items.throw(NoMore())
+                except BaseException as error:  # noqa: BLE001 - as above
                     step = items.throw(error)
                 else:
                     step = items.send(answer)
-        except StopIteration:
+        except (StopIteration, NoMore):
             return
 
     def _done(self, step: Step) -> Any:
