@@ -34,9 +34,12 @@ _HOW = (
 )
 
 
-def schema_of_frame(frame: Any, *, target: str | None = None) -> Json:
-    """A schema to be read and corrected. `InvalidInput` for columns that look like names, identifiers or free text."""
-    return drafted(frame_of(frame), target)
+def schema_of_frame(frame: Any, *, target: str | None = None, privacy_unit: Mapping[str, Any] | None = None) -> Json:
+    """A schema to be read and corrected. `InvalidInput` for columns that look like names, identifiers or free text.
+
+    The column of the privacy unit says whose a row is, and is no field.
+    """
+    return drafted(frame_of(frame), target, privacy_unit)
 
 
 def is_draft(schema: Mapping[str, Any]) -> bool:
@@ -46,10 +49,10 @@ def is_draft(schema: Mapping[str, Any]) -> bool:
     return any(str(part.get("description", "")).startswith(DRAFT) for part in parts)
 
 
-def drafted(frame: Frame, target: str | None) -> Json:
+def drafted(frame: Frame, target: str | None, privacy_unit: Mapping[str, Any] | None) -> Json:
     """The schema, with what was read from rows marked."""
     fields, refused = [], {}
-    for name in frame.names:
+    for name in _fields_of(frame, privacy_unit):
         field = frame.declared(name) or _draft_field(frame, name)
         if isinstance(field, str):
             refused[name] = field
@@ -65,16 +68,25 @@ def drafted(frame: Frame, target: str | None) -> Json:
     return with_target(schema, target)
 
 
-def agreed_schema(frame: Frame, schema: Mapping[str, Any] | None, target: str | None, *, accept_draft: bool) -> Json:
+def agreed_schema(
+    frame: Frame,
+    schema: Mapping[str, Any] | None,
+    target: str | None,
+    privacy_unit: Mapping[str, Any] | None,
+    *,
+    accept_draft: bool,
+) -> Json:
     """The schema that will be declared; refused where it was read from rows and nobody has agreed to that."""
-    open_columns = [] if schema is not None else [name for name in frame.names if frame.declared(name) is None]
+    open_columns = (
+        [] if schema is not None else [name for name in _fields_of(frame, privacy_unit) if frame.declared(name) is None]
+    )
     if open_columns and not accept_draft:
         listed = ", ".join(repr(name) for name in open_columns)
         raise invalid(
             "schema",
             f"the dtypes of {listed} do not say which values there may be, and reading that from the rows would publish it: {_HOW}",
         )
-    made = drafted(frame, target) if schema is None else with_target(schema, target)
+    made = drafted(frame, target, privacy_unit) if schema is None else with_target(schema, target)
     if schema is not None and is_draft(schema) and not accept_draft:
         raise invalid(
             "schema",
@@ -95,6 +107,11 @@ def check_columns(frame: Frame, schema: Mapping[str, Any], privacy_unit: Mapping
     missing = [name for name in declared if name not in frame.names]
     if missing:
         raise invalid("schema", f"the schema declares {', '.join(map(repr, missing))}, which the table does not have")
+
+
+def _fields_of(frame: Frame, privacy_unit: Mapping[str, Any] | None) -> list[str]:
+    unit = (privacy_unit or {}).get("column")
+    return [name for name in frame.names if name != unit]
 
 
 def with_target(schema: Mapping[str, Any], target: str | None) -> Json:

@@ -123,8 +123,9 @@ def _table_of(
     if isinstance(table, str | Path):
         return _file(Path(table), schema, target, accept_draft=accept_draft)
     frame = frame_of(table)
-    declared = agreed_schema(frame, schema, target, accept_draft=accept_draft)
-    check_columns(frame, declared, options.get("privacy_unit"))
+    unit = options.get("privacy_unit")
+    declared = agreed_schema(frame, schema, target, unit, accept_draft=accept_draft)
+    check_columns(frame, declared, unit)
 
     def write(folder: Path) -> Path:
         file = folder / "table.parquet"

@@ -73,9 +73,9 @@ def pandas_of(table: Any) -> Any:
 
 def categories_field(name: str, values: list[Any], rows: int) -> Json | None:
     """A field with these declared categories; None where they look as if they had been read from identifiers."""
+    if not values or len(values) > max(_FEW, rows // 2):
+        return None
     if all(isinstance(value, str) for value in values):
-        if not values or len(values) > max(_FEW, rows // 2):
-            return None
         return {"name": name, "type": "string", "constraints": {"enum": values}}
     if all(isinstance(value, bool) for value in values):
         return {"name": name, "type": "boolean"}

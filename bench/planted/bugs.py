@@ -1544,7 +1544,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "client: categories that are identifiers count as declared",
-        (("imprimatur/frame_columns.py", "if not values or len(values) > max(_FEW, rows // 2):", "if not values:"),),
+        (("imprimatur/tables.py", "if not values or len(values) > max(_FEW, rows // 2):", "if not values:"),),
         (f"{T_FRAMES}::test_what_was_read_from_rows_is_no_declaration",),
     ),
     Bug(

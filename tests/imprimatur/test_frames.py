@@ -113,6 +113,11 @@ def test_what_was_read_from_rows_is_no_declaration(frame):
     names = pd.DataFrame({"mail": [f"p{n}@example.org" for n in range(ROWS)], "n": range(ROWS)})
     refused(names, match="'mail': its texts look like names.*'n': it numbers the rows", accept_draft=True)
     refused(names.astype("category"), match="'mail': its texts look like names", accept_draft=True)
+    refused(names.astype("category"), match="'n': it numbers the rows", accept_draft=True)
+    unit = {"column": "mail", "max_rows_per_unit": 3}
+    table = names.assign(n=[1, 2] * (ROWS // 2))
+    assert [field["name"] for field in imprimatur.schema_of_frame(table, privacy_unit=unit)["fields"]] == ["n"]
+    refused(table, privacy_unit=unit, match="the dtypes of 'n' do not say")
     refused(pl.DataFrame({"x": ["a"] * 9}, schema={"x": pl.Categorical}), match="dtypes of 'x'")
     refused(pl.DataFrame({"x": [[1]]}), match="which no schema has")
 
