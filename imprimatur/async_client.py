@@ -15,7 +15,7 @@ from typing import Self
 from imprimatur.asking import DEFAULT_RETRIES, Asking
 from imprimatur.async_objects import AsyncDataset, AsyncRelease, AsyncSample, awaited, iterated
 from imprimatur.async_transport import AsyncSession
-from imprimatur.datasets import Formulas, Named, Where
+from imprimatur.datasets import Formulas, Named, Weights, Where
 from imprimatur.operations import Operations
 from imprimatur.replies import SampleFormat
 
@@ -58,11 +58,12 @@ class AsyncClient:
         *,
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
+        weights: Weights | None = None,
         seed: int | None = None,
         formulas: Formulas | None = None,
     ) -> AsyncSample:
         """Synthetic rows, as a table, a file, or as they are drawn: `async for chunk in client.sample(...).chunks(): …`."""
-        return AsyncSample(self._session, release, rows, format, where, seed, formulas)
+        return AsyncSample(self._session, release, rows, format, where, weights, seed, formulas)
 
     create_dataset = awaited(Operations.create_dataset)
     replace_declaration = awaited(Operations.replace_declaration)
@@ -84,6 +85,7 @@ class AsyncClient:
     progress = iterated(Operations.progress)
 
     save_sample = awaited(Operations.save_sample)
+    complete = awaited(Operations.complete)
     save_generator = awaited(Operations.save_generator)
     preview = awaited(Operations.preview)
     certificate = awaited(Operations.certificate)

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from imprimatur import replies
 from imprimatur.async_transport import AsyncSession
-from imprimatur.datasets import Drawn, Formulas, Named, Where
+from imprimatur.datasets import Drawn, Formulas, Named, Weights, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
@@ -109,13 +109,21 @@ class AsyncRelease(replies.Release):
             raise NotPublished(ended)
         return ended
 
-    def sample(self, rows: int = 1_000, *, where: Where | None = None, seed: int | None = None) -> AsyncSample:
+    def sample(
+        self,
+        rows: int = 1_000,
+        *,
+        where: Where | None = None,
+        weights: Weights | None = None,
+        seed: int | None = None,
+    ) -> AsyncSample:
         """Synthetic rows: `await release.sample(10_000).to_pandas()`. Nothing is drawn before it is asked for."""
-        return AsyncSample(self._session, self.id, rows, where=where, seed=seed)
+        return AsyncSample(self._session, self.id, rows, where=where, weights=weights, seed=seed)
 
     refreshed = awaited_on(Operations.release)
     progress = iterated_on(Operations.progress)
     save_sample = awaited_on(Operations.save_sample)
+    complete = awaited_on(Operations.complete)
     save_generator = awaited_on(Operations.save_generator)
     answers = awaited_on(Operations.answers)
     preview = awaited_on(Operations.preview)
@@ -131,6 +139,7 @@ class AsyncSample:
     rows: int
     format: SampleFormat | None = None
     where: Where | None = None
+    weights: Weights | None = None
     seed: int | None = None
     formulas: Formulas | None = None
 
@@ -160,10 +169,8 @@ class AsyncSample:
 
     @property
     def _drawn(self) -> Drawn:
-        return {"where": self.where, "seed": self.seed, "formulas": self.formulas}
+        return {"where": self.where, "weights": self.weights, "seed": self.seed, "formulas": self.formulas}
 
     async def _frame(self, library: Library) -> Any:
-        operation = self._session.operations.sample_frame(
-            self.release, library, self.rows, where=self.where, seed=self.seed
-        )
+        operation = self._session.operations.sample_frame(self.release, library, self.rows, **self._drawn)
         return await self._session.run(operation)

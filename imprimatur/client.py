@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Self
 
 from imprimatur.asking import DEFAULT_RETRIES, Asking
-from imprimatur.datasets import Formulas, Named, Where
+from imprimatur.datasets import Formulas, Named, Weights, Where
 from imprimatur.objects import Dataset, Release, Sample, called, iterated
 from imprimatur.operations import Operations
 from imprimatur.replies import SampleFormat
@@ -59,11 +59,12 @@ class Client:
         *,
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
+        weights: Weights | None = None,
         seed: int | None = None,
         formulas: Formulas | None = None,
     ) -> Sample:
         """Synthetic rows, as a table, a file, or as they are drawn: `with client.sample(...) as chunks: …`."""
-        return Sample(self._session, release, rows, format, where, seed, formulas)
+        return Sample(self._session, release, rows, format, where, weights, seed, formulas)
 
     create_dataset = called(Operations.create_dataset)
     replace_declaration = called(Operations.replace_declaration)
@@ -85,6 +86,7 @@ class Client:
     progress = iterated(Operations.progress)
 
     save_sample = called(Operations.save_sample)
+    complete = called(Operations.complete)
     save_generator = called(Operations.save_generator)
     preview = called(Operations.preview)
     certificate = called(Operations.certificate)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unp
 
 from imprimatur.asking import Asking
 from imprimatur.naming import id_among, whole_id
-from imprimatur.replies import Budget, Dataset, DatasetOptions, Declaration, Json, Ledger, Release
+from imprimatur.replies import Accepted, Budget, Dataset, DatasetOptions, Declaration, Json, Ledger, Release
 from imprimatur.steps import Ask, Upload, listed
 
 if TYPE_CHECKING:
@@ -22,13 +22,16 @@ Named = str | uuid.UUID | Mapping[str, Any]
 """A dataset or a release: its id, six or more of its first digits, its name, or what the service answered."""
 Where = Mapping[str, Any] | str | Sequence[str]
 """Rows that meet all of these conditions: `{"sex": "F", "age": {"minimum": 65}, "rank": [1, 2]}`, or as the API writes them."""
+Weights = Mapping[str, Mapping[str, float] | str]
+"""How often values come: `{"income": {">50K": 0.5, "<=50K": 0.5}}`, or `{"sex": "uniform"}`."""
 Formulas = Literal["keep", "escape"]
 
 
-class Drawn(TypedDict):
+class Drawn(TypedDict, total=False):
     """How rows are drawn."""
 
     where: Where | None
+    weights: Weights | None
     seed: int | None
     formulas: Formulas | None
 
@@ -60,6 +63,8 @@ class DatasetOperations(Generic[DatasetT, ReleaseT]):
         privacy_unit: {"column": "customer", "max_rows_per_unit": 8}, or of images {"max_images_per_unit": 10}. With
         "missing": "own_unit", what has no unit id is a unit of its own; without, it is refused.
         At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
+        `accept_draft`: take a schema that is marked as a draft. `accept_undeclared`: columns of which most rows may be
+        outside what is declared.
         `distinct_from`: datasets that look the same, but hold other people's rows; the audit log keeps it.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
@@ -74,19 +79,22 @@ class DatasetOperations(Generic[DatasetT, ReleaseT]):
     def replace_declaration(
         self,
         dataset: Named,
+        /,
         *,
         schema: Mapping[str, Any] | None = None,
         privacy_unit: Mapping[str, Any] | Literal["rows"] | None = None,
         name: str | None = None,
         file: str | Path | None = None,
         on_progress: Hear | None = None,
+        **accepted: Unpack[Accepted],
     ) -> Steps[DatasetT]:
         """Replace a dataset's schema, privacy unit or name before its first order is charged; None stays as it is.
 
         `privacy_unit="rows"`: each row is a unit. The file of the upload is needed again where the service says
         `upload_needed`. Progress is heard as by `create_dataset`.
         """
-        fields = {} if name is None else {"name": name}
+        refuse_unknown(accepted, Accepted.__optional_keys__)
+        fields = _accepted(accepted) | ({} if name is None else {"name": name})
         if schema is not None:
             fields["schema"] = json.dumps(dict(schema))
         if privacy_unit is not None:
@@ -145,7 +153,15 @@ class DatasetOperations(Generic[DatasetT, ReleaseT]):
             unlike += [(yield from self._dataset_id(each))]
         if unlike:
             fields["distinct_from"] = json.dumps(unlike)
-        return fields
+        return fields | _accepted(declared)
+
+
+def _accepted(said: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner takes on their word: a draft, columns that hardly fit."""
+    fields = {"accept_draft": "true"} if said.get("accept_draft") else {}
+    if said.get("accept_undeclared"):
+        fields["accept_undeclared"] = json.dumps(list(said["accept_undeclared"]))
+    return fields
 
 
 def refuse_unknown(options: Mapping[str, Any], known: frozenset[str]) -> None:

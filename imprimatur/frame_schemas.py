@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DRAFT = "DRAFT"
 """How the description of what was read from rows begins, also in the drafts of the command line."""
 _ABOUT = f"{DRAFT}: read from the rows, so it may tell what only they could have told. Declare what everybody may know instead."
+_ACCEPTED = "Read from the private rows; their owner has accepted that."
 _FEW = 20
 _MOST_DECIMALS = 9
 _LARGEST = 2**53
@@ -92,7 +93,18 @@ def agreed_schema(
             "schema",
             f"this schema is a draft: parts of it begin with {DRAFT}. Read them, declare what everybody may know and take the word out, or say accept_draft=True",
         )
-    return made
+    return accepted(made)
+
+
+def accepted(schema: Mapping[str, Any]) -> Json:
+    """A draft as its owner has taken it: it is none any more, and says where it comes from."""
+    said = {**schema, "fields": [_said(field) for field in schema["fields"]]} if "fields" in schema else dict(schema)
+    return _said(said)
+
+
+def _said(part: Json) -> Json:
+    is_marked = isinstance(part, dict) and str(part.get("description", "")).startswith(DRAFT)
+    return {**part, "description": _ACCEPTED} if is_marked else part
 
 
 def check_columns(frame: Frame, schema: Mapping[str, Any], privacy_unit: Mapping[str, Any] | None) -> None:

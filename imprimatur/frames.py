@@ -15,13 +15,13 @@ from imprimatur.datasets import refuse_unknown
 from imprimatur.errors import DuplicateRows, NotPublished, OrderedNotDelivered, how_to_go_on
 from imprimatur.formats import invalid
 from imprimatur.frame_columns import frame_of
-from imprimatur.frame_schemas import agreed_schema, check_columns, is_draft, with_target
+from imprimatur.frame_schemas import accepted, agreed_schema, check_columns, is_draft, with_target
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
 from imprimatur.replies import Declaration
 from imprimatur.tables import PANDAS, POLARS, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from imprimatur.datasets import Where
     from imprimatur.objects import Dataset
@@ -32,6 +32,7 @@ class FrameOptions(Declaration, total=False):
     """Further keywords of `publish`."""
 
     budget_epsilon: float | None
+    accept_undeclared: Sequence[str]
     where: Where | None
     seed: int | None
     idempotency_key: str | None
@@ -150,7 +151,9 @@ def _file(path: Path, schema: Mapping[str, Any] | None, target: str | None, *, a
         raise invalid("table", f"there is no file {path}")
     library = POLARS if POLARS.is_installed else PANDAS
     library.check_installed()
-    return _Table(with_target(schema, target), lambda _: path, lambda rows: read_parquet(rows, library), path.stem)
+    return _Table(
+        accepted(with_target(schema, target)), lambda _: path, lambda rows: read_parquet(rows, library), path.stem
+    )
 
 
 def _dataset_of(client: Client, table: _Table, folder: Path, epsilon: float, options: FrameOptions) -> Dataset:
@@ -168,6 +171,7 @@ def _dataset_of(client: Client, table: _Table, folder: Path, epsilon: float, opt
             name=named or _free(table.name, {each.name for each in known}),
             privacy_unit=options.get("privacy_unit"),
             distinct_from=options.get("distinct_from") or (),
+            accept_undeclared=options.get("accept_undeclared") or (),
         )
     except DuplicateRows as error:
         if error.values.get("same_declaration"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from imprimatur import replies
-from imprimatur.datasets import Drawn, Formulas, Named, Where
+from imprimatur.datasets import Drawn, Formulas, Named, Weights, Where
 from imprimatur.errors import NotPublished
 from imprimatur.operations import Operations
 from imprimatur.replies import Budget, SampleFormat
@@ -110,13 +110,21 @@ class Release(replies.Release):
             raise NotPublished(ended)
         return ended
 
-    def sample(self, rows: int = 1_000, *, where: Where | None = None, seed: int | None = None) -> Sample:
+    def sample(
+        self,
+        rows: int = 1_000,
+        *,
+        where: Where | None = None,
+        weights: Weights | None = None,
+        seed: int | None = None,
+    ) -> Sample:
         """Synthetic rows: `release.sample(10_000).to_pandas()`. Nothing is drawn before it is asked for."""
-        return Sample(self._session, self.id, rows, where=where, seed=seed)
+        return Sample(self._session, self.id, rows, where=where, weights=weights, seed=seed)
 
     refreshed = called_on(Operations.release)
     progress = iterated_on(Operations.progress)
     save_sample = called_on(Operations.save_sample)
+    complete = called_on(Operations.complete)
     save_generator = called_on(Operations.save_generator)
     answers = called_on(Operations.answers)
     preview = called_on(Operations.preview)
@@ -132,6 +140,7 @@ class Sample:
     rows: int
     format: SampleFormat | None = None
     where: Where | None = None
+    weights: Weights | None = None
     seed: int | None = None
     formulas: Formulas | None = None
     _opened: list[Generator[bytes]] = field(default_factory=list, repr=False, compare=False)
@@ -172,10 +181,8 @@ class Sample:
 
     @property
     def _drawn(self) -> Drawn:
-        return {"where": self.where, "seed": self.seed, "formulas": self.formulas}
+        return {"where": self.where, "weights": self.weights, "seed": self.seed, "formulas": self.formulas}
 
     def _frame(self, library: Any) -> Any:
-        operation = self._session.operations.sample_frame(
-            self.release, library, self.rows, where=self.where, seed=self.seed
-        )
+        operation = self._session.operations.sample_frame(self.release, library, self.rows, **self._drawn)
         return self._session.run(operation)

@@ -109,7 +109,12 @@ def where_texts(where: Mapping[str, Any] | str | Sequence[str] | None) -> list[s
     plain = [f"{column}:{text_of(value)}" for column, value in where.items() if _is_plain(value)]
     if len(plain) == len(where) == 1 or not where:
         return plain
-    return [json.dumps(dict(where), ensure_ascii=False, default=_as_json)]
+    return [json_of(where)]
+
+
+def json_of(document: Mapping[str, Any]) -> str:
+    """JSON, also of dates, of sets, and of the numbers of numpy."""
+    return json.dumps(dict(document), ensure_ascii=False, default=_as_json)
 
 
 def _is_plain(value: Any) -> bool:
@@ -117,7 +122,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _as_json(value: Any) -> Any:
-    """Dates, sets, and the numbers of numpy."""
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, set | frozenset):
         return sorted(value)
     number = getattr(value, "item", None)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from imprimatur.asking import NoEvents, order_headers
-from imprimatur.datasets import DatasetOperations, DatasetT, Formulas, Named, ReleaseT, Where
+from imprimatur.datasets import (
+    DatasetOperations,
+    DatasetT,
+    Drawn,
+    Formulas,
+    Named,
+    ReleaseT,
+    Weights,
+    Where,
+    refuse_unknown,
+)
 from imprimatur.errors import ApiError
 from imprimatur.formats import chosen_format
 from imprimatur.naming import id_among, whole_id
-from imprimatur.preflight import check_writable, where_texts
+from imprimatur.preflight import check_writable, json_of, where_texts
 from imprimatur.progress import bar
 from imprimatur.replies import ENDED, Json, Quote, SampleFormat
 from imprimatur.steps import Ask, Give, Pause, Work, heard, listed, mapped, told, until
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
     from imprimatur.steps import Items, Steps
 
 POLL_SECONDS = 1.0
+RowsT = TypeVar("RowsT", list[dict[str, Any]], bytes)
 
 
 class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
@@ -158,6 +170,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         *,
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Where | None = None,
+        weights: Weights | None = None,
         seed: int | None = None,
         formulas: Formulas | None = None,
     ) -> Items[bytes]:
@@ -167,6 +180,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         """
         query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
         query |= {"where": where_texts(where)} if where else {}
+        query |= {"weights": json_of(weights)} if weights else {}
         query |= {name: value for name, value in (("seed", seed), ("formulas", formulas)) if value is not None}
         path = f"/v1/releases/{(yield from self._release_id(release))}/sample"
         yield from self.asking.download(path, query)
@@ -174,46 +188,50 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
     def save_sample(
         self,
         release: Named,
+        /,
         path: str | Path,
         rows: int = 1_000,
         *,
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
-        where: Where | None = None,
-        seed: int | None = None,
-        formulas: Formulas | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        **drawn: Unpack[Drawn],
     ) -> Steps[int]:
         """Synthetic rows into a file, which appears only when it is whole; its size in bytes.
 
         The format is that of the file's ending (`.csv`, `.parquet`, `.jsonl`, `.arrow`; images `.npz`, `.zip`, `.png`)
-        unless it is named.
+        unless it is named. `where`, `weights`, `seed` and `formulas` are as of `sample`.
         """
+        refuse_unknown(drawn, Drawn.__optional_keys__)
         file = Path(path)
         chosen = chosen_format(format, file)
         check_writable(file)
         with Saving(file, on_bytes) as saving:
-            yield from heard(
-                self.sample_chunks(release, rows, format=chosen, where=where, seed=seed, formulas=formulas),
-                told(saving.write),
-            )
+            yield from heard(self.sample_chunks(release, rows, format=chosen, **drawn), told(saving.write))
             saving.finish()
         return saving.size
 
     def sample_frame(
-        self,
-        release: Named,
-        library: Library,
-        rows: int = 1_000,
-        *,
-        where: Where | None = None,
-        seed: int | None = None,
+        self, release: Named, library: Library, rows: int = 1_000, /, **drawn: Unpack[Drawn]
     ) -> Steps[Any]:
         """Synthetic rows as a table of a library."""
         library.check_installed()
         chunks: list[bytes] = []
-        drawn = self.sample_chunks(release, rows, format=library.wanted, where=where, seed=seed)
-        yield from heard(drawn, told(chunks.append))
+        yield from heard(self.sample_chunks(release, rows, format=library.wanted, **drawn), told(chunks.append))
         return (yield Work(lambda: read_rows(b"".join(chunks), library)))
+
+    def complete(self, release: Named, rows: RowsT, *, seed: int | None = None) -> Steps[RowsT]:
+        """Your rows, with values drawn where they have none: dictionaries, or CSV, JSON lines or Parquet as bytes.
+
+        None is imputed; a column that is not there may come out missing. Costs nothing; send no private rows.
+        """
+        content = rows if isinstance(rows, bytes) else "".join(json_of(row) + "\n" for row in rows).encode()
+        path = f"/v1/releases/{(yield from self._release_id(release))}/complete"
+        query = {"formulas": "keep"} | ({} if seed is None else {"seed": str(seed)})
+        ask = Ask("POST", path, query, content=content, headers={"Content-Type": _media_type(content)})
+        reply = yield from self.asking.send(ask, repeat=True)
+        if isinstance(rows, bytes):
+            return reply.content
+        return cast("RowsT", [json.loads(line) for line in reply.content.splitlines()])
 
     def save_generator(self, release: Named, path: str | Path) -> Steps[int]:
         """The trained generator as a ZIP that works without this project; its size in bytes.
@@ -244,6 +262,12 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
     def answers(self, release: Named) -> Steps[Json]:
         """The numbers of a release that holds answers instead of a generator."""
         return (yield from self.asking.get(f"/v1/releases/{(yield from self._release_id(release))}/answers"))
+
+
+def _media_type(content: bytes) -> str:
+    if content.startswith(b"PAR1"):
+        return "application/vnd.apache.parquet"
+    return "application/x-ndjson" if content.lstrip().startswith(b"{") else "text/csv"
 
 
 def _ended(release: Json) -> bool:

@@ -273,13 +273,20 @@ class Declaration(TypedDict, total=False):
     distinct_from: Sequence[str]
 
 
-class DatasetOptions(Declaration, total=False):
+class Accepted(TypedDict, total=False):
+    """What an owner takes on their word."""
+
+    accept_draft: bool
+    accept_undeclared: Sequence[str]
+
+
+class DatasetOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.create_dataset`."""
 
     rows_expire_at: str | None
 
 
-class PublishOptions(Declaration, total=False):
+class PublishOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.publish`."""
 
     rows: int

@@ -38,6 +38,7 @@ class Ask:
     path: str
     query: Mapping[str, Any] = field(default_factory=dict)
     json: Any = None
+    content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
     read_seconds: float | None = None

@@ -37,6 +37,7 @@ def request_of(http: httpx.Client | httpx.AsyncClient, ask: Ask, opened: ExitSta
         ask.path,
         params=dict(ask.query),
         json=ask.json,
+        content=ask.content,
         files=files,
         headers=dict(ask.headers),
         timeout=timeout,

@@ -211,3 +211,17 @@ def test_every_name_of_the_package_is_there_and_an_unknown_one_is_not():
     assert all(getattr(imprimatur, name) is not None for name in imprimatur.__all__)
     with pytest.raises(AttributeError, match="nothing_of_this_name"):
         _ = imprimatur.nothing_of_this_name
+
+
+def test_a_draft_that_is_accepted_says_where_it_comes_from(frame):
+    from imprimatur.frame_columns import frame_of
+    from imprimatur.frame_schemas import agreed_schema, is_draft
+
+    drafted = imprimatur.schema_of_frame(frame)
+    for given in (None, drafted):
+        agreed = agreed_schema(frame_of(frame), given, None, None, accept_draft=True)
+        assert is_draft(drafted)
+        assert not is_draft(agreed)
+        said = {field["name"]: field.get("description") for field in agreed["fields"]}
+        assert said["price"] == "Read from the private rows; their owner has accepted that."
+        assert said["size"] is None
