@@ -2,16 +2,19 @@
 
     import imprimatur
 
+    synthetic = imprimatur.publish(frame, epsilon=3, schema=schema)
+
     with imprimatur.Client("http://127.0.0.1:8000", api_key) as client:
         print(client.datasets())
 
-- `Client`: one service and one API key; a method for every endpoint.
-- `publish`: a DataFrame in, a synthetic DataFrame out.
-- `ApiError`: what the service answered instead: status, code, a sentence.
+- `Client`, `AsyncClient`: one service and one API key; a method for every endpoint.
+- `publish`: a DataFrame in, a synthetic DataFrame out. `schema_of_frame`: what its dtypes declare, and a draft of the rest.
+- `Dataset`, `Release`, `Sample`: what a `Client` gives, and what can be asked of it next; `AsyncDataset`, … of an `AsyncClient`.
+- `Budget`, `Ledger`, `Quote`, `Json`, …: what else the service answers.
+- `ApiError`: what the service answered instead: status, code, a sentence. `imprimatur.errors` has a class for every code.
+- `NotPublished`: a release ended without anything to publish. `OrderedNotDelivered`: what came after an order failed.
 - `NotAsCertified`: a downloaded ZIP is not the one that its certificate signs.
-- `NotPublished`: a release ended without anything to publish.
 - `MissingExtra`: a package is missing that an extra installs.
-- `Dataset`, `Budget`, `Ledger`, `Quote`, `Release`, `Json`: what the service answers, as types.
 - `SampleFormat`: the names of the formats that samples are written in.
 
 What is here is imported when it is first asked for: the command line and the server need other parts of the package.
@@ -25,16 +28,25 @@ from typing import TYPE_CHECKING, Any
 from imprimatur.version import VERSION
 
 if TYPE_CHECKING:
+    from imprimatur.async_client import AsyncClient
+    from imprimatur.async_objects import AsyncDataset, AsyncRelease, AsyncSample
     from imprimatur.client import Client
-    from imprimatur.errors import ApiError, MissingExtra, NotPublished
+    from imprimatur.errors import ApiError, BudgetExhausted, MissingExtra, NotPublished, OrderedNotDelivered
+    from imprimatur.frame_schemas import schema_of_frame
     from imprimatur.frames import publish
-    from imprimatur.replies import Budget, Dataset, Json, Ledger, Quote, Release, SampleFormat
+    from imprimatur.objects import Dataset, Release, Sample
+    from imprimatur.replies import Budget, Json, Ledger, Quote, SampleFormat
     from imprimatur.verify.members import NotAsCertified
 
 __version__ = VERSION
 __all__ = [
     "ApiError",
+    "AsyncClient",
+    "AsyncDataset",
+    "AsyncRelease",
+    "AsyncSample",
     "Budget",
+    "BudgetExhausted",
     "Client",
     "Dataset",
     "Json",
@@ -42,17 +54,24 @@ __all__ = [
     "MissingExtra",
     "NotAsCertified",
     "NotPublished",
+    "OrderedNotDelivered",
     "Quote",
     "Release",
+    "Sample",
     "SampleFormat",
     "__version__",
     "publish",
+    "schema_of_frame",
 ]
 
 _MODULES = {
+    "AsyncClient": "async_client",
+    **dict.fromkeys(("AsyncDataset", "AsyncRelease", "AsyncSample"), "async_objects"),
     "Client": "client",
-    **dict.fromkeys(("ApiError", "MissingExtra", "NotPublished"), "errors"),
+    **dict.fromkeys(("ApiError", "BudgetExhausted", "MissingExtra", "NotPublished", "OrderedNotDelivered"), "errors"),
     "publish": "frames",
+    "schema_of_frame": "frame_schemas",
+    **dict.fromkeys(("Dataset", "Release", "Sample"), "objects"),
     "NotAsCertified": "verify.members",
 }
 """Where a name is; all others are types of replies."""

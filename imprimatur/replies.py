@@ -1,57 +1,110 @@
-"""What the service answers, and what its calls take, as types."""
+"""What the service answers, as frozen classes, and what calls take, as types.
+
+An answer's fields are attributes, with dates as `datetime`. The reply as it came, with fields that only a newer service
+has, is `raw`, and the answer itself is a read-only mapping of it: `quote.price.epsilon` is `quote["price"]["epsilon"]`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
+
+from imprimatur.formats import ImageFormat, RowFormat, SampleFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-RowFormat = Literal["csv", "parquet", "jsonl", "arrow"]
-ImageFormat = Literal["npz", "zip", "png"]
-SampleFormat = RowFormat | ImageFormat
+__all__ = ["ImageFormat", "RowFormat", "SampleFormat"]
+
 Json = dict[str, Any]
+Readers = Mapping[str, Callable[[Any], Any]]
 
 
-class Dataset(TypedDict):
-    """A table and its budget, as the owner sees it; never its rows."""
+@dataclass(frozen=True, eq=False)
+class Model(Mapping[str, Any]):
+    """One answer. Equal to any mapping that says the same."""
 
-    id: str
-    name: str
-    units: int
-    epsilon: float
-    delta: float
-    schema: Json
-    privacy_unit: Json | None
-    state: str
-    created_at: str
-    rows_expire_at: str | None
-    warnings: NotRequired[list[str]]  # an older service sends none
-    declared_at: str
-    notices: NotRequired[list[str]]
+    raw: Json = field(repr=False)
+
+    _read: ClassVar[Readers] = {}
+    """How values of fields are read that are not kept as JSON has them."""
+
+    @classmethod
+    def of(cls, raw: Json, **more: Any) -> Self:
+        """From a reply. A field that an older service does not send has its default."""
+        values = {}
+        for each in fields(cls):
+            if each.name in raw:
+                read = cls._read.get(each.name)
+                value = raw[each.name]
+                values[each.name] = value if read is None or value is None else read(value)
+            elif (
+                each.name not in more
+                and each.name != "raw"
+                and each.default is MISSING
+                and each.default_factory is MISSING
+            ):
+                raise ValueError(f"the service's reply lacks {each.name!r}: it is of another version than this client")
+        return cls(raw=raw, **(values | more))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.raw[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
 
 
-class Account(TypedDict):
+def moment(text: str) -> dt.datetime:
+    """RFC 3339."""
+    return dt.datetime.fromisoformat(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Account(Model):
     """Nano-shares of one account; the whole budget is 1,000,000,000."""
 
     posted: int
     pending: int
     remaining: int
-    order: NotRequired[float]
+    order: float | None = None
 
 
-class Budget(TypedDict):
-    """What is spent and what is left."""
+@dataclass(frozen=True, eq=False)
+class Accounts(Model):
+    """Both accounts; an order needs room in one of them."""
+
+    simple: Account
+    renyi: Account
+
+    _read: ClassVar[Readers] = {"simple": Account.of, "renyi": Account.of}
+
+
+@dataclass(frozen=True, eq=False)
+class Budget(Model):
+    """What was promised, what is spent and what is left."""
 
     epsilon: float
     delta: float
-    accounts: dict[str, Account]
+    accounts: Accounts
     remaining_share: float
     epsilon_spent: float
     largest_next_epsilon: float
 
+    _read: ClassVar[Readers] = {"accounts": Accounts.of}
 
-class Entry(TypedDict):
+    @property
+    def remaining_epsilon(self) -> float:
+        """The largest ε that one more release may have. Several small ones may come to more: composition is not a sum."""
+        return self.largest_next_epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class Entry(Model):
     """One line of a dataset's ledger."""
 
     seq: int
@@ -59,12 +112,15 @@ class Entry(TypedDict):
     release_id: str
     simple: int
     renyi: int
-    created_at: str
+    created_at: dt.datetime
     hash: str
     previous_hash: str
 
+    _read: ClassVar[Readers] = {"created_at": moment}
 
-class LedgerBalance(TypedDict):
+
+@dataclass(frozen=True, eq=False)
+class LedgerBalance(Model):
     """The balance at the moment of the entries."""
 
     simple_pending: int
@@ -75,25 +131,44 @@ class LedgerBalance(TypedDict):
     head_hash: str
 
 
-class Ledger(TypedDict):
+@dataclass(frozen=True, eq=False)
+class Ledger(Model):
     """All lines, the balance they belong to, and whether the service itself finds them whole."""
 
     dataset_id: str
-    items: list[Entry]
+    entries: tuple[Entry, ...]
     balance: LedgerBalance
     verified: bool
     faults: list[str]
 
+    _read: ClassVar[Readers] = {"balance": LedgerBalance.of}
 
-class Price(TypedDict):
+    @classmethod
+    def of(cls, raw: Json, **more: Any) -> Self:
+        return super().of(raw, entries=tuple(Entry.of(each) for each in raw["items"]), **more)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares(Model):
+    """Nano-shares of both accounts."""
+
+    simple: int
+    renyi: int
+
+
+@dataclass(frozen=True, eq=False)
+class Price(Model):
     """What an order costs."""
 
     epsilon: float
     delta: float
-    shares: dict[str, int]
+    shares: Shares
+
+    _read: ClassVar[Readers] = {"shares": Shares.of}
 
 
-class Estimate(TypedDict):
+@dataclass(frozen=True, eq=False)
+class Estimate(Model):
     """What carrying out an order takes, within a small factor."""
 
     seconds_on_a_cpu: float
@@ -102,7 +177,8 @@ class Estimate(TypedDict):
     flops: float
 
 
-class Quote(TypedDict):
+@dataclass(frozen=True, eq=False)
+class Quote(Model):
     """An order with every knob resolved, its price, and whether it fits now."""
 
     order: Json
@@ -111,26 +187,81 @@ class Quote(TypedDict):
     first_noise_multiplier: float | None
     last_noise_multiplier: float | None
     fits: bool
-    remaining: dict[str, int]
-    estimate: NotRequired[Estimate]  # an older service sends none
-    warnings: NotRequired[list[str]]
+    remaining: Shares
+    estimate: Estimate | None = None  # an older service sends none
+    warnings: tuple[str, ...] = ()
+
+    _read: ClassVar[Readers] = {"price": Price.of, "remaining": Shares.of, "estimate": Estimate.of, "warnings": tuple}
 
 
-class Release(TypedDict):
-    """One order on its way from reserved to published, failed or voided."""
+@dataclass(frozen=True, eq=False)
+class Dataset(Model):
+    """A table and its budget, as the owner sees it; never its rows."""
+
+    id: str
+    name: str
+    units: int
+    epsilon: float
+    delta: float
+    schema: Json
+    privacy_unit: Json | None
+    state: str
+    created_at: dt.datetime
+    rows_expire_at: dt.datetime | None = None
+    declared_at: dt.datetime | None = None
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the upload did to cells; in the reply to an upload only."""
+
+    _read: ClassVar[Readers] = {
+        "created_at": moment,
+        "rows_expire_at": moment,
+        "declared_at": moment,
+        "warnings": tuple,
+        "notices": tuple,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Stage(Model):
+    """How far a release has come: the field `progress` of the reply."""
+
+    phase: str
+    step: int = 0
+    steps: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Model):
+    """One order on its way from reserved to published, failed or voided, as it was when the service was asked."""
 
     id: str
     dataset_id: str
     state: str
     order: Json
     price: Price
-    priority: NotRequired[int]  # an older service sends none
-    estimate: NotRequired[Estimate | None]
-    progress: Json
-    certificate: Json | None
-    failure: str | None
-    created_at: str
-    links: dict[str, str]
+    created_at: dt.datetime
+    stage: Stage
+    certificate: Json | None = None
+    failure: str | None = None
+    name: str | None = None
+    priority: int | None = None  # an older service sends none
+    estimate: Estimate | None = None
+    links: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    _read: ClassVar[Readers] = {"price": Price.of, "created_at": moment, "estimate": Estimate.of}
+
+    @classmethod
+    def of(cls, raw: Json, **more: Any) -> Self:
+        return super().of(raw, stage=Stage.of(raw["progress"]), **more)
+
+    @property
+    def has_ended(self) -> bool:
+        """Published, failed or voided."""
+        return self.state in ENDED
+
+
+ENDED = ("published", "failed", "voided")
 
 
 class Declaration(TypedDict, total=False):
@@ -142,13 +273,20 @@ class Declaration(TypedDict, total=False):
     distinct_from: Sequence[str]
 
 
-class DatasetOptions(Declaration, total=False):
+class Accepted(TypedDict, total=False):
+    """What an owner takes on their word."""
+
+    accept_draft: bool
+    accept_undeclared: Sequence[str]
+
+
+class DatasetOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.create_dataset`."""
 
     rows_expire_at: str | None
 
 
-class PublishOptions(Declaration, total=False):
+class PublishOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.publish`."""
 
     rows: int

@@ -6,34 +6,41 @@ import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from imprimatur.folders import as_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from imprimatur.replies import Json
 
 
-def server_sent_documents(lines: Iterator[str]) -> Iterator[Json]:
-    """The JSON documents of a stream of server-sent events; comments and other fields are passed over."""
-    for _, document in server_sent_events(lines):
-        yield document
+class Events:
+    """Server-sent events, put together from lines as they come; comments and other fields are passed over."""
 
+    def __init__(self) -> None:
+        self._kind, self._data = "message", list[str]()
 
-def server_sent_events(lines: Iterator[str]) -> Iterator[tuple[str, Json]]:
-    """The kinds and JSON documents of a stream of server-sent events."""
-    kind, data = "message", list[str]()
-    for line in lines:
+    def after(self, line: str) -> list[tuple[str, Json]]:
+        """The event that this line ends: its kind and its JSON document."""
         if line.startswith("event:"):
-            kind = line[6:].strip()
+            self._kind = line[6:].strip()
         elif line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
+            self._data.append(line[5:].removeprefix(" "))
         elif not line:
+            kind, data = self._kind, self._data
+            self._kind, self._data = "message", []
             if data:
-                yield kind, json.loads("\n".join(data))
-            kind, data = "message", []
+                return [(kind, json.loads("\n".join(data)))]
+        return []
+
+
+def server_sent_events(lines: Iterable[str]) -> Iterator[tuple[str, Json]]:
+    """The kinds and JSON documents of a stream of server-sent events."""
+    events = Events()
+    for line in lines:
+        yield from events.after(line)
 
 
 @contextmanager
@@ -66,26 +73,32 @@ class _Watched:
         return piece
 
 
-def save(
-    chunks: Iterator[bytes],
-    path: Path,
-    on_bytes: Callable[[int], None] | None,
-    check: Callable[[IO[bytes]], object] | None = None,
-) -> int:
-    """Into a file that appears only when it is whole, and only if `check` does not raise; its size in bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    size = 0
-    try:
-        with unfinished.open("wb") as file:
-            for chunk in chunks:
-                size += file.write(chunk)
-                if on_bytes is not None:
-                    on_bytes(size)
+class Saving:
+    """A file that appears only when it is whole; its size in bytes."""
+
+    def __init__(self, path: Path, on_bytes: Callable[[int], None] | None = None) -> None:
+        self._path, self._on_bytes = path, on_bytes
+        self._unfinished = path.with_name(f".{path.name}.unfinished")
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._unfinished.open("wb")
+        return self
+
+    def write(self, chunk: bytes) -> None:
+        self.size += self._file.write(chunk)
+        if self._on_bytes is not None:
+            self._on_bytes(self.size)
+
+    def finish(self, check: Callable[[IO[bytes]], object] | None = None) -> None:
+        """Nothing appears if `check` raises."""
+        self._file.close()
         if check is not None:
-            with unfinished.open("rb") as file:
+            with self._unfinished.open("rb") as file:
                 check(file)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return size
+        self._unfinished.replace(self._path)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._unfinished.unlink(missing_ok=True)

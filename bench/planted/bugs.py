@@ -146,6 +146,7 @@ BUNDLES = "service/releases/bundles.py"
 STORAGE = "service/platform/storage.py"
 T_MEMBERS = "tests/imprimatur/verify/test_members.py"
 T_SAVED = "tests/imprimatur/test_saved_generators.py"
+T_FRAMES = "tests/imprimatur/test_frames.py"
 T_PUBLISHED_ZIP = "tests/service/http/test_published_zip.py"
 T_REMEMBERED = "tests/service/http/test_remembered.py"
 LOG = "service/ledger/log.py"
@@ -1531,8 +1532,40 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "published ZIP: the client saves one without looking into it",
-        (("imprimatur/client.py", "None, lambda file: check_bundle(file, certificate))", "None)"),),
+        (("imprimatur/releases.py", "saving.finish(lambda file: check_bundle(file, certificate))", "saving.finish()"),),
         (f"{T_SAVED}::test_no_other_zip_is_saved",),
+    ),
+    Bug(
+        "client: what was read from a frame's rows is declared without being agreed to",
+        (("imprimatur/frame_schemas.py", "if open_columns and not accept_draft:", "if False:"),),
+        (f"{T_FRAMES}::test_what_was_read_from_rows_is_no_declaration",),
+    ),
+    Bug(
+        "client: categories that polars made of the rows count as declared",
+        (("imprimatur/frame_columns.py", "isinstance(dtype, self._polars.Enum)", "dtype == self._polars.Categorical"),),
+        (f"{T_FRAMES}::test_what_was_read_from_rows_is_no_declaration",),
+    ),
+    Bug(
+        "client: categories that are identifiers count as declared",
+        (("imprimatur/tables.py", "if not values or len(values) > max(_FEW, rows // 2):", "if not values:"),),
+        (f"{T_FRAMES}::test_what_was_read_from_rows_is_no_declaration",),
+    ),
+    Bug(
+        "client: each try of an order has a key of its own",
+        (
+            (
+                "imprimatur/asking.py",
+                "                reply = yield ask\n",
+                '                reply = yield replace(ask, headers={**ask.headers, "Idempotency-Key": str(random.random())})\n',
+            ),
+            ("imprimatur/asking.py", "import random\n", "import random\nfrom dataclasses import replace\n"),
+        ),
+        ("tests/imprimatur/test_client.py::test_an_order_whose_answer_was_lost_is_not_ordered_twice",),
+    ),
+    Bug(
+        "client: whether a file can be written is found out after the order",
+        (("imprimatur/preflight.py", "        check_writable(file)\n", ""),),
+        ("tests/imprimatur/test_preflight.py::test_where_no_file_can_be_made",),
     ),
     Bug(
         "published ZIP: a network with external data is loaded",

@@ -109,7 +109,7 @@ def dataset_id_of(client: Client, name_or_id: str) -> str:
         return str(uuid.UUID(name_or_id))
     except ValueError:
         pass
-    found = [dataset["id"] for dataset in client.datasets() if dataset["name"] == name_or_id]
+    found = [dataset.id for dataset in client.datasets() if dataset.name == name_or_id]
     if len(found) == 1:
         return found[0]
     problem = "several datasets are" if found else "no dataset is"

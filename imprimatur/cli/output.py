@@ -76,7 +76,7 @@ def note(sentence: str) -> None:
 
 def print_json(document: Any) -> None:
     """The result for a program, on standard output."""
-    text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    text = json.dumps(document, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None, default=dict)
     typer.echo(visible(text, keep="\n"))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from imprimatur.cli.output import Failure, notes
 from imprimatur.errors import NotPublished
+from imprimatur.progress import bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,45 +19,11 @@ if TYPE_CHECKING:
 
 def follow(client: Client, release_id: str) -> Release:
     """Wait for the release behind a progress bar; a failed or voided one is a `Failure`."""
-    with _bar() as report:
+    with bar(shown=sys.stderr.isatty(), console=notes()) as report:
         release = client.wait(release_id, on_progress=report)
     if release["state"] != "published":
         raise Failure(str(NotPublished(release)), code=f"release_{release['state']}")
     return release
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[Release], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:<12}"),
-        BarColumn(bar_width=40),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=notes()) as progress:
-        task = progress.add_task("queued", total=None)
-
-        def report(release: Release) -> None:
-            at = release["progress"]
-            steps = at.get("steps") or None
-            done = steps if release["state"] == "published" else at.get("step", 0)
-            words = release["state"] if release["state"] in {"published", "failed", "voided"} else at.get("phase")
-            progress.update(task, description=str(words or release["state"]), completed=done or 0, total=steps)
-
-        yield report
 
 
 @contextmanager

@@ -217,4 +217,4 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
         return str(known)
     print_warnings(dataset)
     print_notices(dataset)
-    return dataset["id"]
+    return dataset.id
