@@ -11,8 +11,9 @@ from imprimatur.cli.connection import DEFAULT_DATA, Data, Key, Url, connect
 from imprimatur.cli.options import Output, ReleaseArgument, Seed
 from imprimatur.cli.output import note
 from imprimatur.cli.results import write_to_stdout
-from imprimatur.conditions import TYPES
 
+TYPES = {"csv": "CSV", "jsonl": "JSON lines", "ndjson": "JSON lines", "parquet": "Parquet", "pq": "Parquet"}
+"""Of rows to be completed, by the ending of their file."""
 RowsFile = Annotated[
     Path, typer.Argument(metavar="ROWS", exists=True, dir_okay=False, help="Your rows: .csv, .jsonl or .parquet.")
 ]
