@@ -35,7 +35,7 @@ from imprimatur.replies import (
     SampleFormat,
 )
 from imprimatur.streams import save
-from imprimatur.transport import DEFAULT_RETRIES, Transport, Upload, priority_header
+from imprimatur.transport import DEFAULT_RETRIES, Transport, Upload, order_headers, priority_header
 from imprimatur.verify.members import NotAsCertified, check_bundle
 
 if TYPE_CHECKING:
@@ -182,12 +182,13 @@ class Client:
         *,
         idempotency_key: str | None = None,
         priority: int | None = None,
+        name: str | None = None,
     ) -> Release:
-        """Order a release. Sent again after a lost connection it is still the same one order.
+        """Order a release, `name` unique in its dataset. Sent again after a lost connection it is still the same one order.
 
         `priority`: from 0, most urgent, to 7 (3); which of this key's waiting releases goes first.
         """
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4()), **priority_header(priority)}
+        headers = order_headers(idempotency_key or str(uuid.uuid4()), priority, name)
         path = f"/v1/datasets/{dataset_id}/releases"
         return cast(
             "Release", self._transport.send("POST", path, repeat=True, json=dict(order), headers=headers).json()

@@ -121,6 +121,7 @@ class Release(TypedDict):
 
     id: str
     dataset_id: str
+    name: NotRequired[str]  # an older service sends none
     state: str
     order: Json
     price: Price

@@ -8,6 +8,7 @@ import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 import httpx
 
@@ -165,6 +166,12 @@ class Transport:
 
     def _unreachable(self, error: Exception) -> ApiError:
         return ApiError(0, "unreachable", f"no answer from {self.url}: {error or type(error).__name__}")
+
+
+def order_headers(idempotency_key: str, priority: int | None, name: str | None) -> dict[str, str]:
+    """What is said of an order beside its document; a name in percent-encoded UTF-8, for headers are ASCII."""
+    named = {} if name is None else {"Release-Name": quote(name)}
+    return {"Idempotency-Key": idempotency_key, **priority_header(priority), **named}
 
 
 def priority_header(urgency: int | None) -> dict[str, str]:
