@@ -257,14 +257,12 @@ class Client:
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        formulas: Literal["keep", "escape"] | None = None,
     ) -> Iterator[Iterator[bytes]]:
         """Synthetic rows as they are drawn: `with client.sample(...) as chunks: for chunk in chunks: ...`."""
         query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
-        if where:
-            ((column, value),) = where.items()  # the API knows one condition
-            query["where"] = f"{column}:{value}"
-        if seed is not None:
-            query["seed"] = seed
+        query |= {"where": [f"{column}:{value}" for column, value in where.items()]} if where else {}
+        query |= {name: value for name, value in (("seed", seed), ("formulas", formulas)) if value is not None}
         with self._transport.download(f"/v1/releases/{release_id}/sample", query) as chunks:
             yield chunks
 
@@ -277,10 +275,11 @@ class Client:
         format: SampleFormat | None = None,  # noqa: A002 - the API's own word
         where: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        formulas: Literal["keep", "escape"] | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> int:
         """Synthetic rows into a file, which appears only when it is whole; its size in bytes."""
-        with self.sample(release_id, rows, format=format, where=where, seed=seed) as chunks:
+        with self.sample(release_id, rows, format=format, where=where, seed=seed, formulas=formulas) as chunks:
             return save(chunks, Path(path), on_bytes)
 
     def save_generator(self, release_id: str, path: str | Path) -> int:

@@ -67,7 +67,7 @@ def find(kind: str, typed: str, among: Sequence[Thing]) -> Thing:
         raise Failure(
             f"{typed!r} may be {len(found)} {kind}s: {_listed(found)}. Give more of the id",
             Exit.NOT_FOUND,
-            "ambiguous",
+            "ambiguous_name",
             candidates=[{"id": each.id, "name": each.full_name} for each in found],
         )
     raise Failure(_unknown(kind, typed, among), Exit.NOT_FOUND, "not_found")

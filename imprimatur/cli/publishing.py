@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+import shlex
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start, dataset_id_of
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start
 from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, warn_of_draft
+from imprimatur.cli.explaining import check_page, page_beside, save_page
+from imprimatur.cli.failures import expected
+from imprimatur.cli.named import dataset_id_of, name_of
 from imprimatur.cli.options import (
     REFUSE,
+    Again,
     Delta,
     DistinctFrom,
+    Explanation,
     File,
+    ForExcel,
     Format,
     MaxImages,
     MaxRows,
     MissingUnits,
     Name,
     Output,
+    ReleaseName,
     Rows,
     SaveCertificate,
     SaveGenerator,
@@ -28,6 +39,7 @@ from imprimatur.cli.options import (
     UnitColumn,
     Where,
     WholeEpsilon,
+    Yes,
 )
 from imprimatur.cli.order_options import (
     ConditionOn,
@@ -43,11 +55,14 @@ from imprimatur.cli.order_options import (
     read_json,
 )
 from imprimatur.cli.ordering import place
-from imprimatur.cli.output import Exit, Failure, note, print_json, print_pairs, rounded_down
+from imprimatur.cli.output import Exit, Failure, echo, note, print_json, print_next, print_pairs, rounded_down
 from imprimatur.cli.progress import byte_count, follow, upload_bar
-from imprimatur.cli.results import conditions, format_of, save_json, write_to_stdout
+from imprimatur.cli.results import as_excel_wants, conditions, save_json, write_to_stdout
+from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
+from imprimatur.preflight import check_before_paying, check_known_budget, check_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from imprimatur.client import Client
@@ -65,6 +80,10 @@ class _Declared:
     name: str
     privacy_unit: dict[str, Any] | None
     distinct_from: list[str]
+    given_epsilon: float | None = None
+    """Of the budget, where it was named; else it is the order's."""
+    is_named: bool = False
+    """By its owner; else after the file."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,10 @@ class _Wanted:
     draw: dict[str, Any]
     generator: Path | None
     certificate: Path | None
+    explanation: Path | None = None
     priority: int | None = None
+    name: str | None = None
+    again: bool = False
 
     @property
     def to_stdout(self) -> bool:
@@ -92,6 +114,7 @@ def publish(
     budget_epsilon: WholeEpsilon = None,
     delta: Delta = None,
     name: Name = None,
+    release_name: ReleaseName = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
@@ -108,8 +131,12 @@ def publish(
     format_: Format = None,
     where: Where = None,
     seed: Seed = None,
+    for_excel: ForExcel = False,
     generator: SaveGenerator = None,
     certificate: SaveCertificate = None,
+    explanation: Explanation = True,
+    again: Again = False,
+    yes: Yes = False,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -119,8 +146,14 @@ def publish(
 
     Uploads the table with its budget (or finds it again: the same rows keep
     their first budget), orders a release, waits, and draws rows into -o or
-    standard output. Starts a service in --data when none is named or running,
-    and stops it again.
+    standard output, with a page beside them that says what is promised.
+    Starts a service in --data when none is named or running, and stops it again.
+
+    The budget is given once. Without --budget-epsilon, this release's ε is all
+    of it: nothing else can ever be released from these rows.
+
+    What can be known beforehand is checked before anything is paid. When the
+    command fails later, run it again: it goes on with what is paid.
 
     Examples:
     [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
@@ -131,12 +164,38 @@ def publish(
     whole = _whole_epsilon(budget_epsilon, document)
     declared = read_json(schema, "--schema")
     warn_of_draft(declared)
-    draw = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
-    table = _Declared(file, declared, whole, delta, name or file.stem, unit, distinct_from or [])
+    page = page_beside(output) if explanation else None
+    wheres = conditions(where)
+    others = [path for path in (generator, certificate, page) if path is not None]
+    written_as = check_before_paying(
+        declared, output=output, other_outputs=others, format=format_, where=wheres, rows=rows, source=file
+    )
+    draw: dict[str, Any] = {"format": written_as, "where": wheres, "seed": seed}
+    draw |= as_excel_wants(written_as) if for_excel else {}
+    check_page(page)
+    check_can_be_kept()
+    _ask_for_the_whole(whole, is_given=budget_epsilon is not None, yes=yes)
+    table = _Declared(
+        file, declared, whole, delta, name or file.stem, unit, distinct_from or [], budget_epsilon, name is not None
+    )
+    wanted = _Wanted(rows, output, draw, generator, certificate, page, priority, release_name, again)
     with connect_or_start(url, key, data) as client:
-        facts = _publish(client, table, document, _Wanted(rows, output, draw, generator, certificate, priority))
+        facts = _publish(client, table, document, wanted)
     _print_facts(facts, as_json=as_json)
+
+
+def _ask_for_the_whole(whole: float, *, is_given: bool, yes: bool) -> None:
+    """A budget is given once and for ever; the one of this release, if nothing else is said."""
+    if is_given:
+        return
+    said = (
+        f"no --budget-epsilon: this release's ε = {whole:g} becomes the whole budget of a new table, for ever; "
+        "nothing else can then be released from its rows"
+    )
+    echo(f"note: {said}", err=True)
+    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm("Go on?", abort=True, err=True)
 
 
 def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float:
@@ -148,17 +207,62 @@ def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float
 
 def _publish(client: Client, table: _Declared, order: dict[str, Any], wanted: _Wanted) -> dict[str, Any]:
     dataset_id = _upload_or_find(client, table)
-    made = follow(client, place(client, dataset_id, order, priority=wanted.priority)["id"])
-    _save(client, made, wanted)
+    kept = Undelivered.begin(dataset_id, order, again=wanted.again)
+    if kept.release_id is not None:
+        note(f"An earlier run ordered release {kept.release_id}: it goes on, and nothing is paid again")
+    made = _place(client, dataset_id, order, kept, wanted)
+    with _names_the_release(made, wanted, kept):
+        made = follow(client, made["id"])
+        _save(client, made, wanted)
+    kept.end()
     return {
         "dataset_id": dataset_id,
         "release_id": made["id"],
+        "release": name_of(made),
         "epsilon": made["price"]["epsilon"],
         "delta": made["price"]["delta"],
         "rows": wanted.rows,
         "output": None if wanted.output is None else str(wanted.output),
+        "explanation": None if wanted.explanation is None else str(wanted.explanation),
         "largest_next_epsilon": client.budget(dataset_id)["largest_next_epsilon"],
     }
+
+
+def _place(client: Client, dataset_id: str, order: dict[str, Any], kept: Undelivered, wanted: _Wanted) -> Release:
+    from imprimatur.errors import ApiError
+
+    try:
+        made = place(client, dataset_id, order, kept.idempotency_key, priority=wanted.priority, name=wanted.name)
+    except ApiError as refused:
+        if 400 <= refused.status < 500 and kept.release_id is None:  # anything else may have been carried out
+            kept.end()
+        raise
+    kept.placed(made["id"])
+    return made
+
+
+@contextmanager
+def _names_the_release(made: Release, wanted: _Wanted, kept: Undelivered) -> Iterator[None]:
+    """What fails once the order is paid says which release it is and how to go on."""
+    try:
+        yield
+    except typer.Exit:  # who read standard output has had enough
+        return
+    except BaseException as error:
+        end = expected(error)
+        if end is not None and end.code.startswith("release_"):  # it has ended: the next run is another order
+            kept.end()
+            raise
+        output = "" if wanted.output is None else f" -o {shlex.quote(str(wanted.output))}"
+        go_on = (
+            f"release {name_of(made)} ({made['id']}) is ordered and paid. Run the same command again, which pays nothing more, or "
+            f"`imprimatur status {made['id'][:8]} --wait` and `imprimatur sample {made['id'][:8]} -n {wanted.rows}{output}`"
+        )
+        if end is None:
+            echo(go_on, err=True)
+            raise
+        values = {**end.values, "release_id": made["id"]}
+        raise Failure(f"{end.detail}; {go_on}", end.exit_code, end.code, **values) from error
 
 
 def _save(client: Client, made: Release, wanted: _Wanted) -> None:
@@ -172,15 +276,22 @@ def _save(client: Client, made: Release, wanted: _Wanted) -> None:
         client.save_generator(made["id"], wanted.generator)
     if wanted.certificate is not None:
         save_json(client.certificate(made["id"]), wanted.certificate)
+    if wanted.explanation is not None:
+        save_page(client, made, wanted.explanation, wanted.output, wanted.certificate)
 
 
 def _print_facts(facts: dict[str, Any], *, as_json: bool) -> None:
     if facts["output"] in {None, "-"}:
-        note(f"ε = {facts['epsilon']:.4g}; next at most ε = {rounded_down(facts['largest_next_epsilon'])}")
+        note(
+            f"release {facts['release']}: ε = {facts['epsilon']:.4g}; next at most ε = {rounded_down(facts['largest_next_epsilon'])}"
+        )
     elif as_json:
         print_json(facts)
     else:
-        print_pairs(facts)
+        next_ = rounded_down(facts["largest_next_epsilon"])
+        shown = {name: value for name, value in facts.items() if value is not None}
+        print_pairs(shown | {"epsilon": f"{facts['epsilon']:.4g}", "largest_next_epsilon": next_})
+        print_next(f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o more.csv (free of charge)")
 
 
 def _upload_or_find(client: Client, table: _Declared) -> str:
@@ -188,6 +299,7 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
     from imprimatur.errors import ApiError
 
     unlike = [dataset_id_of(client, dataset) for dataset in table.distinct_from]
+    name = _free_name(client, table)
     try:
         with upload_bar() as report:
             dataset = client.create_dataset(
@@ -195,7 +307,7 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
                 table.schema,
                 epsilon=table.epsilon,
                 delta=table.delta,
-                name=table.name,
+                name=name,
                 privacy_unit=table.privacy_unit,
                 distinct_from=unlike,
                 on_progress=report,
@@ -212,9 +324,29 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
                 "declared_otherwise",
                 dataset_id=known,
             ) from None
-        note(f"These rows already have a budget: dataset {known}")
-        print_warnings(client.dataset(str(known)))
+        dataset = client.dataset(str(known))
+        check_known_budget(dataset, table.given_epsilon, table.delta)
+        note(f"These rows already have a budget: dataset {dataset['name']} ({known}), ε = {dataset['epsilon']:g}")
+        print_warnings(dataset)
         return str(known)
     print_warnings(dataset)
     print_notices(dataset)
     return dataset["id"]
+
+
+def _free_name(client: Client, table: _Declared) -> str:
+    """The name that was given, if it would not name two datasets; a name after the file gets a number then."""
+    from imprimatur.errors import ApiError
+
+    datasets = client.datasets()
+    name = table.name
+    for number in itertools.count(2):
+        try:
+            check_name(datasets, name, table.schema)
+        except ApiError:
+            if table.is_named:
+                raise
+            name = f"{table.name}-{number}"
+        else:
+            return name
+    raise AssertionError("there are more numbers than datasets")

@@ -23,41 +23,69 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True)
+@dataclass
 class Undelivered:
-    """One order on one dataset of one service, and the key under which it is sent."""
+    """One order on one dataset, and the key under which it is sent."""
 
     path: Path
     idempotency_key: str
-    is_repeated: bool
-    """Whether an earlier run has sent it, or tried to."""
+    release_id: str | None = None
+    """What an earlier run ordered."""
 
     @classmethod
-    def begin(cls, service: str, dataset_id: str, order: Mapping[str, Any], *, again: bool) -> Undelivered:
+    def begin(cls, dataset_id: str, order: Mapping[str, Any], *, again: bool) -> Undelivered:
         """The kept key of the same order; a new one where there is none, or where it shall be paid `again`."""
-        document = json.dumps([service, dataset_id, order], sort_keys=True)
-        path = config_folder() / "orders" / (hashlib.sha256(document.encode()).hexdigest()[:32] + ".json")
-        kept = None if again else _read(path)
-        if kept is not None:
-            return cls(path, kept, is_repeated=True)
-        new = str(uuid.uuid4())
-        _write(path, {"idempotency_key": new, "service": service, "dataset_id": dataset_id})
-        return cls(path, new, is_repeated=False)
+        document = json.dumps([dataset_id, order], sort_keys=True)
+        path = _folder() / (hashlib.sha256(document.encode()).hexdigest()[:32] + ".json")
+        found = None if again else cls._read(path)
+        if found is None:
+            found = cls(path, str(uuid.uuid4()))
+            found._write()
+        return found
+
+    def placed(self, release_id: str) -> None:
+        """What was ordered; a second run says so."""
+        self.release_id = release_id
+        self._write()
 
     def end(self) -> None:
         """Everything is delivered, or nothing will be: the next run is another order."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
+    @classmethod
+    def _read(cls, path: Path) -> Undelivered | None:
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return cls(path, str(kept["idempotency_key"]), kept["release_id"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise Failure(
+                f"{path} is damaged: an earlier order may be unfinished. See `imprimatur status`; --again pays for a new one",
+                code="memory_unreadable",
+            ) from None
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, unfinished = tempfile.mkstemp(dir=self.path.parent, prefix=".unfinished-")  # made with mode 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump({"idempotency_key": self.idempotency_key, "release_id": self.release_id}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(unfinished).replace(self.path)
+        finally:
+            Path(unfinished).unlink(missing_ok=True)
+
 
 def check_can_be_kept() -> None:
     """Refuse before anything is paid where nothing can be kept."""
-    folder = config_folder() / "orders"
+    folder = _folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, probe = tempfile.mkstemp(dir=folder, prefix=".unfinished-")
-        os.close(descriptor)
-        Path(probe).unlink()
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
         raise Failure(
             f"{folder}: {error.strerror}; an order is kept there until its rows are delivered, so that nothing is paid twice. "
@@ -67,27 +95,5 @@ def check_can_be_kept() -> None:
         ) from None
 
 
-def _read(path: Path) -> str | None:
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))["idempotency_key"]
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise Failure(
-            f"{path} is damaged: an earlier order may be unfinished. See `imprimatur status`, then give --again to pay for a new one",
-            code="memory_unreadable",
-        ) from None
-    return str(kept)
-
-
-def _write(path: Path, document: Mapping[str, str]) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")  # made with mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(document, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(unfinished).replace(path)
-    finally:
-        Path(unfinished).unlink(missing_ok=True)
+def _folder() -> Path:
+    return config_folder() / "orders"
