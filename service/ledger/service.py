@@ -118,6 +118,6 @@ def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
 
 def _raise_refusal(row: Outcome | Row[Any], conflict: str) -> None:
     if row.outcome == "no_account":
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     if row.outcome == "conflict":
         raise LedgerConflict(conflict)

@@ -159,7 +159,7 @@ def _upload_and_order(
 def _wanted_sample(upload: Upload) -> SampleRequest:
     rows = upload.fields.get("rows", "1000")
     if not rows.isascii() or not rows.isdigit() or len(rows) > 12:
-        raise InvalidInput("rows: give a whole number", where="rows")
+        raise InvalidInput("rows: give a whole number, like 1000", where="rows")
     sample_format = upload.fields.get("format")
     if sample_format is not None and sample_format not in FORMATS:
         raise InvalidInput(f"format: choose one of {', '.join(FORMATS)}", where="format")

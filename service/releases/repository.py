@@ -133,7 +133,7 @@ def find_ground(
     values = {"tenant": tenant_id, "dataset": dataset_id, "key": idempotency_key}
     found = connection.execute(GROUND, values).fetchone()
     if found is None:
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     return Ground(datasets.Account(*found[:-5]), *found[-5:])
 
 
@@ -145,14 +145,14 @@ def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Relea
     )
     release = session.scalars(query).one_or_none()
     if release is None:
-        raise NotFound("no such release")
+        raise NotFound("no such release; GET /v1/releases lists yours")
     return release
 
 
 def require_own(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> None:
     """Another tenant's looks like none."""
     if session.scalar(select(Release.id).where(Release.id == release_id, Release.tenant_id == tenant_id)) is None:
-        raise NotFound("no such release")
+        raise NotFound("no such release; GET /v1/releases lists yours")
 
 
 def find_id_of_key(

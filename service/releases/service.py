@@ -219,7 +219,7 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
     with context.transaction() as session:
         outcome = repository.cancel(session, principal.tenant_id, release_id)
         if outcome is None:
-            raise NotFound("no such release")
+            raise NotFound("no such release; GET /v1/releases lists yours")
         if outcome != "done":
             raise NotCancellable(f"this release is already {outcome}", state=outcome)
         audit.record(session, principal, "release", release_id)
