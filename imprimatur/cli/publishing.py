@@ -84,6 +84,8 @@ class _Declared:
     """Of the budget, where it was named; else it is the order's."""
     is_named: bool = False
     """By its owner; else after the file."""
+    is_agreed: bool = False
+    """That nobody needs to be asked."""
 
 
 @dataclass(frozen=True)
@@ -175,27 +177,22 @@ def publish(
     draw |= as_excel_wants(written_as) if for_excel else {}
     check_page(page)
     check_can_be_kept()
-    _ask_for_the_whole(whole, is_given=budget_epsilon is not None, yes=yes)
     table = _Declared(
-        file, declared, whole, delta, name or file.stem, unit, distinct_from or [], budget_epsilon, name is not None
+        file,
+        declared,
+        whole,
+        delta,
+        name or file.stem,
+        unit,
+        distinct_from or [],
+        budget_epsilon,
+        name is not None,
+        yes,
     )
     wanted = _Wanted(rows, output, draw, generator, certificate, page, priority, release_name, again)
     with connect_or_start(url, key, data) as client:
         facts = _publish(client, table, document, wanted)
     _print_facts(facts, as_json=as_json)
-
-
-def _ask_for_the_whole(whole: float, *, is_given: bool, yes: bool) -> None:
-    """A budget is given once and for ever; the one of this release, if nothing else is said."""
-    if is_given:
-        return
-    said = (
-        f"no --budget-epsilon: this release's ε = {whole:g} becomes the whole budget of a new table, for ever; "
-        "nothing else can then be released from its rows"
-    )
-    echo(f"note: {said}", err=True)
-    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm("Go on?", abort=True, err=True)
 
 
 def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float:
@@ -299,7 +296,9 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
     from imprimatur.errors import ApiError
 
     unlike = [dataset_id_of(client, dataset) for dataset in table.distinct_from]
-    name = _free_name(client, table)
+    name, is_known = _free_name(client, table)
+    if not is_known:
+        _ask_for_the_whole(table)
     try:
         with upload_bar() as report:
             dataset = client.create_dataset(
@@ -334,8 +333,11 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
     return dataset["id"]
 
 
-def _free_name(client: Client, table: _Declared) -> str:
-    """The name that was given, if it would not name two datasets; a name after the file gets a number then."""
+def _free_name(client: Client, table: _Declared) -> tuple[str, bool]:
+    """The name that was given, if it would not name two datasets; a name after the file gets a number then.
+
+    And whether a dataset of this name is declared alike: it may hold these rows.
+    """
     from imprimatur.errors import ApiError
 
     datasets = client.datasets()
@@ -348,5 +350,18 @@ def _free_name(client: Client, table: _Declared) -> str:
                 raise
             name = f"{table.name}-{number}"
         else:
-            return name
-    raise AssertionError("there are more numbers than datasets")
+            break
+    return name, any(dataset["name"] == name for dataset in datasets)
+
+
+def _ask_for_the_whole(table: _Declared) -> None:
+    """A budget is given once and for ever; it is that of this release, if nothing else is said."""
+    if table.given_epsilon is not None:
+        return
+    echo(
+        f"note: no --budget-epsilon: this release's ε = {table.epsilon:g} becomes the whole budget of these rows, for ever; "
+        "no further release of them will fit",
+        err=True,
+    )
+    if not table.is_agreed and sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm("Go on?", abort=True, err=True)

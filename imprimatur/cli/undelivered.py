@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.cli.config import config_folder
 from imprimatur.cli.output import Exit, Failure
-from imprimatur.cli.verification.memory import config_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
