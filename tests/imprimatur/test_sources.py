@@ -97,7 +97,7 @@ def test_exact_decimals_and_kinds_that_no_declaration_has(places):
 
 def test_a_password_is_in_no_error(places):
     server = places["postgresql"].partition("@")[2]
-    for secret in ("hunter%402", "hunter2"):
+    for secret in ("hunter%402", "hunter2", "hunter%2"):  # the last one is quoted by the driver: no percent-encoding
         address = f"postgresql://nobody:{secret}@{server}&sslmode=never"
         with pytest.raises(InvalidInput) as refused, sources.opened(address, table="people"):
             pass
