@@ -83,7 +83,7 @@ def imprimatur(
 
 
 START, DATA, ORDER, RESULT = "Start", "The owner's table", "Order", "Results"
-app.command(rich_help_panel=START)(publishing.publish)
+app.command(rich_help_panel=START, help=publishing.HELP)(publishing.publish)
 app.add_typer(keys.app, name="key", rich_help_panel=START)
 app.command("audit-log", rich_help_panel=START)(keys.audit_log)
 app.command(rich_help_panel=DATA)(datasets.upload)

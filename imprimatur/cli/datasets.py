@@ -102,10 +102,8 @@ def upload(
 ) -> None:
     """Upload a table or images with the declared schema and give them their budget, once.
 
-    --from reads a database (PostgreSQL, SQLite, DuckDB; --query or --table says
-    what) or an object of S3, GCS or Azure, from this machine: the service never
-    sees the address. A password belongs into PGPASSWORD or ~/.pgpass; without
-    one you are asked.
+    --from reads a database (--query or --table) or an object store, from this
+    machine. A password belongs into PGPASSWORD or ~/.pgpass; else you are asked.
 
     Examples:
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]

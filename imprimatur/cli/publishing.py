@@ -7,6 +7,7 @@ import shlex
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -67,6 +68,25 @@ if TYPE_CHECKING:
 
     from imprimatur.client import Client
     from imprimatur.replies import Release
+
+
+HELP = """A table in, a synthetic table out.
+
+Uploads the table with its budget (or finds it again: the same rows keep
+their first budget), orders a release, waits, and draws rows into -o or
+standard output, with a page beside them that says what is promised.
+Starts a service in --data when none is named or running, and stops it again.
+
+The budget is given once. Without --budget-epsilon, this release's ε is all
+of it: nothing else can ever be released from these rows.
+
+What can be known beforehand is checked before anything is paid. When the
+command fails later, run it again: it goes on with what is paid.
+
+Examples:
+[cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
+[cyan]imprimatur publish t.csv -s s.json --epsilon 1 --budget-epsilon 10 -o out.parquet[/cyan]
+"""
 
 
 @dataclass(frozen=True)
@@ -144,55 +164,64 @@ def publish(
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """A table in, a synthetic table out.
-
-    Uploads the table with its budget (or finds it again: the same rows keep
-    their first budget), orders a release, waits, and draws rows into -o or
-    standard output, with a page beside them that says what is promised.
-    Starts a service in --data when none is named or running, and stops it again.
-
-    The budget is given once. Without --budget-epsilon, this release's ε is all
-    of it: nothing else can ever be released from these rows.
-
-    What can be known beforehand is checked before anything is paid. When the
-    command fails later, run it again: it goes on with what is paid.
-
-    Examples:
-    [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
-    [cyan]imprimatur publish t.csv -s s.json --epsilon 1 --budget-epsilon 10 -o out.parquet[/cyan]
-    """
-    knobs_by_name = {"condition_on": condition_on, "purpose": purpose, "steps": steps}
-    document = build_order(order, knobs, method=method, epsilon=epsilon, share=share, **knobs_by_name)
-    whole = _whole_epsilon(budget_epsilon, document)
-    declared = read_json(schema, "--schema")
-    warn_of_draft(declared)
-    unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
-    page = page_beside(output) if explanation else None
-    wheres = conditions(where)
-    others = [path for path in (generator, certificate, page) if path is not None]
-    written_as = check_before_paying(
-        declared, output=output, other_outputs=others, format=format_, where=wheres, rows=rows, source=file
-    )
-    draw: dict[str, Any] = {"format": written_as, "where": wheres, "seed": seed}
-    draw |= as_excel_wants(written_as) if for_excel else {}
-    check_page(page)
-    check_can_be_kept()
-    table = _Declared(
-        file,
-        declared,
-        whole,
-        delta,
-        name or file.stem,
-        unit,
-        distinct_from or [],
-        budget_epsilon,
-        name is not None,
-        yes,
-    )
-    wanted = _Wanted(rows, output, draw, generator, certificate, page, priority, release_name, again)
+    """A table in, a synthetic table out; `HELP` says more."""
+    table, document, wanted = _read(SimpleNamespace(**locals()))
     with connect_or_start(url, key, data) as client:
         facts = _publish(client, table, document, wanted)
     _print_facts(facts, as_json=as_json)
+
+
+def _read(given: SimpleNamespace) -> tuple[_Declared, dict[str, Any], _Wanted]:
+    """The options of `publish`, checked as far as that needs no service."""
+    knobs = {name: getattr(given, name) for name in ("epsilon", "share", "condition_on", "purpose", "steps")}
+    document = build_order(given.order, given.knobs, method=given.method, **knobs)
+    declared = read_json(given.schema, "--schema")
+    warn_of_draft(declared)
+    table = _Declared(
+        file=given.file,
+        schema=declared,
+        epsilon=_whole_epsilon(given.budget_epsilon, document),
+        delta=given.delta,
+        name=given.name or given.file.stem,
+        privacy_unit=privacy_unit(
+            given.unit_column, given.max_rows_per_unit, given.max_images_per_unit, given.missing_units
+        ),
+        distinct_from=given.distinct_from or [],
+        given_epsilon=given.budget_epsilon,
+        is_named=given.name is not None,
+        is_agreed=given.yes,
+    )
+    wanted = _Wanted(
+        rows=given.rows,
+        output=given.output,
+        draw={"format": given.format_, "where": conditions(given.where), "seed": given.seed},
+        generator=given.generator,
+        certificate=given.certificate,
+        explanation=page_beside(given.output) if given.explanation else None,
+        priority=given.priority,
+        name=given.release_name,
+        again=given.again,
+    )
+    _check_before_paying(table, wanted, for_excel=given.for_excel)
+    return table, document, wanted
+
+
+def _check_before_paying(table: _Declared, wanted: _Wanted, *, for_excel: bool) -> None:
+    """What needs no service; settles the format."""
+    draw = wanted.draw
+    others = [path for path in (wanted.generator, wanted.certificate, wanted.explanation) if path is not None]
+    draw["format"] = check_before_paying(
+        table.schema,
+        output=wanted.output,
+        other_outputs=others,
+        format=draw["format"],
+        where=draw["where"],
+        rows=wanted.rows,
+        source=table.file,
+    )
+    draw |= as_excel_wants(draw["format"]) if for_excel else {}
+    check_page(wanted.explanation)
+    check_can_be_kept()
 
 
 def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float:
