@@ -6,7 +6,6 @@ import itertools
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +57,13 @@ from imprimatur.cli.order_options import (
 from imprimatur.cli.ordering import place
 from imprimatur.cli.output import Exit, Failure, echo, note, print_json, print_next, print_pairs, rounded_down
 from imprimatur.cli.progress import byte_count, follow, upload_bar
+from imprimatur.cli.publishing_plan import Declared, Wanted
 from imprimatur.cli.results import as_excel_wants, conditions, save_json, write_to_stdout
 from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from imprimatur.client import Client
     from imprimatur.replies import Release
@@ -87,44 +86,6 @@ Examples:
 [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
 [cyan]imprimatur publish t.csv -s s.json --epsilon 1 --budget-epsilon 10 -o out.parquet[/cyan]
 """
-
-
-@dataclass(frozen=True)
-class _Declared:
-    """A table, and what its owner says of it."""
-
-    file: Path
-    schema: dict[str, Any]
-    epsilon: float
-    delta: float | None
-    name: str
-    privacy_unit: dict[str, Any] | None
-    distinct_from: list[str]
-    given_epsilon: float | None = None
-    """Of the budget, where it was named; else it is the order's."""
-    is_named: bool = False
-    """By its owner; else after the file."""
-    is_agreed: bool = False
-    """That nobody needs to be asked."""
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What is to be left of the release."""
-
-    rows: int
-    output: Path | None
-    draw: dict[str, Any]
-    generator: Path | None
-    certificate: Path | None
-    explanation: Path | None = None
-    priority: int | None = None
-    name: str | None = None
-    again: bool = False
-
-    @property
-    def to_stdout(self) -> bool:
-        return self.output is None or str(self.output) == "-"
 
 
 def publish(
@@ -171,13 +132,13 @@ def publish(
     _print_facts(facts, as_json=as_json)
 
 
-def _read(given: SimpleNamespace) -> tuple[_Declared, dict[str, Any], _Wanted]:
+def _read(given: SimpleNamespace) -> tuple[Declared, dict[str, Any], Wanted]:
     """The options of `publish`, checked as far as that needs no service."""
     knobs = {name: getattr(given, name) for name in ("epsilon", "share", "condition_on", "purpose", "steps")}
     document = build_order(given.order, given.knobs, method=given.method, **knobs)
     declared = read_json(given.schema, "--schema")
     warn_of_draft(declared)
-    table = _Declared(
+    table = Declared(
         file=given.file,
         schema=declared,
         epsilon=_whole_epsilon(given.budget_epsilon, document),
@@ -191,7 +152,7 @@ def _read(given: SimpleNamespace) -> tuple[_Declared, dict[str, Any], _Wanted]:
         is_named=given.name is not None,
         is_agreed=given.yes,
     )
-    wanted = _Wanted(
+    wanted = Wanted(
         rows=given.rows,
         output=given.output,
         draw={"format": given.format_, "where": conditions(given.where), "seed": given.seed},
@@ -206,7 +167,7 @@ def _read(given: SimpleNamespace) -> tuple[_Declared, dict[str, Any], _Wanted]:
     return table, document, wanted
 
 
-def _check_before_paying(table: _Declared, wanted: _Wanted, *, for_excel: bool) -> None:
+def _check_before_paying(table: Declared, wanted: Wanted, *, for_excel: bool) -> None:
     """What needs no service; settles the format."""
     draw = wanted.draw
     others = [path for path in (wanted.generator, wanted.certificate, wanted.explanation) if path is not None]
@@ -231,7 +192,7 @@ def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float
     return float(whole)
 
 
-def _publish(client: Client, table: _Declared, order: dict[str, Any], wanted: _Wanted) -> dict[str, Any]:
+def _publish(client: Client, table: Declared, order: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
     dataset_id = _upload_or_find(client, table)
     kept = Undelivered.begin(dataset_id, order, again=wanted.again)
     if kept.release_id is not None:
@@ -254,7 +215,7 @@ def _publish(client: Client, table: _Declared, order: dict[str, Any], wanted: _W
     }
 
 
-def _place(client: Client, dataset_id: str, order: dict[str, Any], kept: Undelivered, wanted: _Wanted) -> Release:
+def _place(client: Client, dataset_id: str, order: dict[str, Any], kept: Undelivered, wanted: Wanted) -> Release:
     from imprimatur.errors import ApiError
 
     try:
@@ -268,7 +229,7 @@ def _place(client: Client, dataset_id: str, order: dict[str, Any], kept: Undeliv
 
 
 @contextmanager
-def _names_the_release(made: Release, wanted: _Wanted, kept: Undelivered) -> Iterator[None]:
+def _names_the_release(made: Release, wanted: Wanted, kept: Undelivered) -> Iterator[None]:
     """What fails once the order is paid says which release it is and how to go on."""
     try:
         yield
@@ -291,7 +252,7 @@ def _names_the_release(made: Release, wanted: _Wanted, kept: Undelivered) -> Ite
         raise Failure(f"{end.detail}; {go_on}", end.exit_code, end.code, **values) from error
 
 
-def _save(client: Client, made: Release, wanted: _Wanted) -> None:
+def _save(client: Client, made: Release, wanted: Wanted) -> None:
     if wanted.output is None or wanted.to_stdout:
         with client.sample(made["id"], wanted.rows, **wanted.draw) as chunks:
             write_to_stdout(chunks)
@@ -320,7 +281,7 @@ def _print_facts(facts: dict[str, Any], *, as_json: bool) -> None:
         print_next(f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o more.csv (free of charge)")
 
 
-def _upload_or_find(client: Client, table: _Declared) -> str:
+def _upload_or_find(client: Client, table: Declared) -> str:
     """The dataset of these rows. Rows that already have a budget keep it, and what was declared with it."""
     from imprimatur.errors import ApiError
 
@@ -362,7 +323,7 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
     return dataset["id"]
 
 
-def _free_name(client: Client, table: _Declared) -> tuple[str, bool]:
+def _free_name(client: Client, table: Declared) -> tuple[str, bool]:
     """The name that was given, if it would not name two datasets; a name after the file gets a number then.
 
     And whether a dataset of this name is declared alike: it may hold these rows.
@@ -383,7 +344,7 @@ def _free_name(client: Client, table: _Declared) -> tuple[str, bool]:
     return name, any(dataset["name"] == name for dataset in datasets)
 
 
-def _ask_for_the_whole(table: _Declared) -> None:
+def _ask_for_the_whole(table: Declared) -> None:
     """A budget is given once and for ever; it is that of this release, if nothing else is said."""
     if table.given_epsilon is not None:
         return
