@@ -12,7 +12,7 @@ down_revision = "0016"
 UPGRADE = """
 ALTER TABLE releases ADD COLUMN name text;
 CREATE UNIQUE INDEX uq_releases_name ON releases (dataset_id, name) WHERE name IS NOT NULL;
-GRANT INSERT (name) ON releases TO imprimatur_app, imprimatur_api;
+GRANT INSERT (name) ON releases TO imprimatur_api;
 """
 """Every role that may read the table may read it. It is written once, with the order."""
 
