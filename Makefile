@@ -4,7 +4,8 @@ PYTHON ?= python3
 WORKERS ?= 4
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Not quiet: cold, this takes minutes, and each line names what is fetched.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 .PHONY: help demo up test test-long test-gpu test-pythons try-python audit planted check format
 .PHONY: constraints locks licences sbom advisories audit-dependencies digests clean
@@ -30,6 +31,7 @@ help:
 # the torch of the index does on Linux, some 3 GB.
 $(VENV)/installed: pyproject.toml imprimatur/pyproject.toml $(wildcard requirements/*.txt)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@echo "Installing into $(VENV): some minutes when nothing is cached yet; pip names each package as it comes."
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes -r requirements/development.txt
 ifndef WITHOUT_TORCH

@@ -12,8 +12,8 @@ from imprimatur.errors import AmbiguousName, NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SHORTEST_PREFIX = 6
-_PREFIX = re.compile(r"[0-9a-f]{6}[0-9a-f-]*\Z")
+SHORTEST_PREFIX = 4
+_PREFIX = re.compile(r"[0-9a-f]{4}[0-9a-f-]*\Z")
 _SHOWN = 10
 
 
@@ -30,7 +30,7 @@ def whole_id(named: object) -> str | None:
 
 
 def id_among(items: Sequence[Mapping[str, Any]], named: str, kind: str) -> str:
-    """The id of the one item that has this name, or whose id begins so (six hexadecimal digits at least)."""
+    """The id of the one item that has this name, or whose id begins so (four hexadecimal digits at least)."""
     text = named.lower()
     begins = bool(_PREFIX.match(text))
     found = [item for item in items if item.get("name") == named or (begins and _matches(str(item["id"]), text))]

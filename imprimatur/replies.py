@@ -237,6 +237,7 @@ class Release(Model):
 
     id: str
     dataset_id: str
+    name: NotRequired[str]  # an older service sends none
     state: str
     order: Json
     price: Price
@@ -244,7 +245,6 @@ class Release(Model):
     stage: Stage
     certificate: Json | None = None
     failure: str | None = None
-    name: str | None = None
     priority: int | None = None  # an older service sends none
     estimate: Estimate | None = None
     links: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -2436,4 +2436,21 @@ BUGS: tuple[Bug, ...] = (
             "tests/service/intake/table/test_dialects.py::test_a_last_column_without_a_name_but_with_values_is_not_dropped",
         ),
     ),
+    Bug(
+        "a second run of the same publish pays again",
+        (("imprimatur/cli/undelivered.py", "found = None if again else cls._read(path)", "found = None"),),
+        (
+            "tests/imprimatur/cli/test_undelivered_orders.py::test_the_same_order_has_the_same_key_until_it_is_delivered",
+        ),
+    ),
+    Bug(
+        "the explanation rounds the odds of guessing down",
+        (("imprimatur/explanation.py", "math.ceil(share * tenths - 1e-9)", "math.floor(share * tenths)"),),
+        ("tests/imprimatur/test_explanation.py::test_epsilon_is_said_as_odds_that_are_never_too_small",),
+    ),
+    Bug(
+        "an error of a database shows its password",
+        (("imprimatur/sources.py", "{without_secrets(said, place.secrets)}", "{said}"),),
+        ("tests/imprimatur/test_sources.py::test_a_password_is_in_no_error",),
+    ),
 )

@@ -7,8 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from imprimatur.cli import certificates, completing, datasets, keys, methods, publishing, releases, results, server
-from imprimatur.cli.output import Exit, Failure, print_failure
+from imprimatur.cli import (
+    certificates,
+    completing,
+    datasets,
+    explaining,
+    keys,
+    methods,
+    publishing,
+    releases,
+    results,
+    server,
+)
+from imprimatur.cli.failures import expected
+from imprimatur.cli.output import print_failure
 from imprimatur.version import VERSION
 
 EXIT_CODES = """[bold]Exit codes[/bold]
@@ -82,7 +94,7 @@ def imprimatur(
 
 
 START, DATA, ORDER, RESULT = "Start", "The owner's table", "Order", "Results"
-app.command(rich_help_panel=START)(publishing.publish)
+app.command(rich_help_panel=START, help=publishing.HELP)(publishing.publish)
 app.add_typer(keys.app, name="key", rich_help_panel=START)
 app.command("audit-log", rich_help_panel=START)(keys.audit_log)
 app.command(rich_help_panel=DATA)(datasets.upload)
@@ -102,6 +114,7 @@ app.command(rich_help_panel=RESULT)(completing.complete)
 app.command(rich_help_panel=RESULT)(methods.answers)
 app.command(rich_help_panel=RESULT)(results.download)
 app.command(rich_help_panel=RESULT)(certificates.certificate)
+app.command(rich_help_panel=RESULT)(explaining.explain)
 app.command(rich_help_panel=RESULT)(results.verify)
 
 
@@ -109,31 +122,12 @@ def main() -> None:
     """The console script."""
     try:
         app()
-    except Failure as failure:
-        end = failure
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        expected = _expected(error)
-        if expected is None:
+        found = expected(error)
+        if found is None:
             raise
-        end = expected
+        end = found
     print_failure(end, as_json="--json" in sys.argv)
     sys.exit(end.exit_code)
-
-
-def _expected(error: Exception) -> Failure | None:
-    """Errors with a sentence for people; anything else is a bug and keeps its traceback."""
-    from imprimatur.errors import ApiError, MissingExtra
-    from imprimatur.verify.members import NotAsCertified
-
-    if isinstance(error, ApiError):
-        return Failure.of(error)
-    if isinstance(error, NotAsCertified):
-        return Failure(f"{error}. Nothing was saved: try again, and tell the operator", code="not_as_certified")
-    if isinstance(error, MissingExtra):
-        return Failure(str(error), code="not_installed")
-    if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) and error.filename:
-        return Failure(f"{error.filename}: {error.strerror}", Exit.BAD_INPUT, "invalid_input")
-    here = server.installed()
-    return None if here is None else here.failure_of(error)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, Data, Key, Url, connect
+from imprimatur.cli.named import release_id_of
 from imprimatur.cli.options import Output
 from imprimatur.cli.output import Exit, Failure, echo, print_json
 from imprimatur.cli.results import save_json
 from imprimatur.wording import run_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from imprimatur.client import Client
     from imprimatur.registry import Owner
 
 CertificateFormat = Literal["json", "registry", "text"]
@@ -46,7 +48,10 @@ Format = Annotated[
     CertificateFormat, typer.Option("--format", help="json: signed; text: for people; registry: OpenDP's YAML.")
 ]
 ReleaseOrFile = Annotated[
-    str, typer.Argument(metavar="RELEASE|FILE", help="A release's id; certificate.json; or generator.zip.")
+    str,
+    typer.Argument(
+        metavar="RELEASE|FILE", help="A release's name or id, or its beginning; certificate.json; or generator.zip."
+    ),
 ]
 Curators = Annotated[
     list[str] | None, typer.Option("--curator", help="Who publishes the data product; may be repeated.")
@@ -161,15 +166,27 @@ def as_text(certificate: Mapping[str, Any]) -> list[str]:
 
 
 def _read(release: str, url: str | None, key: str | None, data: Path) -> dict[str, Any]:
+    return read_certificate_of(release, url, key, data)[0]
+
+
+def read_certificate_of(
+    release: str,
+    url: str | None,
+    key: str | None,
+    data: Path,
+    named: Callable[[Client, Mapping[str, Any]], Any] = lambda _, __: None,
+) -> tuple[dict[str, Any], Any]:
+    """The certificate in a file, or of a release of the service; of the latter, what `named` finds out, too."""
     if Path(release).is_file():
         from imprimatur.cli.verification import read_certificate
 
         found = read_certificate(Path(release))
         if not found.keys() >= ALWAYS:
             raise Failure(f"{release} is no certificate of this service", Exit.BAD_INPUT, "invalid_input")
-        return found
+        return found, None
     with connect(url, key, data) as client:
-        return client.certificate(release)
+        found = client.certificate(release_id_of(client, release))
+        return found, named(client, found)
 
 
 def owner_of(typed: Mapping[str, Any], name: str | None, authors: tuple[str, ...], *, allow_missing: bool) -> Owner:

@@ -99,20 +99,3 @@ def connect_or_start(url: str | None, key: str | None, data: Path) -> Iterator[C
     here = server.needed(f"no service is named (--url, --key) and none runs in {data}; starting one")
     with here.started(data) as target, Client(target.url, key or target.key) as client:
         yield client
-
-
-def dataset_id_of(client: Client, name_or_id: str) -> str:
-    """A dataset's id, by id or by a name that only one dataset has."""
-    import uuid
-
-    try:
-        return str(uuid.UUID(name_or_id))
-    except ValueError:
-        pass
-    found = [dataset.id for dataset in client.datasets() if dataset.name == name_or_id]
-    if len(found) == 1:
-        return found[0]
-    problem = "several datasets are" if found else "no dataset is"
-    raise Failure(
-        f"{problem} named {name_or_id!r}: give its id (see `imprimatur datasets`)", Exit.NOT_FOUND, "not_found"
-    )

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
+from imprimatur.cli import amounts
+from imprimatur.cli.ages import age
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
+from imprimatur.cli.named import dataset_id_of
 from imprimatur.cli.options import (
     REFUSE,
     DatasetArgument,
     Delta,
     DistinctFrom,
-    File,
+    FromPlace,
+    FromTable,
     MaxImages,
     MaxRows,
+    MaybeFile,
     MissingUnits,
     Name,
+    Query,
     SchemaFile,
     UnitColumn,
 )
@@ -26,13 +33,15 @@ from imprimatur.cli.output import (
     EITHER_ACCOUNT,
     console,
     echo,
+    note,
     notes,
     print_json,
+    print_next,
     print_pairs,
     print_table,
     rounded_down,
-    share,
 )
+from imprimatur.cli.places import opened
 from imprimatur.cli.progress import upload_bar
 
 if TYPE_CHECKING:
@@ -69,9 +78,9 @@ def privacy_unit(
 
 
 def upload(
-    file: File,
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option("--budget-epsilon", "--epsilon", help="ε of the whole budget, given once.")],
+    file: MaybeFile = None,
     delta: Delta = None,
     name: Name = None,
     unit_column: UnitColumn = None,
@@ -83,6 +92,9 @@ def upload(
         typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
     ] = None,
     distinct_from: DistinctFrom = None,
+    source: FromPlace = None,
+    query: Query = None,
+    table: FromTable = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -90,19 +102,27 @@ def upload(
 ) -> None:
     """Upload a table or images with the declared schema and give them their budget, once.
 
-    Example:
+    --from reads a database (--query or --table) or an object store, from this
+    machine. A password belongs into PGPASSWORD or ~/.pgpass; else you are asked.
+
+    Examples:
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
+    [cyan]imprimatur upload -s s.json --budget-epsilon 10 --from postgresql://me@host/db --query "select …"[/cyan]
     """
     declared = read_json(schema, "--schema")
     warn_of_draft(declared)
-    with connect(url, key, data) as client, upload_bar() as report:
+    with (
+        connect(url, key, data) as client,
+        opened(file, source, query, table) as rows,
+        upload_bar() as report,
+    ):
         unlike = [dataset_id_of(client, dataset) for dataset in distinct_from or ()]
         dataset = client.create_dataset(
-            file,
+            rows.path,
             declared,
             epsilon=epsilon,
             delta=delta,
-            name=name or file.stem,
+            name=name or rows.name,
             privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
             rows_expire_at=rows_expire_at,
             distinct_from=unlike,
@@ -115,6 +135,7 @@ def upload(
     notes().print(
         f"Until its first order is charged, `imprimatur redeclare {dataset['id']}` corrects schema and privacy unit."
     )
+    print_next(f"imprimatur quote {_word(dataset)} --epsilon {dataset['epsilon'] / 2:.3g}")
 
 
 def redeclare(
@@ -168,6 +189,13 @@ def redeclare(
         print_json(changed)
     else:
         print_dataset(changed)
+        print_next(f"imprimatur budget {_word(changed)}")
+
+
+def _word(dataset: Dataset) -> str:
+    """A dataset as it can be typed: its name, if that is one word."""
+    name = dataset["name"]
+    return name if shlex.quote(name) == name else dataset["id"][:8]
 
 
 def print_dataset(dataset: Dataset) -> None:
@@ -210,8 +238,15 @@ def list_datasets(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, a
     if as_json:
         print_json({"items": found})
         return
-    rows = [(d["id"], d["name"], d["units"], d["epsilon"], f"{d['delta']:.3g}", d["state"]) for d in found]
-    print_table(None, ("id", "name", "units", "ε", "δ", "state"), rows)
+    rows = [
+        (d["id"], d["name"], d["units"], d["epsilon"], f"{d['delta']:.3g}", d["state"], age(d["created_at"]))
+        for d in found
+    ]
+    print_table(None, ("id", "name", "units", "ε", "δ", "state", "uploaded"), rows)
+    if found:
+        print_next(f"imprimatur budget {_word(found[0])}", f"imprimatur status --dataset {_word(found[0])}")
+    else:
+        print_next("imprimatur upload table.csv --schema schema.json --budget-epsilon 10")
 
 
 def erase(
@@ -228,6 +263,7 @@ def erase(
             typer.confirm(f"Destroy the rows of {dataset_id}? Nothing brings them back", abort=True, err=True)
         client.erase_dataset(dataset_id)
     notes().print(f"erased the rows of {dataset_id}")
+    note(f"next: imprimatur verify {dataset_id[:8]}")
 
 
 def expire(
@@ -245,6 +281,7 @@ def expire(
         print_json(changed)
     else:
         print_dataset(changed)
+        print_next(f"imprimatur budget {_word(changed)}")
 
 
 def budget(
@@ -258,16 +295,26 @@ def budget(
     with connect(url, key, data) as client:
         found = client.budget(dataset_id_of(client, dataset))
     if as_json:
-        print_json(found)
+        print_json(amounts.budget(found))
+        return
+    print_budget(found)
+    if found["largest_next_epsilon"] > 0:
+        print_next(f"imprimatur release {dataset} --epsilon {rounded_down(found['largest_next_epsilon'])}")
     else:
-        print_budget(found)
+        print_next(f"imprimatur status --dataset {dataset}")
 
 
 def print_budget(found: Budget) -> None:
     """Both accounts for a person."""
     names = {"simple": "simple sums", "renyi": f"Rényi, order {found['accounts']['renyi'].get('order')}"}
     rows = [
-        (names[kind], share(account["posted"]), share(account["pending"]), share(account["remaining"]))
+        (
+            names[kind],
+            *(
+                amounts.in_words(amount, kind, found["epsilon"])
+                for amount in (account["posted"], account["pending"], account["remaining"])
+            ),
+        )
         for kind, account in found["accounts"].items()
     ]
     print_table(f"ε = {found['epsilon']:g}, δ = {found['delta']:.3g}", ("account", "posted", "pending", "left"), rows)
@@ -285,16 +332,19 @@ def ledger(
 ) -> None:
     """Every entry of a dataset's ledger, in order."""
     with connect(url, key, data) as client:
-        found = client.ledger(dataset_id_of(client, dataset))
+        dataset_id = dataset_id_of(client, dataset)
+        found, epsilon = client.ledger(dataset_id), client.dataset(dataset_id)["epsilon"]
     if as_json:
-        print_json(found)
+        print_json(amounts.ledger(found, epsilon))
         return
     rows = [
         (
             e["seq"],
             e["kind"],
-            share(e["simple"]),
-            share(e["renyi"]),
+            *(
+                amounts.in_words(amount, account, epsilon)
+                for account, amount in (("simple", e["simple"]), ("renyi", e["renyi"]))
+            ),
             e["release_id"],
             e["created_at"][:19],
             e["hash"][:16],
@@ -307,3 +357,4 @@ def ledger(
         if found["verified"]
         else "[bold red]NOT VERIFIED[/bold red]"
     )
+    print_next(f"imprimatur verify {dataset}")

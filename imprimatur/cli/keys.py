@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from imprimatur.cli import server
+from imprimatur.cli.ages import age
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
-from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_pairs, print_table
+from imprimatur.cli.output import Exit, Failure, console, note, notes, print_json, print_next, print_pairs, print_table
 
 ENDS = ("expires_at", "revoked_at")
 
@@ -92,6 +93,7 @@ def _print_new_key(made: dict[str, Any], *, as_json: bool) -> None:
     else:
         note("This key is shown once:")
         console().print(made["key"], markup=False)
+        note("next: IMPRIMATUR_API_KEY=KEY imprimatur datasets")
 
 
 @app.command("list")
@@ -103,9 +105,10 @@ def list_keys(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_js
         print_json({"items": found})
         return
     rows = [
-        (k["id"], k["name"], k["scope"], k["created_at"][:19], *((k[end] or "")[:19] for end in ENDS)) for k in found
+        (k["id"], k["name"], k["scope"], age(k["created_at"]), *((k[end] or "")[:19] for end in ENDS)) for k in found
     ]
     print_table(None, ("id", "name", "scope", "created", "expires", "revoked"), rows)
+    print_next("imprimatur key replace KEY_ID", "imprimatur key create NAME --scope reader")
 
 
 @app.command("revoke")
@@ -119,6 +122,7 @@ def revoke_key(
     with connect(url, key, data) as client:
         client.revoke_key(key_id)
     notes().print(f"revoked {key_id}")
+    note("next: imprimatur audit-log")
 
 
 def audit_log(
@@ -150,6 +154,7 @@ def audit_log(
     columns = ("key_name", "key_id", "action", "object_kind", "object_id", "outcome")  # an older service sends no name
     rows = [(line["at"][:19], *(line.get(name) or "" for name in columns)) for line in lines]
     print_table(None, ("at", "key", "key id", "action", "object", "id", "outcome"), rows)
+    print_next("imprimatur audit-log --check")
 
 
 def _check_chain(lines: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -8,8 +8,9 @@ import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from imprimatur.cli.knobs import Schema
+from imprimatur.cli.named import nearest, release_id_of
 from imprimatur.cli.options import ReleaseArgument
-from imprimatur.cli.output import Exit, Failure, print_json, print_pairs, print_table
+from imprimatur.cli.output import Exit, Failure, print_json, print_next, print_pairs, print_table
 
 
 def methods(
@@ -37,11 +38,14 @@ def methods(
         print_table(
             None, ("method", "takes", "what it does"), [(m["name"], ", ".join(m["takes"]), m["summary"]) for m in found]
         )
+        print_next(*[f"imprimatur methods {m['name']} (its knobs)" for m in found[:1]])
         return
     chosen = next((method for method in found if method["name"] == name), None)
     if chosen is None:
         some = ", ".join(method["name"] for method in found)
-        raise Failure(f"there is no method {name!r}; there are: {some}", Exit.BAD_INPUT, "invalid_input")
+        close = nearest(name, [method["name"] for method in found])
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise Failure(f"there is no method {name!r}; there are: {some}{meant}", Exit.BAD_INPUT, "invalid_input")
     if as_json:
         print_json(chosen)
         return
@@ -52,6 +56,7 @@ def methods(
         | {"source": chosen["source"], "its analysis": chosen["paper_holds"]}
     )
     print_table(None, ("knob", "default", "allowed", "meaning"), list(Schema(chosen["order"]).knobs()), whole="knob")
+    print_next(f"imprimatur quote DATASET --epsilon 1 --method {name} --set KNOB=VALUE")
 
 
 def answers(
@@ -62,4 +67,4 @@ def answers(
 ) -> None:
     """Show the numbers of a release that holds answers instead of a generator, as JSON."""
     with connect(url, key, data) as client:
-        print_json(client.answers(release_id))
+        print_json(client.answers(release_id_of(client, release_id)))

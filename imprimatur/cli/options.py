@@ -11,6 +11,24 @@ from imprimatur.replies import ImageFormat, RowFormat
 
 FILES = "CSV, JSON lines, .xlsx, Parquet (a folder, too), Arrow, Stata, SPSS, SAS; .gz, .zst, .zip. Images: ZIP, NPZ or IDX."
 File = Annotated[Path, typer.Argument(exists=True, help=FILES)]
+MaybeFile = Annotated[
+    Path | None,
+    typer.Argument(exists=True, metavar="[FILE]", help=f"{FILES} Or --from."),
+]
+FromPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="URL",
+        help="postgresql://…, sqlite:///FILE, duckdb:///FILE, or s3://, gs://, az://…/FILE.",
+    ),
+]
+Query = Annotated[str | None, typer.Option("--query", metavar="SQL", help="Which rows of the database of --from.")]
+FromTable = Annotated[str | None, typer.Option("--table", help="A whole table of the database of --from.")]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="URL", help="A database or an object store, as upload --from has them.")
+]
+ToTable = Annotated[str, typer.Option("--table", help="The new table in the database of --to.")]
 SchemaFile = Annotated[
     str,
     typer.Option(
@@ -37,8 +55,30 @@ REFUSE = "refuse"
 MissingUnits = Annotated[
     str, typer.Option("--missing-units", help="Rows without a unit id: refuse, or own_unit (each is a unit).")
 ]
-DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
-ReleaseArgument = Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")]
+DatasetArgument = Annotated[
+    str, typer.Argument(metavar="DATASET", help="Its name, its id, or the id's first four digits or more.")
+]
+ReleaseArgument = Annotated[
+    str,
+    typer.Argument(metavar="RELEASE", help="Its name, DATASET/NAME, its id, or the id's first four digits or more."),
+]
+ReleaseName = Annotated[
+    str | None, typer.Option("--release-name", help="Name of the release; default: METHOD and part of its id.")
+]
+ForExcel = Annotated[
+    bool,
+    typer.Option(
+        "--for-excel", help="CSV for a spreadsheet: an apostrophe before what it would carry out as a formula."
+    ),
+]
+Explanation = Annotated[
+    bool,
+    typer.Option("--explanation/--no-explanation", help="Leave a page beside -o that says what is promised (HTML)."),
+]
+Again = Annotated[
+    bool, typer.Option("--again", help="Pay for another release, also where an earlier run was not delivered.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
 Seed = Annotated[
@@ -72,5 +112,8 @@ Format = Annotated[
 ]
 WholeEpsilon = Annotated[
     float | None,
-    typer.Option("--budget-epsilon", help="ε of the table's whole budget, given once; default: this release's ε."),
+    typer.Option(
+        "--budget-epsilon",
+        help="ε of the table's whole budget, given once; default: this release's ε, which leaves nothing for others.",
+    ),
 ]

@@ -20,12 +20,13 @@ def place(
     idempotency_key: str | None = None,
     *,
     priority: int | None = None,
+    name: str | None = None,
 ) -> Release:
     """The release that was made of an order."""
     from imprimatur.errors import ApiError
 
     try:
-        return client.create_release(dataset_id, order, idempotency_key=idempotency_key, priority=priority)
+        return client.create_release(dataset_id, order, idempotency_key=idempotency_key, priority=priority, name=name)
     except ApiError as refused:
         if refused.code != "budget_exhausted":
             raise

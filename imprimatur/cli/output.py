@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from imprimatur.cli import amounts
 from imprimatur.visible import visible
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Failure(Exception):
     @classmethod
     def of(cls, error: ApiError) -> Failure:
         """The service's answer as the end of a command."""
-        return cls(error.detail, _exit_code(error.status, error.code), error.code, **error.values)
+        return cls(error.detail, _exit_code(error.status, error.code), error.code, **amounts.refusal(error.values))
 
 
 def console() -> Console:
@@ -109,6 +110,12 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
         console().print(f"[dim]{_escaped(f'{name:<{width}}')}[/dim]  {_escaped(value)}", soft_wrap=True)
 
 
+def print_next(*commands: str) -> None:
+    """What to try next, after the result for a person."""
+    for number, command in enumerate(commands):
+        console().print(f"[dim]{'      ' if number else 'next: '}{_escaped(command)}[/dim]", soft_wrap=True)
+
+
 def print_failure(failure: Failure, *, as_json: bool) -> None:
     """The end of a command that did not work, on standard error."""
     if as_json:
@@ -127,11 +134,6 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
         screen.print(
             f"  {_escaped(name)}: {_escaped(json.dumps(value, ensure_ascii=False, default=str))}", soft_wrap=True
         )
-
-
-def share(nano_shares: int) -> str:
-    """Nano-shares as a percentage of the whole budget."""
-    return f"{nano_shares / 1e7:.2f}%"
 
 
 def rounded_down(epsilon: float) -> str:

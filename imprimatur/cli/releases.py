@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of
+from imprimatur.cli import amounts
+from imprimatur.cli.ages import age
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from imprimatur.cli.datasets import print_warnings
+from imprimatur.cli.named import dataset_id_of, name_of, release_id_of
 from imprimatur.cli.options import DatasetArgument, ReleaseArgument
 from imprimatur.cli.order_options import (
     ConditionOn,
@@ -29,15 +32,16 @@ from imprimatur.cli.output import (
     console,
     note,
     print_json,
+    print_next,
     print_pairs,
     print_table,
-    share,
+    rounded_down,
 )
 from imprimatur.cli.progress import follow
 from imprimatur.wording import estimate_in_words
 
 if TYPE_CHECKING:
-    from imprimatur.replies import Estimate, Release
+    from imprimatur.replies import Budget, Estimate, Quote, Release
 
 
 def quote(
@@ -71,24 +75,35 @@ def quote(
         steps=steps,
     )
     with connect(url, key, data) as client:
-        found = client.quote(dataset_id_of(client, dataset), document)
-    if as_json:
-        print_json(found)
+        dataset_id = dataset_id_of(client, dataset)
+        found = client.quote(dataset_id, document)
+        known = None if as_json else client.budget(dataset_id)
+    if known is None:
+        print_json(amounts.quote(found))
     else:
-        shares, left = found["price"]["shares"], found["remaining"]
-        rows = [
-            ("simple sums", share(shares["simple"]), share(left["simple"])),
-            ("Rényi", share(shares["renyi"]), share(left["renyi"])),
-        ]
-        title = f"ε = {found['price']['epsilon']:.6g}, δ = {found['price']['delta']:.3g}"
-        print_table(title, ("account", "costs", "left"), rows)
-        console().print(EITHER_ACCOUNT)
-        chosen = found["order"].get("chosen_because")
-        pairs = {"method": chosen or found["order"]["method"], "fits": "yes" if found["fits"] else "no"}
-        print_pairs(pairs | _takes(found.get("estimate")))
-        print_warnings(found)
+        _print_quote(found, known, dataset)
     if not found["fits"]:
         raise typer.Exit(Exit.OVER_BUDGET)
+
+
+def _print_quote(found: Quote, known: Budget, dataset: str) -> None:
+    """For a person: both accounts, what is bought, and what would fit."""
+    shares, left = found["price"]["shares"], found["remaining"]
+    names = {"simple": "simple sums", "renyi": "Rényi"}
+    rows = [
+        (name, *(amounts.in_words(of[kind], kind, known["epsilon"]) for of in (shares, left)))
+        for kind, name in names.items()
+    ]
+    title = f"ε = {found['price']['epsilon']:.6g}, δ = {found['price']['delta']:.3g}"
+    print_table(title, ("account", "costs", "left"), rows)
+    console().print(EITHER_ACCOUNT)
+    largest = rounded_down(known["largest_next_epsilon"])
+    fits = "yes" if found["fits"] else f"no; at most ε = {largest} would fit"
+    chosen = found["order"].get("chosen_because")
+    print_pairs({"method": chosen or found["order"]["method"], "fits": fits} | _takes(found.get("estimate")))
+    print_warnings(found)
+    epsilon = f"{found['price']['epsilon']:.4g}" if found["fits"] else largest
+    print_next(f"imprimatur release {dataset} --epsilon {epsilon}")
 
 
 def release(
@@ -106,6 +121,9 @@ def release(
         str | None, typer.Option(help="The same key makes the same order once, however often it is sent.")
     ] = None,
     priority: Priority = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the release; default: METHOD and part of its id.")
+    ] = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -114,7 +132,7 @@ def release(
     """Order a release: reserve its price, train, publish. Exit code 3 when the budget refuses.
 
     Examples:
-    [cyan]imprimatur release my-table --epsilon 4[/cyan]
+    [cyan]imprimatur release my-table --epsilon 4 --name first[/cyan]
     [cyan]imprimatur release my-table --share rest --no-wait[/cyan]
     """
     document = build_order(
@@ -128,15 +146,17 @@ def release(
         steps=steps,
     )
     with connect(url, key, data) as client:
-        made = place(client, dataset_id_of(client, dataset), document, idempotency_key, priority=priority)
+        made = place(client, dataset_id_of(client, dataset), document, idempotency_key, priority=priority, name=name)
         if wait:
-            note(f"release {made['id']}")
+            note(f"release {name_of(made)} ({made['id']})")
             made = follow(client, made["id"])
     _print_release(made, as_json=as_json)
 
 
 def status(
-    release_id: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Its id; default: list all.")] = None,
+    release_id: Annotated[
+        str | None, typer.Argument(metavar="[RELEASE]", help="Its name or id; default: list all.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
     dataset: Annotated[str | None, typer.Option("--dataset", help="Only releases of this dataset.")] = None,
     url: Url = None,
@@ -151,15 +171,37 @@ def status(
     """
     with connect(url, key, data) as client:
         if release_id is not None:
+            release_id = release_id_of(client, release_id)
             found = follow(client, release_id) if wait else client.release(release_id)
             _print_release(found, as_json=as_json)
             return
         listed = client.releases(dataset_id_of(client, dataset) if dataset else None)
+        datasets = {} if as_json else {each["id"]: each["name"] for each in client.datasets()}
     if as_json:
-        print_json({"items": listed})
+        print_json({"items": [amounts.release(each) for each in listed]})
         return
-    rows = [(r["id"], r["state"], _progress(r), f"{r['price']['epsilon']:.4g}", r["created_at"][:19]) for r in listed]
-    print_table(None, ("id", "state", "progress", "ε", "ordered (UTC)"), rows)
+    rows = [
+        (
+            r["id"],
+            name_of(r),
+            datasets.get(r["dataset_id"], r["dataset_id"][:8]),
+            r["order"]["method"],
+            r["order"].get("purpose") or "–",
+            r["state"],
+            _progress(r),
+            f"{r['price']['epsilon']:.4g}",
+            age(r["created_at"]),
+        )
+        for r in listed
+    ]
+    print_table(None, ("id", "name", "dataset", "method", "purpose", "state", "progress", "ε", "ordered"), rows)
+    done = next((r for r in listed if r["state"] == "published"), None)
+    if done is not None:
+        print_next(f"imprimatur sample {done['id'][:8]} -n 1000 -o rows.csv", f"imprimatur explain {done['id'][:8]}")
+    elif listed:
+        print_next(f"imprimatur status {listed[0]['id'][:8]} --wait")
+    else:
+        print_next("imprimatur release DATASET --epsilon 1 (`imprimatur datasets` lists them)")
 
 
 def cancel(
@@ -167,26 +209,40 @@ def cancel(
 ) -> None:
     """Stop a release: free of charge before its first private step, never afterwards."""
     with connect(url, key, data) as client:
-        _print_release(client.cancel(release_id), as_json=as_json)
+        _print_release(client.cancel(release_id_of(client, release_id)), as_json=as_json)
 
 
 def _print_release(found: Release, *, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(amounts.release(found))
     else:
-        price = found["price"]
+        price, order = found["price"], found["order"]
         pairs = {
             "id": found["id"],
+            "name": name_of(found),
             "dataset": found["dataset_id"],
+            "method": f"{order['method']}, for {order['purpose']}" if order.get("purpose") else order["method"],
             "state": found["state"],
+            "ordered": age(found["created_at"]),
             "progress": _progress(found),
             "price": f"ε = {price['epsilon']:.6g}, δ = {price['delta']:.3g}",
         }
         if found["state"] in {"reserved", "charged"}:
             pairs |= _takes(found.get("estimate"))
         print_pairs(pairs | ({"failure": found["failure"]} if found["failure"] else {}))
+        print_next(_after(found))
     if found["state"] == "failed":
         raise Failure(f"release {found['id']} failed: {found['failure']}", code="release_failed")
+
+
+def _after(found: Release) -> str:
+    """The command that fits the state."""
+    short = found["id"][:8]
+    if found["state"] == "published":
+        return f"imprimatur sample {short} -n 1000 -o rows.csv"
+    if found["state"] in {"reserved", "charged"}:
+        return f"imprimatur status {short} --wait"
+    return f"imprimatur budget {found['dataset_id'][:8]}"
 
 
 def _takes(estimate: Estimate | None) -> dict[str, str]:

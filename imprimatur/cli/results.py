@@ -10,9 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, dataset_id_of, find_target
-from imprimatur.cli.options import FORMATS, Format, Output, ReleaseArgument, Rows, Seed, WeightsJson, Where
-from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_pairs
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, find_target
+from imprimatur.cli.named import dataset_id_of, release_id_of
+from imprimatur.cli.options import (
+    FORMATS,
+    ForExcel,
+    Format,
+    Output,
+    ReleaseArgument,
+    Rows,
+    Seed,
+    To,
+    ToTable,
+    WeightsJson,
+    Where,
+)
+from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_next, print_pairs
+from imprimatur.cli.places import draw_to
 from imprimatur.cli.progress import byte_count
 from imprimatur.visible import visible
 
@@ -50,19 +64,36 @@ def sample(
     where: Where = None,
     weights: WeightsJson = None,
     seed: Seed = None,
+    for_excel: ForExcel = False,
+    to: To = None,
+    table: ToTable = "synthetic",
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
 ) -> None:
     """Draw synthetic rows of a published release: any number, free of charge.
 
+    --to writes a new table of a database (PostgreSQL, SQLite, DuckDB; --table
+    names it) or an object of S3, GCS or Azure (format by its ending).
+
     Examples:
     [cyan]imprimatur sample 7f1c… --rows 100000 -o rows.parquet[/cyan]
     [cyan]imprimatur sample 7f1c… -n 10 --where 'age>=65&sex=f' --seed 7[/cyan]
+    [cyan]imprimatur sample my-table/first -n 5000 --to postgresql://user@host/db --table synthetic[/cyan]
     """
-    wanted: dict[str, Any] = {"format": format_of(format_, output), "where": where, "seed": seed}
-    wanted["weights"] = weights_of(weights)
+    wanted: dict[str, Any] = {"where": where, "weights": weights_of(weights), "seed": seed}
+    if to is not None:
+        if output is not None:
+            raise typer.BadParameter("give -o or --to, not both", param_hint="--to")
+        if for_excel or format_ is not None:
+            raise typer.BadParameter("rows go there typed: leave --format and --for-excel out", param_hint="--to")
+        with connect(url, key, data) as client:
+            draw_to(client, release_id_of(client, release_id), rows, wanted, to, table)
+        return
+    wanted["format"] = format_of(format_, output)
+    wanted |= as_excel_wants(wanted["format"]) if for_excel else {}
     with connect(url, key, data) as client:
+        release_id = release_id_of(client, release_id)
         if output is None or str(output) == "-":
             with client.sample(release_id, rows, **wanted) as chunks:
                 write_to_stdout(chunks)
@@ -70,6 +101,7 @@ def sample(
         with byte_count("Drawing rows") as report:
             size = client.save_sample(release_id, output, rows, on_bytes=report, **wanted)
     note(f"{output}: {rows} rows, {size} bytes")
+    note(f"next: imprimatur explain {release_id[:8]}")
 
 
 def download(
@@ -88,6 +120,7 @@ def download(
     [cyan]cd g && python sample.py --rows 1000[/cyan]
     """
     with connect(url, key, data) as client:
+        release_id = release_id_of(client, release_id)
         size = client.save_generator(release_id, output)
         if certificate is not None:
             save_json(client.certificate(release_id), certificate)
@@ -98,6 +131,7 @@ def download(
         print_json(facts)
     else:
         print_pairs(facts)
+        print_next(f"imprimatur verify {output}")
 
 
 def verify(
@@ -221,6 +255,13 @@ def weights_of(text: str | None) -> dict[str, Any] | None:
     if not isinstance(weights, dict):
         raise typer.BadParameter('give JSON like {"sex": "uniform"}', param_hint="--weights")
     return weights
+
+
+def as_excel_wants(format_: str | None) -> dict[str, str]:
+    """The word of the service for it; only CSV has formulas."""
+    if format_ not in {None, "csv"}:
+        raise typer.BadParameter(f"it is for CSV, which {format_} is not", param_hint="--for-excel")
+    return {"formulas": "escape"}
 
 
 def write_to_stdout(chunks: Iterator[bytes]) -> None:

@@ -162,6 +162,12 @@ class IdempotencyConflict(ImprimaturError):
     code = "idempotency_conflict"
 
 
+class NameTaken(ImprimaturError):
+    """Another release of the dataset has this name."""
+
+    code = "name_taken"
+
+
 class LedgerConflict(ImprimaturError):
     """A move that the release's earlier entries rule out, such as posting a voided reservation."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -22,6 +23,18 @@ def printable(text: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH), AfterValidator(printable)]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a refusal: the known word that looks most like this one, or nothing."""
+    by_lower = {each.lower(): each for each in known}
+    close = get_close_matches(word.lower()[:MAX_NAME_LENGTH], by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def some_of(known: Sequence[str], most: int = 10) -> str:
+    """The words of a list, not more than a sentence bears."""
+    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
 def sentence_of(error: Mapping[str, Any]) -> str:

@@ -281,7 +281,7 @@ def _require_done(row: Row[Any]) -> None:
     if row.outcome == "erased":
         raise _gone()
     if row.outcome != "done":
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
 
 
 def _already_charged() -> AlreadyCharged:

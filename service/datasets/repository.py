@@ -27,7 +27,7 @@ def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Datas
         select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
     ).one_or_none()
     if dataset is None:
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     return dataset
 
 
@@ -61,7 +61,7 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
     """Read at every look at a budget; see `service.platform.database.driver`."""
     found = connection.execute(ACCOUNT, (dataset_id, tenant_id)).fetchone()
     if found is None:
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     return Account(*found)
 
 

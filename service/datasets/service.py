@@ -260,10 +260,14 @@ def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, mo
     """
     checked_expiry(moment)
     with context.transaction() as session:
-        if repository.find(session, principal.tenant_id, dataset_id).state == "erased":
+        dataset = repository.find(session, principal.tenant_id, dataset_id)
+        if dataset.state == "erased":
             raise Gone("the rows of this dataset are erased already")
         if not repository.bring_expiry_forward(session, dataset_id, moment):
-            raise NotPostponable("these rows have an earlier deletion date, which cannot be put off")
+            expiry = "it" if dataset.rows_expire_at is None else dataset.rows_expire_at.isoformat()
+            raise NotPostponable(
+                f"these rows have an earlier deletion date, which cannot be put off: give a moment before {expiry}"
+            )
         audit.record(session, principal, "dataset", dataset_id)
         session.expire_all()
         return repository.find(session, principal.tenant_id, dataset_id)

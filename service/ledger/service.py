@@ -98,10 +98,16 @@ def require_done(outcome: Outcome, cost: Shares) -> None:
         )
     if outcome.outcome == "exhausted":
         raise BudgetExhausted(
-            "neither account of this dataset's budget has room for the order",
+            f"neither account of this dataset's budget has room for the order: it costs {_percent(cost.simple)} of the budget by simple "
+            f"sums, where {_percent(outcome.simple_left)} is left, and {_percent(cost.renyi)} by Rényi, where "
+            f"{_percent(outcome.renyi_left)} is left; the dataset's budget names the largest ε that fits",
             remaining={"simple": outcome.simple_left, "renyi": outcome.renyi_left},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )
+
+
+def _percent(nano_shares: int) -> str:
+    return f"{nano_shares / (NANO / 100):.4g} %"
 
 
 def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
@@ -112,6 +118,6 @@ def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
 
 def _raise_refusal(row: Outcome | Row[Any], conflict: str) -> None:
     if row.outcome == "no_account":
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     if row.outcome == "conflict":
         raise LedgerConflict(conflict)

@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.cli.output import Exit, Failure, console, notes, print_pairs, print_table, share
+from imprimatur.cli.amounts import in_words
+from imprimatur.cli.output import Exit, Failure, console, notes, print_pairs, print_table
 from imprimatur.cli.progress import follow
 
 if TYPE_CHECKING:
@@ -91,17 +92,20 @@ def _refused(client: Client, dataset_id: str, order: dict[str, Any]) -> None:
     except ApiError as error:
         if error.code != "budget_exhausted":
             raise
-        _show_refusal(error)
+        _show_refusal(error, client.budget(dataset_id)["epsilon"])
         return
     client.cancel(release["id"])
     console().print("This one still fits: the demo's budget is larger than its order needs. Cancelled.")
 
 
-def _show_refusal(error: ApiError) -> None:
+def _show_refusal(error: ApiError, epsilon: float) -> None:
     console().print(f"[bold red]{error.status} {error.code}[/bold red]  {error.detail}")
     left, asked = error.values["remaining"], error.values["requested"]
     names = {"simple": "simple sums", "renyi": "Rényi"}
-    print_table(None, ("account", "left", "asked"), [(names[k], share(left[k]), share(asked[k])) for k in names])
+    rows = [
+        (name, *(in_words(amounts[kind], kind, epsilon) for amounts in (left, asked))) for kind, name in names.items()
+    ]
+    print_table(None, ("account", "left", "asked"), rows)
 
 
 def certificate_lines(certificate: dict[str, Any]) -> list[str]:

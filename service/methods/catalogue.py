@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from service.base.errors import InvalidOrder
-from service.base.text import sentence_of
+from service.base.text import did_you_mean, sentence_of, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.methods.auto import AutoOrder
 from service.methods.facts import Facts
@@ -17,7 +17,7 @@ from service.methods.interface import Method, Modality
 from service.methods.knobs import AnyOrder, Order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 NAMES = (
     "marginals",
@@ -48,7 +48,8 @@ def parse_order(document: Any) -> AnyOrder:
         raise InvalidOrder('an order is a JSON object, for example {"epsilon": 4}', where="order")
     method = document.get("method", "auto")
     if not isinstance(method, str) or method not in ORDERS:
-        raise InvalidOrder(f"method: choose one of {', '.join(ORDERS)}", where="method")
+        meant = did_you_mean(method, ORDERS) if isinstance(method, str) else ""
+        raise InvalidOrder(f"method: choose one of {', '.join(ORDERS)}{meant}", where="method")
     try:
         # Strict, and by way of JSON: "4" and true are no numbers, while a list is still a tuple.
         return ORDERS[method].model_validate_json(json.dumps(document), strict=True)
@@ -56,15 +57,16 @@ def parse_order(document: Any) -> AnyOrder:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "order"
         if first["type"] == "extra_forbidden":
-            sentence = _no_such_knob(ORDERS[method], first["loc"][:-1])
+            sentence = _no_such_knob(ORDERS[method], first["loc"])
         else:
             sentence = sentence_of(first)
         raise InvalidOrder(f"{where}: {sentence}", where=where) from None
 
 
-def _no_such_knob(order: type[AnyOrder], path: Iterable[int | str]) -> str:
+def _no_such_knob(order: type[AnyOrder], place: Sequence[int | str]) -> str:
     """What may be ordered instead, in the place where an unknown knob is."""
     found: list[type[BaseModel]] = [order]
+    *path, typed = place
     for part in path:
         if len(found) > 1:  # several kinds, and pydantic names the one that was chosen
             found = [
@@ -76,7 +78,7 @@ def _no_such_knob(order: type[AnyOrder], path: Iterable[int | str]) -> str:
     if len(found) != 1:
         return "no such knob"
     names = [name for name in found[0].model_fields if name != "chosen_because"]
-    return f"no such knob; there are: {', '.join(names)}"
+    return f"no such knob; there are: {', '.join(names)}{did_you_mean(str(typed), names)}"
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -102,7 +104,11 @@ def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
         method = method_of(order)
         if holds not in method.takes:
             makes = _MAKES[next(iter(method.takes))]
-            raise InvalidOrder(f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}", where="method")
+            fitting = ", ".join(["auto", *(name for name, each in CATALOGUE.items() if holds in each.takes)])
+            raise InvalidOrder(
+                f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}; choose one of {fitting}",
+                where="method",
+            )
         method.check(order, schema)
     if isinstance(schema, ImageSchema):
         _check_against_images(order)
@@ -130,12 +136,19 @@ def _check_condition(order: AnyOrder, schema: DeclaredSchema) -> None:
     if order.condition_on is None or isinstance(schema, ImageSchema):
         return
     field = schema.field(order.condition_on)
+    if field is not None and field.is_categorical:
+        return
+    fitting = [each.name for each in schema.fields if each.is_categorical]
+    choose = f"choose one of {some_of(fitting)}" if fitting else "leave it out: no field of this dataset has categories"
     if field is None:
-        raise InvalidOrder(f"condition_on: the schema has no field {order.condition_on!r}", where="condition_on")
-    if not field.is_categorical:
+        meant = did_you_mean(order.condition_on, fitting)
         raise InvalidOrder(
-            "condition_on: choose a field with declared categories (an enum or a boolean)", where="condition_on"
+            f"condition_on: the schema has no field {order.condition_on!r}; {choose}{meant}", where="condition_on"
         )
+    raise InvalidOrder(
+        f"condition_on: a field with declared categories (an enum or a boolean) is needed; {choose}",
+        where="condition_on",
+    )
 
 
 def with_method(order: AnyOrder, facts: Facts) -> Order:

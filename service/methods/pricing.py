@@ -150,7 +150,10 @@ def _rest(order: Order, facts: Facts, left: Shares) -> float:
         as_if = method.resolve(order.model_copy(update={"epsilon": facts.budget.epsilon, "share": None}), facts)
         epsilon = max(by_simple, _largest(as_if.model_copy(update=UNPRICED), facts.budget, left.renyi))
     if epsilon <= 0.0:
-        raise InvalidOrder("nothing is left of this dataset's budget", where="share")
+        raise InvalidOrder(
+            "nothing is left of this dataset's budget, and no release fits any more; published ones can be sampled without end",
+            where="share",
+        )
     return epsilon
 
 

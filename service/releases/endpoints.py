@@ -20,6 +20,7 @@ from service.base.errors import (
     IdempotencyConflict,
     InvalidInput,
     InvalidOrder,
+    NameTaken,
     NotCancellable,
     NotInRelease,
     NotReady,
@@ -35,7 +36,7 @@ from service.base.text import read_json
 from service.platform.context import Context
 from service.platform.paging import DEFAULT_LIMIT, Page
 from service.privacy.events import noise_multipliers
-from service.releases import service
+from service.releases import names, service
 from service.releases.answers import answers_of_bundle, not_a_generator
 from service.releases.bundles import Bundles
 from service.releases.models import Release
@@ -99,7 +100,7 @@ def quote(dataset_id: uuid.UUID, context: ContextOf, principal: Reader, body: Js
 @router.post(
     "/datasets/{dataset_id}/releases",
     status_code=status.HTTP_202_ACCEPTED,
-    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, Gone, TooManyOpenOrders),
+    responses=problems(*ORDER_REFUSALS, BudgetExhausted, IdempotencyConflict, NameTaken, Gone, TooManyOpenOrders),
     openapi_extra=ORDER_BODY,
 )
 def order_release(
@@ -110,12 +111,16 @@ def order_release(
     body: JsonBody,
     idempotency_key: Annotated[str | None, Header(description="Makes a repeated post harmless.")] = None,
     priority: Annotated[str | None, Header(description=DESCRIPTION)] = None,
+    release_name: Annotated[str | None, Header(description=names.DESCRIPTION)] = None,
 ) -> ReleaseReply:
     """Order a release. Its price is reserved before anything runs; 409 `budget_exhausted` when it does not fit.
 
     Workers serve tenants in turn, and the keys of a tenant in turn; 429 `too_many_open_orders` when as many wait as may.
     """
-    release = service.order_release(context, principal, dataset_id, body, idempotency_key, priority=urgency(priority))
+    name = names.checked_name(release_name)
+    release = service.order_release(
+        context, principal, dataset_id, body, idempotency_key, priority=urgency(priority), name=name
+    )
     response.headers["Location"] = f"/v1/releases/{release.id}"
     return ReleaseReply.of(release)
 

@@ -30,6 +30,8 @@ class Release(Base):
     key_id: Mapped[uuid.UUID]
     """Of the API key that ordered; nil where a version before took the order."""
     priority: Mapped[int] = mapped_column(SmallInteger)
+    name: Mapped[str | None] = mapped_column(Text)
+    """As given with the order; None: see `service.releases.names.shown_name`."""
     state: Mapped[str] = mapped_column(Text)
     order_: Mapped[dict[str, Any]] = mapped_column(JSONB)
     price: Mapped[dict[str, Any]] = mapped_column(JSONB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response, status
@@ -21,6 +22,7 @@ from service.base.errors import (
     InvalidFile,
     InvalidInput,
     InvalidSchema,
+    NameTaken,
     NotInRelease,
     TooManyOpenOrders,
 )
@@ -32,7 +34,7 @@ from service.datasets.schemas import DatasetReply
 from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
-from service.releases import service
+from service.releases import names, service
 from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT, SampleRequest, sample_response
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
@@ -56,6 +58,15 @@ PROPERTIES: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What the headers say of the order."""
+
+    idempotency_key: str | None
+    priority: int
+    name: str | None
+
+
 @router.post(
     "/publish",
     response_class=Response,
@@ -64,7 +75,7 @@ PROPERTIES: dict[str, Any] = {
         202: {"description": "Not done yet: the release to watch.", "model": ReleaseReply},
         **problems(
             *(InvalidSchema, InvalidFile, *ORDER_REFUSALS),
-            *(DuplicateRows, BudgetExhausted, IdempotencyConflict, Gone, NotInRelease, TooManyOpenOrders),
+            *(DuplicateRows, BudgetExhausted, IdempotencyConflict, NameTaken, Gone, NotInRelease, TooManyOpenOrders),
         ),
     },
     openapi_extra=multipart_body(["file", "schema", "budget", "order"], PROPERTIES),
@@ -76,6 +87,7 @@ async def publish(
     prefer: Annotated[str | None, Header(description="wait=N: wait up to N seconds for the sample.")] = None,
     idempotency_key: Annotated[str | None, Header(description="Of the order; makes a repeated post harmless.")] = None,
     priority: Annotated[str | None, Header(description=DESCRIPTION)] = None,
+    release_name: Annotated[str | None, Header(description=names.DESCRIPTION)] = None,
 ) -> Response:
     """Upload a table, give it a budget and order a release at once.
 
@@ -84,13 +96,14 @@ async def publish(
     said beside the promise (a large ε or δ), in `X-Warnings`. A method that
     returns answers instead of rows is refused before anything is uploaded.
     """
+    placing = Placing(idempotency_key, urgency(priority), names.checked_name(release_name))
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
     async with receive_upload(request, principal.tenant_id, allowed=set(PROPERTIES)) as upload:
         sample = _wanted_sample(upload)
         dataset, notices, release = await in_turn(
             request,
             principal.tenant_id,
-            lambda caller: _upload_and_order(context, principal, upload, idempotency_key, caller, urgency(priority)),
+            lambda caller: _upload_and_order(context, principal, upload, caller, placing),
         )
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
@@ -109,9 +122,8 @@ def _upload_and_order(
     context: Context,
     principal: Principal,
     upload: Upload,
-    idempotency_key: str | None,
     caller: Caller,
-    priority: int,
+    placing: Placing,
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
     declaration = parse_declaration(
@@ -128,7 +140,15 @@ def _upload_and_order(
     check_order(order, declaration.schema)
     dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
     try:
-        release = service.order_release(context, principal, dataset.id, document, idempotency_key, priority=priority)
+        release = service.order_release(
+            context,
+            principal,
+            dataset.id,
+            document,
+            placing.idempotency_key,
+            priority=placing.priority,
+            name=placing.name,
+        )
     except ImprimaturError as error:
         # The upload stands; its owner must learn where it is.
         error.values["dataset_id"] = str(dataset.id)
@@ -139,7 +159,7 @@ def _upload_and_order(
 def _wanted_sample(upload: Upload) -> SampleRequest:
     rows = upload.fields.get("rows", "1000")
     if not rows.isascii() or not rows.isdigit() or len(rows) > 12:
-        raise InvalidInput("rows: give a whole number", where="rows")
+        raise InvalidInput("rows: give a whole number, like 1000", where="rows")
     sample_format = upload.fields.get("format")
     if sample_format is not None and sample_format not in FORMATS:
         raise InvalidInput(f"format: choose one of {', '.join(FORMATS)}", where="format")

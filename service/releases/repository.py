@@ -28,10 +28,10 @@ WITH money AS (
                        %(declaration)s::bigint)
 ), placed AS (
     INSERT INTO releases (id, tenant_id, dataset_id, key_id, priority, order_, price, simple_cost, renyi_cost,
-                          idempotency_key, body_digest, steps, estimate)
+                          idempotency_key, body_digest, steps, estimate, name)
     SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(key_id)s, %(priority)s::smallint, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
            %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint,
-           %(estimate)s::jsonb
+           %(estimate)s::jsonb, %(name)s::text
     FROM money WHERE outcome = 'done'
     RETURNING id, state, phase, step, created_at
 ), line AS MATERIALIZED (
@@ -52,6 +52,9 @@ it flushes: this one transaction commits without. No answer leaves before `make_
 (docs/decisions/0010-locks-are-released-before-the-flush.md). No message is written: a recorded release is what waits for a
 worker (`release_claim`, migration 0011).
 """
+
+NAMES = "uq_releases_name"
+"""The index that keeps names of releases unique in a dataset."""
 
 MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'imprimatur', '')"
 """A transaction that writes something and says nothing: its commit flushes the log up to here, with all that wait."""
@@ -74,7 +77,7 @@ class Placed(NamedTuple):
 
 
 def place(connection: psycopg.Connection[Any], **values: Any) -> Placed:
-    return Placed(*connection.execute(PLACE, values).fetchone())  # type: ignore[misc]  # it always answers one row
+    return Placed(*connection.execute(PLACE, {"name": None, **values}).fetchone())  # type: ignore[misc]  # it always answers one row
 
 
 def make_durable(connection: psycopg.Connection[Any]) -> None:
@@ -130,7 +133,7 @@ def find_ground(
     values = {"tenant": tenant_id, "dataset": dataset_id, "key": idempotency_key}
     found = connection.execute(GROUND, values).fetchone()
     if found is None:
-        raise NotFound("no such dataset")
+        raise NotFound("no such dataset; GET /v1/datasets lists yours")
     return Ground(datasets.Account(*found[:-5]), *found[-5:])
 
 
@@ -142,14 +145,14 @@ def find(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> Relea
     )
     release = session.scalars(query).one_or_none()
     if release is None:
-        raise NotFound("no such release")
+        raise NotFound("no such release; GET /v1/releases lists yours")
     return release
 
 
 def require_own(session: Session, tenant_id: uuid.UUID, release_id: uuid.UUID) -> None:
     """Another tenant's looks like none."""
     if session.scalar(select(Release.id).where(Release.id == release_id, Release.tenant_id == tenant_id)) is None:
-        raise NotFound("no such release")
+        raise NotFound("no such release; GET /v1/releases lists yours")
 
 
 def find_id_of_key(
@@ -202,6 +205,7 @@ def progress_of(connection: psycopg.Connection[Any], ids: Sequence[uuid.UUID]) -
 
 _LISTED = (
     Release.id,
+    Release.name,
     Release.priority,
     Release.estimate,
     Release.dataset_id,

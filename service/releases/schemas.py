@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.methods.pricing import Price
 from service.platform.paging import NEXT
 from service.releases.models import Release
+from service.releases.names import shown_name
 
 State = Literal["reserved", "charged", "published", "failed", "voided"]
 
@@ -86,6 +87,7 @@ class ReleaseReply(BaseModel):
 
     id: uuid.UUID
     dataset_id: uuid.UUID
+    name: Annotated[str, Field(description="As given, unique in the dataset; else METHOD-ID.")]
     state: State
     order: dict[str, Any]
     price: PriceReply
@@ -110,6 +112,7 @@ class ReleaseReply(BaseModel):
         return cls(
             id=release.id,
             dataset_id=release.dataset_id,
+            name=shown_name(release.name, str(release.order_["method"]), release.id),
             state=release.state,
             order=release.order_,
             price=PriceReply(

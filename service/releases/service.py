@@ -17,6 +17,7 @@ from service.base.errors import (
     Gone,
     IdempotencyConflict,
     InvalidInput,
+    NameTaken,
     NotCancellable,
     NotFound,
     NotReady,
@@ -76,10 +77,11 @@ def order_release(
     idempotency_key: str | None = None,
     *,
     priority: int = DEFAULT_URGENCY,
+    name: str | None = None,
 ) -> Release:
     """Reserve and record in one transaction, or refuse and change nothing.
 
-    The same `idempotency_key` with the same body returns the release it made the first time, whatever its priority.
+    The same `idempotency_key` with the same body returns the release it made the first time, whatever its priority and name.
     """
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
         raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
@@ -99,6 +101,7 @@ def order_release(
         "dataset_id": dataset_id,
         "key_id": principal.key_id,
         "priority": priority,
+        "name": name,
         "simple_cost": quoted.price.shares.simple,
         "renyi_cost": quoted.price.shares.renyi,
         "idempotency_key": idempotency_key,
@@ -129,9 +132,13 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
             )
             if placed.outcome in REFUSED:
                 earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
-        except UniqueViolation:
-            # The same key came twice at once and the other request was first.
+        except UniqueViolation as violation:
+            # The same key came twice at once and the other request was first; or the name is taken.
             earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+            if earlier_id is None and violation.diag.constraint_name == repository.NAMES:
+                raise NameTaken(
+                    "another release of this dataset has this name; nothing was ordered: choose another one"
+                ) from None
             if earlier_id is None:
                 raise
         if earlier_id is not None or not placed.durable:
@@ -212,7 +219,7 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
     with context.transaction() as session:
         outcome = repository.cancel(session, principal.tenant_id, release_id)
         if outcome is None:
-            raise NotFound("no such release")
+            raise NotFound("no such release; GET /v1/releases lists yours")
         if outcome != "done":
             raise NotCancellable(f"this release is already {outcome}", state=outcome)
         audit.record(session, principal, "release", release_id)

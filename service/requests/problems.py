@@ -40,6 +40,7 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.UploadNeeded: 409,
     errors.Redeclared: 409,
     errors.IdempotencyConflict: 409,
+    errors.NameTaken: 409,
     errors.BudgetExhausted: 409,
     errors.NotReady: 409,
     errors.NotInRelease: 409,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from imprimatur.cli.config import config_folder
 from imprimatur.cli.output import Exit, Failure
 from imprimatur.verify.documents import NotJson, read_json
 from imprimatur.verify.heads import TreeHead, whole
@@ -131,15 +132,6 @@ class Memory:
             Path(unfinished).replace(self.path)
         finally:
             Path(unfinished).unlink(missing_ok=True)
-
-
-def config_folder() -> Path:
-    """Where this person's settings of the command are."""
-    named = os.environ.get("IMPRIMATUR_CONFIG")
-    if named:
-        return Path(named)
-    usual = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(usual) if usual else Path.home() / ".config") / "imprimatur"
 
 
 def today() -> str:

@@ -90,7 +90,8 @@ def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> Im
     """Those of the order, or those for such images; `InvalidOrder` where the images do not allow them."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
-            f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour)", where="method"
+            f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour); method: mixture takes larger ones",
+            where="method",
         )
     if shape.max_images_per_unit > MOST_IDPGAN_IMAGES_PER_UNIT:
         raise InvalidOrder(

@@ -36,7 +36,9 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     values = order.values_precision_share or 0.0
     shares[MARGINALS] = 1.0 - sum(shares.values()) - values
     if shares[MARGINALS] < SMALLEST_SHARE:
-        raise InvalidOrder("the precision shares leave nothing for the tables that all of them are for")
+        raise InvalidOrder(
+            f"the precision shares leave nothing for the tables that all of them are for: together they may be at most {1.0 - SMALLEST_SHARE:g}"
+        )
     if values > 0.0:
         shares[SHARED_VALUES] = values
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())

@@ -35,7 +35,8 @@ def resolve(order: MarginalsOrder, facts: Facts) -> MarginalsOrder:
     order = order.model_copy(update={"condition_on": condition_of(order, shape)})
     if categories_of(order.condition_on, shape) > MAX_STRATA:
         raise InvalidOrder(
-            f"condition_on: marginals needs a field of at most {MAX_STRATA} categories", where="condition_on"
+            f"condition_on: marginals needs a field of at most {MAX_STRATA} categories; choose another field, or method: idpgan",
+            where="condition_on",
         )
     check_choice(order.pairs, order.condition_on, shape, where="pairs")
     return order.model_copy(update=settled(order, facts, shape))

@@ -90,7 +90,7 @@ def test_upload_quote_release_sample_in_a_pipe(imprimatur, new_tenant, small_csv
     assert refused.returncode == 3
     problem = json.loads(refused.stderr)
     assert problem["code"] == "budget_exhausted"
-    assert problem["requested"]["simple"] > problem["remaining"]["simple"]
+    assert problem["requested"]["simple_share"] > problem["remaining"]["simple_share"]
     largest = document(imprimatur("budget", "small", "--json", **key))["largest_next_epsilon"]
     assert problem["largest_next_epsilon"] == largest
     shown = re.search(
@@ -113,7 +113,7 @@ def test_the_knobs_of_a_method_are_listed_as_they_are_set(imprimatur):
 def test_budget_and_ledger(imprimatur, published):
     budget = document(imprimatur("budget", published.dataset_id, "--json"))
     assert budget["epsilon"] == 5.0
-    assert budget["accounts"]["simple"]["posted"] > 0
+    assert budget["accounts"]["simple"]["posted_epsilon"] > 0
     shown = imprimatur("budget", "small").stdout
     assert "largest next" in shown
     for text in (shown, imprimatur("quote", "small", "--epsilon", 1).stdout):

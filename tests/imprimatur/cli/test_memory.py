@@ -5,9 +5,10 @@ import stat
 
 import pytest
 
+from imprimatur.cli.config import config_folder
 from imprimatur.cli.output import Failure
 from imprimatur.cli.target import Target
-from imprimatur.cli.verification.memory import Memory, config_folder
+from imprimatur.cli.verification.memory import Memory
 from imprimatur.verify.heads import TreeHead
 from tests.signed_histories import EARLY, KEY, KEYS, LATER
 

@@ -1,0 +1,184 @@
+"""A page for a colleague who gets synthetic rows: what is promised about them, in sentences; HTML without scripts.
+
+Everything on it is said by the signed certificate, or by the dataset's name and the declaration; all of that is public. Texts of
+other people are escaped, and the page loads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import math
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MARK = '<meta name="generator" content="imprimatur explanation">'
+"""By which a page of ours is known again."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+STYLE = """
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1c; background: #fff }
+h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
+table { border-collapse: collapse; width: 100% } th { text-align: left; font-weight: 600; padding-right: 1rem; vertical-align: top; width: 40% }
+td, th { border-bottom: 1px solid #ddd; padding-top: .3rem; padding-bottom: .3rem }
+code { font-size: .9rem; overflow-wrap: anywhere; background: #f4f4f4; padding: .1rem .25rem }
+.large { font-size: 1.15rem; border-left: .25rem solid #2a6; padding-left: .8rem }
+"""
+
+
+class Names(NamedTuple):
+    """What people called the things, and where the page's neighbours are."""
+
+    dataset: str
+    release: str
+    sample: str | None = None
+    """The file of the rows."""
+    certificate: str | None = None
+    """The file of the certificate, if it was saved."""
+
+
+def odds(epsilon: float) -> float:
+    """Of guessing right whether somebody is in the table, at most, where 1/2 is a coin: e^ε / (1 + e^ε)."""
+    return 1.0 / (1.0 + math.exp(-epsilon))
+
+
+def in_100(epsilon: float) -> str:
+    """The same in words, never rounded to less than it is."""
+    share = odds(epsilon) * 100.0
+    if share > 99.99:
+        return "practically 100 in 100"
+    tenths = 10 if share < 99.0 else 100
+    return f"{math.ceil(share * tenths - 1e-9) / tenths:g} in 100"
+
+
+def fingerprint(public_key: str) -> str:
+    """SHA-256 of the signing key, in groups of eight digits, to be compared by people."""
+    try:
+        raw = base64.b64decode(public_key, validate=True)
+    except (binascii.Error, ValueError):
+        return "not a key"
+    digits = hashlib.sha256(raw).hexdigest()
+    return " ".join(digits[i : i + 8] for i in range(0, len(digits), 8))
+
+
+def page(certificate: Mapping[str, Any], names: Names) -> str:
+    """The whole page."""
+    budget = certificate["dataset_budget"]
+    title = f"Synthetic rows of {names.dataset}: what is promised"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        _paragraph(
+            f"Release {names.release} was made from the table {names.dataset} on {str(certificate['issued_at'])[:10]}. "
+            "No row of it is a row of that table: all were drawn from a model that was fitted to the table with noise."
+        ),
+        *_section("What is protected", _protected(certificate, budget)),
+        *_section("In figures", [_figures(certificate, budget)]),
+        *_section("What the rows can do", _list(_can(certificate))),
+        *_section("What they cannot do", _list(_cannot(certificate))),
+        *_section("Who says so, and how to check it", _checking(certificate, names)),
+    ]
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{MARK}\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> list[str]:
+    epsilon, delta = certificate["epsilon"], certificate["delta"]
+    said = (
+        f"Somebody who guesses whether one unit was in the table is right 50 times in 100 without these rows. "
+        f"With them, at most {in_100(epsilon)}, whatever else that person knows."
+    )
+    return [
+        f'<p class="large">{escape(said)}</p>',
+        _paragraph(
+            f"The unit is {certificate['unit']}. This is differential privacy with ε = {epsilon:.4g}: the figure is e^ε / (1 + e^ε). "
+            f"It holds but for a probability of at most δ = {delta:.2g}, counted over the noise."
+        ),
+        _paragraph(
+            f"For everything that is ever released from this table together, the promise is ε = {budget['epsilon']:g}, "
+            f"δ = {budget['delta']:.2g}: at most {in_100(budget['epsilon'])}. A ledger refuses what would exceed it."
+        ),
+        *(_paragraph(f"Warning: {each}") for each in certificate.get("warnings", [])),
+    ]
+
+
+def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
+    rows = {
+        "Method": str(certificate["method"]),
+        "Units in the table (public)": f"{certificate['units']:,}",
+        "ε, δ of this release": f"{certificate['epsilon']:.6g}, {certificate['delta']:.3g}",
+        "ε, δ of all releases together": f"{budget['epsilon']:g}, {budget['delta']:.3g}",
+        "Neighbouring tables": str(certificate["adjacency"]),
+        "Noise": str(certificate["noise"]),
+        "Release": str(certificate["release_id"]),
+    }
+    others = certificate.get("other_releases")
+    if others:
+        rows["Other releases by then"] = (
+            f"{others['charged'] + others['pending']}; with this one ε = {others['with_this']['epsilon']:.4g}"
+        )
+    cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>\n" for name, value in rows.items())
+    return f"<table>\n{cells}</table>"
+
+
+def _can(certificate: Mapping[str, Any]) -> Iterable[str]:
+    yield "Stand in for the table where figures of many units matter: shares, means, relations between columns, training and testing of models."
+    yield "Be passed on: whatever is computed from them reveals no more about a person than they do."
+    yield "Be drawn again in any number from the same release, at no further cost in privacy."
+    if certificate.get("audit"):
+        yield f"Attacks on the mechanisms were run and compared with the claim: {certificate['audit']['says']}"
+
+
+def _cannot(certificate: Mapping[str, Any]) -> Iterable[str]:
+    yield "Tell anything about one person: a row that looks like somebody is not that person."
+    yield "Give exact figures. Small groups, rare values and relations between many columns at once are blurred by noise or lost."
+    yield "Make more evidence: a million synthetic rows know no more than the table did. Tests of significance must count its units, not these rows."
+    yield "Mend the table: what was wrong, missing or one-sided in it is so here."
+    yield from certificate.get("not_protected", [])
+
+
+def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
+    saved = names.certificate or "certificate.json"
+    key = str(certificate["public_key"])
+    lines = [
+        _paragraph(
+            f"The certificate of this release is signed (Ed25519) by the service that made it, Imprimatur {certificate['code_version']}. "
+            "This page is a summary of it and is not signed: what counts is the certificate."
+        ),
+        _paragraph(
+            "Fingerprint of the signing key (SHA-256); compare it with one that you have from the owner by another way:"
+        ),
+        f"<p><code>{escape(fingerprint(key))}</code></p>",
+        _paragraph("Check the certificate with the key, without asking the service:"),
+    ]
+    commands = [] if names.certificate else [f"imprimatur certificate {certificate['release_id']} -o {saved}"]
+    commands.append(f"imprimatur verify --certificate {saved} --public-key {key}")
+    lines += [f"<p><code>{escape(command)}</code></p>" for command in commands]
+    if names.sample:
+        lines.append(
+            _paragraph(
+                f"The certificate covers the model that {names.sample} was drawn from, not that file: who gets the file must trust who "
+                f"sent it, or draw rows with `imprimatur sample {certificate['release_id']}`."
+            )
+        )
+    return lines
+
+
+def _section(title: str, parts: Iterable[str]) -> list[str]:
+    return [f"<h2>{escape(title)}</h2>", *parts]
+
+
+def _list(sentences: Iterable[str]) -> list[str]:
+    return ["<ul>", *(f"<li>{escape(str(each))}</li>" for each in sentences), "</ul>"]
+
+
+def _paragraph(sentence: str) -> str:
+    return f"<p>{escape(sentence)}</p>"

@@ -1,0 +1,37 @@
+"""Names of releases: given with the order, or made of the method and the id."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from urllib.parse import unquote
+
+from service.base.errors import InvalidInput
+from service.base.text import MAX_NAME_LENGTH
+
+DESCRIPTION = "Name of the release, unique in its dataset; percent-encoded UTF-8. Without one: METHOD-ID."
+GENERATED = re.compile(r"[a-z]+-[0-9a-f]{8}\Z")
+LIKE_AN_ID = re.compile(r"[0-9a-fA-F-]{4,}\Z")
+HEADER = "Release-Name"
+
+
+def shown_name(given: str | None, method: str, release_id: uuid.UUID) -> str:
+    """The name under which a release is shown and found."""
+    return given or f"{method}-{str(release_id)[:8]}"
+
+
+def checked_name(header: str | None) -> str | None:
+    """A name as a header carries it; raises `InvalidInput`. One that reads as an id or as a generated name is refused."""
+    if header is None:
+        return None
+    try:
+        name = unquote(header, errors="strict").strip()
+    except UnicodeDecodeError:
+        name = ""
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidInput(
+            f"{HEADER}: use 1 to {MAX_NAME_LENGTH} printable characters, percent-encoded UTF-8", where=HEADER
+        )
+    if GENERATED.match(name) or LIKE_AN_ID.match(name):
+        raise InvalidInput(f"{HEADER}: this reads as an id; choose a name with other letters in it", where=HEADER)
+    return name

@@ -1,0 +1,36 @@
+"""A refused order says what would be accepted: the nearest name, or all that there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.base.errors import InvalidOrder
+from service.domain.image_schema import parse_schema
+from service.methods.catalogue import check_order, parse_order
+
+TABLE = parse_schema(
+    {
+        "fields": [
+            {"name": "colour", "type": "string", "constraints": {"enum": ["red", "blue"]}},
+            {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+        ]
+    }
+)
+IMAGES = parse_schema({"type": "image", "height": 8, "width": 8, "channels": 1, "classes": 2})
+
+
+@pytest.mark.parametrize(
+    ("order", "schema", "said"),
+    [
+        ({"epsilon": 1, "method": "marginal"}, TABLE, "did you mean 'marginals'?"),
+        ({"epsilon": 1, "method": "idpgan", "stpes": 3}, TABLE, "did you mean 'steps'?"),
+        ({"epsilon": 1, "condition_on": "color"}, TABLE, "choose one of colour; did you mean 'colour'?"),
+        ({"epsilon": 1, "condition_on": "size"}, TABLE, "choose one of colour"),
+        ({"epsilon": 1, "method": "mixture"}, TABLE, "choose one of auto, "),
+        ({"epsilon": 1, "method": "marginals"}, IMAGES, "mixture"),
+    ],
+)
+def test_a_refused_order_says_what_would_be_accepted(order, schema, said):
+    with pytest.raises(InvalidOrder) as refused:
+        check_order(parse_order(order), schema)
+    assert said in refused.value.detail
