@@ -23,7 +23,7 @@ from imprimatur.replies import SampleFormat
 class AsyncClient:
     """One service, one API key, in an event loop. Use as a context manager, or close().
 
-    Where a dataset or a release is meant, its id, the first six or more digits of it, its name, or what the service
+    Where a dataset or a release is meant, its id, the first four or more digits of it, its name, or what the service
     answered will do.
     """
 

@@ -24,7 +24,7 @@ from imprimatur.transport import Session
 class Client:
     """One service, one API key. Use as a context manager, or close().
 
-    Where a dataset or a release is meant, its id, the first six or more digits of it, its name, or what the service
+    Where a dataset or a release is meant, its id, the first four or more digits of it, its name, or what the service
     answered will do.
     """
 

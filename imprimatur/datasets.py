@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DatasetT = TypeVar("DatasetT", bound=Dataset)
 ReleaseT = TypeVar("ReleaseT", bound=Release)
 Named = str | uuid.UUID | Mapping[str, Any]
-"""A dataset or a release: its id, six or more of its first digits, its name, or what the service answered."""
+"""A dataset or a release: its id, four or more of its first digits, its name, or what the service answered."""
 Where = Mapping[str, Any] | str | Sequence[str]
 """Rows that meet all of these conditions: `{"sex": "F", "age": {"minimum": 65}, "rank": [1, 2]}`, or as the API writes them."""
 Weights = Mapping[str, Mapping[str, float] | str]

@@ -47,7 +47,7 @@ def test_another_tenant_has_every_second_turn():
     async def play():
         samples = OpenSamples(DrawingThreads(1))
         ours = [asyncio.ensure_future(read(samples, OURS, endless(drawn, "ours"), 10_000)) for _ in range(50)]
-        while len(drawn) < 200:  # all of ours are at work
+        while len(drawn) < 200:  # noqa: ASYNC110 - all of ours are at work
             await asyncio.sleep(0)
         before = len(drawn)
         await read(samples, THEIRS, endless(drawn, "theirs"), 20)
