@@ -41,17 +41,21 @@ def draft(
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
     from service.intake.image.draft import draft_image_schema, looks_like_images
-    from service.intake.table.draft import LEFT_OUT, draft_schema
+    from service.intake.table.draft import draft_table
 
-    drafted = draft_image_schema(file) if looks_like_images(file) else draft_schema(file)
+    findings: list[str] = []
+    if looks_like_images(file):
+        drafted = draft_image_schema(file)
+    else:
+        found = draft_table(file)
+        drafted, findings = found.schema, [finding.for_the_owner() for finding in found.findings]
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
         echo(document)
     else:
         output.write_text(document + "\n", encoding="utf-8")
-    _, left_out, columns = drafted["description"].partition(LEFT_OUT)
-    if left_out:
-        echo(left_out + columns, err=True)
+    for finding in findings:
+        echo(f"look at {finding}", err=True)
     typer.echo(
         "warning: everything in this schema was read from the rows: categories, bounds, types, `required` and `missingValues`, of images sizes and "
         "classes. That an upload is accepted says that every row meets it: declare it yourself before you use it.",
