@@ -23,6 +23,7 @@ import httpx
 
 from imprimatur.errors import ApiError
 from imprimatur.replies import (
+    Accepted,
     Budget,
     Dataset,
     DatasetOptions,
@@ -84,6 +85,8 @@ class Client:
         privacy_unit: {"column": "customer", "max_rows_per_unit": 8}, or of images {"max_images_per_unit": 10}. With
         "missing": "own_unit", what has no unit id is a unit of its own; without, it is refused.
         At `rows_expire_at` (RFC 3339, with its time zone) the rows and their key are destroyed.
+        `accept_draft`: take a schema that is marked as a draft. `accept_undeclared`: columns of which most rows may be
+        outside what is declared.
         `distinct_from`: ids of datasets that look the same, but hold other people's rows; the audit log keeps it.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
@@ -103,13 +106,15 @@ class Client:
         name: str | None = None,
         file: str | Path | None = None,
         on_progress: Callable[[str, float], None] | None = None,
+        **accepted: Unpack[Accepted],
     ) -> Dataset:
         """Replace a dataset's schema, privacy unit or name before its first order is charged; None stays as it is.
 
         `privacy_unit="rows"`: each row is a unit. The file of the upload is needed again where the service says
         `upload_needed`. Progress is heard as by `create_dataset`.
         """
-        fields = {} if name is None else {"name": name}
+        _refuse_unknown(accepted, Accepted.__optional_keys__)
+        fields = _accepted(accepted) | ({} if name is None else {"name": name})
         if schema is not None:
             fields["schema"] = json.dumps(dict(schema))
         if privacy_unit is not None:
@@ -386,6 +391,14 @@ def _upload_fields(schema: Mapping[str, Any], epsilon: float, declared: Declarat
     distinct_from = declared.get("distinct_from")
     if distinct_from:
         fields["distinct_from"] = json.dumps(list(distinct_from))
+    return fields | _accepted(declared)
+
+
+def _accepted(said: Mapping[str, Any]) -> dict[str, str]:
+    """What the owner takes on their word: a draft, columns that hardly fit."""
+    fields = {"accept_draft": "true"} if said.get("accept_draft") else {}
+    if said.get("accept_undeclared"):
+        fields["accept_undeclared"] = json.dumps(list(said["accept_undeclared"]))
     return fields
 
 

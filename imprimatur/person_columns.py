@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _PERSONS = frozenset(
     [
@@ -85,20 +85,15 @@ def may_be_person_id(name: str) -> bool:
 
 
 def declared_person_columns(schema: Mapping[str, Any]) -> list[str]:
-    """Fields of a declaration that would publish whose row it is, by their names and domains."""
+    """Fields of a declaration that say whose row it is, by their names and domains, whatever their role."""
     fields = schema.get("fields")
     found = [field for field in (fields if isinstance(fields, list) else []) if isinstance(field, dict)]
-    return [str(field.get("name")) for field in found if _is_published_id(field)]
+    return [str(field.get("name")) for field in found if _says_whose(field)]
 
 
-def person_columns(names: Iterable[str]) -> list[str]:
-    """Columns of a file that say whose row it is."""
-    return [name for name in names if is_person_id(name) or may_be_person_id(name)]
-
-
-def _is_published_id(field: Mapping[str, Any]) -> bool:
+def _says_whose(field: Mapping[str, Any]) -> bool:
     name, kind = str(field.get("name", "")), field.get("type")
-    if kind in {"boolean", "date", "datetime"} or field.get("role") in {"ignore", "identifier", "free_text"}:
+    if kind in {"boolean", "date", "datetime"}:
         return False
     if is_person_id(name):
         return True

@@ -133,7 +133,14 @@ class Release(TypedDict):
     links: dict[str, str]
 
 
-class Declaration(TypedDict, total=False):
+class Accepted(TypedDict, total=False):
+    """What an owner takes on their word."""
+
+    accept_draft: bool
+    accept_undeclared: Sequence[str]
+
+
+class Declaration(Accepted, total=False):
     """What an upload may declare besides its schema and ε."""
 
     delta: float | None

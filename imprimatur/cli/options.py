@@ -36,6 +36,14 @@ REFUSE = "refuse"
 MissingUnits = Annotated[
     str, typer.Option("--missing-units", help="Rows without a unit id: refuse, or own_unit (each is a unit).")
 ]
+AcceptDraft = Annotated[
+    bool, typer.Option("--accept-draft", help="Take a schema that is a draft, made by reading the rows, as it is.")
+]
+AcceptUndeclared = Annotated[
+    list[str] | None,
+    typer.Option("--accept-undeclared", metavar="COLUMN", help="Most of its cells may be outside what is declared."),
+]
+RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is another person.")]
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Id, or a name that only one has.")]
 ReleaseArgument = Annotated[str, typer.Argument(metavar="RELEASE", help="The release's id.")]
 

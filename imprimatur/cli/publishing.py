@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start, dataset_id_of
-from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, warn_of_draft
+from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, refuse_both_units
+from imprimatur.cli.drafts import ask_whose_rows, refuse_draft
 from imprimatur.cli.options import (
     REFUSE,
+    AcceptDraft,
+    AcceptUndeclared,
     Delta,
     DistinctFrom,
     File,
@@ -21,6 +24,7 @@ from imprimatur.cli.options import (
     Name,
     Output,
     Rows,
+    RowsAreUnits,
     SaveCertificate,
     SaveGenerator,
     SchemaFile,
@@ -65,6 +69,8 @@ class _Declared:
     name: str
     privacy_unit: dict[str, Any] | None
     distinct_from: list[str]
+    accept_draft: bool
+    accept_undeclared: list[str]
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,9 @@ def publish(
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
     distinct_from: DistinctFrom = None,
+    rows_are_units: RowsAreUnits = False,
+    accept_draft: AcceptDraft = False,
+    accept_undeclared: AcceptUndeclared = None,
     share: ShareOf = None,
     method: Method = "auto",
     condition_on: ConditionOn = None,
@@ -130,10 +139,22 @@ def publish(
     document = build_order(order, knobs, method=method, epsilon=epsilon, share=share, **knobs_by_name)
     whole = _whole_epsilon(budget_epsilon, document)
     declared = read_json(schema, "--schema")
-    warn_of_draft(declared)
+    refuse_draft(declared, accepted=accept_draft)
     draw = {"format": format_of(format_, output), "where": conditions(where), "seed": seed}
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
-    table = _Declared(file, declared, whole, delta, name or file.stem, unit, distinct_from or [])
+    refuse_both_units(unit, rows_are_units=rows_are_units)
+    ask_whose_rows(file, declared, unit, rows_are_units=rows_are_units)
+    table = _Declared(
+        file=file,
+        schema=declared,
+        epsilon=whole,
+        delta=delta,
+        name=name or file.stem,
+        privacy_unit=unit,
+        distinct_from=distinct_from or [],
+        accept_draft=accept_draft,
+        accept_undeclared=accept_undeclared or [],
+    )
     with connect_or_start(url, key, data) as client:
         facts = _publish(client, table, document, _Wanted(rows, output, draw, generator, certificate, priority))
     _print_facts(facts, as_json=as_json)
@@ -198,6 +219,8 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
                 name=table.name,
                 privacy_unit=table.privacy_unit,
                 distinct_from=unlike,
+                accept_draft=table.accept_draft,
+                accept_undeclared=table.accept_undeclared,
                 on_progress=report,
             )
     except ApiError as error:
@@ -207,7 +230,7 @@ def _upload_or_find(client: Client, table: _Declared) -> str:
         if not error.values.get("same_declaration"):
             raise Failure(
                 f"these rows have a budget as dataset {known}, which was declared with another schema or privacy unit; "
-                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that",
+                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that, and where nothing was ordered `imprimatur erase {known}` frees the rows",
                 Exit.BAD_INPUT,
                 "declared_otherwise",
                 dataset_id=known,

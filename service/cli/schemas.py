@@ -10,11 +10,14 @@ import typer
 
 from imprimatur.cli.connection import AsJson
 from imprimatur.cli.datasets import privacy_unit
-from imprimatur.cli.options import REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
+from imprimatur.cli.options import REFUSE, AcceptUndeclared, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
+from service.cli.schema_edit import edit
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from service.domain.image_schema import DeclaredSchema, ImageSchema
     from service.intake.ingest import IngestedTable
 
@@ -63,6 +66,9 @@ def draft(
     )
 
 
+app.command("edit")(edit)
+
+
 @app.command("check")
 def check(
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
@@ -73,6 +79,7 @@ def check(
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
+    accept_undeclared: AcceptUndeclared = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
@@ -89,7 +96,7 @@ def check(
         return
     facts: dict[str, Any] = {"fields": len(declared.fields)}
     if file is not None:
-        table = _ingested(file, declared, unit)
+        table = _ingested(file, declared, unit, accept_undeclared or ())
         facts |= {"rows": table.rows, "notices": list(table.notices)}
     if as_json:
         print_json(facts)
@@ -127,7 +134,9 @@ def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] |
         echo(f"note: {notice}")
 
 
-def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -> IngestedTable:
+def _ingested(
+    file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None, accept_undeclared: Collection[str] = ()
+) -> IngestedTable:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     from service.domain.privacy_unit import parse_privacy_unit
     from service.intake.ingest import IngestLimits, ingest_table
@@ -142,6 +151,7 @@ def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -
             limits=IngestLimits(),
             scratch_dir=None,
             fingerprint_key=bytes(32),
+            accept_undeclared=accept_undeclared,
         ) as table,
     ):
         return table

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile
+from service.domain.table_schema import FieldSchema
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
 from service.intake.table.drafting.decide import Decided, decide
 from service.intake.table.drafting.names import usable_name
 from service.intake.table.drafting.observed import Observed
-from service.intake.table.header import ROWS_LOOKED_AT, refuse_row_as_header
+from service.intake.table.first_line import refuse_row_as_header, some_cells
 from service.intake.table.reading import check_unique, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from service.intake.table.columns import Column
     from service.intake.table.drafting.findings import Finding
     from service.intake.table.reading import Table
 
@@ -59,7 +59,7 @@ def draft_table(path: Path, limits: IngestLimits | None = None) -> Draft:
     with SealedFile.in_the_clear(path) as file:
         table = open_table(file, limits or IngestLimits())
         drafted = _drafted(table, pandas_index_of(path))
-    if not drafted.schema["fields"]:
+    if all(one.field is None for one in drafted.columns):
         why = " ".join(finding.for_the_owner() for finding in drafted.findings)
         raise InvalidFile(
             f"No column of the file looks like categories, numbers or dates; write the schema by hand. {why}"
@@ -94,15 +94,10 @@ def _drafted(table: Table, index_columns: Collection[str]) -> Draft:
     markers = sorted({marker for observed in columns.values() for marker in observed.markers} | {""})
     usable = _usable_names(table.names)
     decided = [decide(observed, usable[name], rows, markers) for name, observed in columns.items()]
-    fields = [_described(one) for one in decided if one.field is not None]
+    fields = [field for one in decided if (field := _field(one)) is not None]
     left_out = {name: one.why for name, one in zip(columns, decided, strict=True) if one.why}
     schema = {"description": _about(left_out), "fields": fields, "missingValues": markers}
     return Draft(schema, [finding for one in decided for finding in one.findings], decided)
-
-
-def some_cells(column: Column) -> list[str]:
-    """Of the column's beginning, as text."""
-    return column.cells.head(ROWS_LOOKED_AT).text.drop_nulls().to_list()
 
 
 def _usable_names(names: Sequence[str]) -> dict[str, str]:
@@ -117,11 +112,24 @@ def _usable_names(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _field(one: Decided) -> dict[str, Any] | None:
+    """With its domain; or with a role, where the schema has that word, so that the column may stay in the file."""
+    if one.field is not None:
+        return _described(one)
+    if "role" not in FieldSchema.model_fields or not one.name:
+        return None
+    return {"name": one.name, "type": "string", "role": one.role, "description": f"DRAFT: {_sentences(one)}"}
+
+
+def _sentences(one: Decided) -> str:
+    return " ".join(finding.sentence() for finding in one.findings)
+
+
 def _described(one: Decided) -> dict[str, Any]:
     field: dict[str, Any] = dict(one.field or {})
     if field["constraints"].get("required"):
         field["description"] += _ALSO_REQUIRED
-    field["description"] = " ".join([field["description"], *(finding.sentence() for finding in one.findings)])
+    field["description"] = f"{field['description']} {_sentences(one)}".strip()
     return field
 
 

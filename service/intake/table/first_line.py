@@ -10,6 +10,8 @@ from service.base.errors import InvalidFile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from service.intake.table.columns import Column
+
 ROWS_LOOKED_AT = 1_000
 _SEQUENCE = 5
 """Names that are so many numbers from 0 or 1 on, or different dates, are names: the pixels or days of a wide table."""
@@ -59,6 +61,11 @@ def is_a_row(names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> bool
         else:
             like += name in cells
     return like > 2 * unlike and 2 * like >= len(named)
+
+
+def some_cells(column: Column) -> list[str]:
+    """Of the column's beginning, as text."""
+    return column.cells.head(ROWS_LOOKED_AT).text.drop_nulls().to_list()
 
 
 def _kind(text: str) -> str:
