@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from service.intake.table.canonical import ColumnReader
 
 MOST = 2
-"""More than one row in so many."""
+"""More than one row in so many is most of them;"""
+
+FEW_ROWS = 20
+"""of fewer rows than these, all."""
 
 CORRECT = "so the declaration looks wrong; correct it, or name the column in accept_undeclared (--accept-undeclared)"
 
@@ -27,11 +30,15 @@ def misdeclared(readers: Iterable[ColumnReader], rows: int, accepted: Collection
         name = reader.field.name
         if name in accepted or reader.field.constraints.required:
             continue
-        if MOST * reader.undeclared > rows:
+        if _is_most(reader.undeclared, rows):
             count = reader.undeclared
             yield Problem(name, count, f"{count} of {rows} cells are not among the enum's values, {CORRECT}")
     for reader in readers:
         name = reader.field.name
-        if name not in accepted and MOST * reader.out_of_range > rows:
+        if name not in accepted and _is_most(reader.out_of_range, rows):
             count = reader.out_of_range
             yield Problem(name, count, f"{count} of {rows} cells are outside the declared range, {CORRECT}")
+
+
+def _is_most(count: int, rows: int) -> bool:
+    return MOST * count > rows if rows >= FEW_ROWS else count == rows > 0

@@ -307,18 +307,8 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     key = {"IMPRIMATUR_API_KEY": new_tenant()}
     small_schema["fields"][1]["constraints"] |= {"maximum": 5}
     small_schema["fields"][1]["description"] = "DRAFT: these bounds were read from the data."
-    publish = (
-        "publish",
-        small_csv,
-        "--accept-draft",
-        "--epsilon",
-        1,
-        "--budget-epsilon",
-        2,
-        "--set",
-        "steps=3",
-        "--json",
-    )
+    accept = ("--accept-draft", "--accept-undeclared", small_schema["fields"][1]["name"])
+    publish = ("publish", small_csv, *accept, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", "--json")
     sent = ("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 2)
     refused = imprimatur(*sent, **key)
     assert refused.returncode == 5
@@ -345,9 +335,7 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     changed = document(imprimatur("redeclare", known["dataset_id"], *corrected, **key))
     assert (changed["schema"]["target"], changed["name"]) == ("colour", "corrected")
     assert (
-        document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", *corrected[-3:], "--json", **key))[
-            "units"
-        ]
+        document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", *accept, "--json", **key))["units"]
         == 200
     )
     for wrong in ((), ("--rows-are-units", "--privacy-unit", "colour"), ("--max-rows-per-unit", 3)):

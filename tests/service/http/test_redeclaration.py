@@ -207,7 +207,9 @@ def test_only_the_key_that_sent_the_upload_has_it_read_again(api, context):
     reply = put(api, made["id"], key=second, file="\n".join(reversed(PEOPLE.split("\n")[1:])), schema=RIGHT)
     _assert_problem(reply, 422, "invalid_file")  # no header
     assert put(api, made["id"], key=second, file=PEOPLE, schema=RIGHT).status_code == 200
-    assert put(api, made["id"], key=second, schema=WRONG, accept_undeclared=["sex"]).status_code == 200  # it has sent the rows now
+    assert (
+        put(api, made["id"], key=second, schema=WRONG, accept_undeclared=["sex"]).status_code == 200
+    )  # it has sent the rows now
     _assert_problem(put(api, made["id"], schema=RIGHT), 409, "upload_needed")
     assert len(objects(context)) == 2
     for key, status, code in (
