@@ -37,6 +37,7 @@ from service.datasets.models import Dataset
 from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.domain.table_schema import TableSchema
 from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, ingest_table
 from service.intake.sealed import SealedFile
@@ -127,7 +128,7 @@ def redeclare(
         scratch_dir=context.settings.scratch_dir,
         fingerprint_key=context.secrets.fingerprint_key,
         caller=caller,
-        accept_undeclared=replacement.accept_undeclared,
+        accept_undeclared=_accepted(replacement, schema),
     ) as table:
         added = _added_fingerprints(context, dataset_id, table, is_new=is_new)
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
@@ -142,6 +143,13 @@ def redeclare(
             f"Until now the dataset had {before.units} units, which every key of the tenant could see: take that number as public."
         )
     return after, notices
+
+
+def _accepted(replacement: Replacement, schema: DeclaredSchema) -> frozenset[str]:
+    """A schema that stays was accepted with these rows before."""
+    if replacement.schema is None and isinstance(schema, TableSchema):
+        return frozenset(schema.names)
+    return replacement.accept_undeclared
 
 
 def _find_open(context: Context, principal: Principal, dataset_id: uuid.UUID) -> tuple[Dataset, int]:

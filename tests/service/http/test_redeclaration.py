@@ -235,7 +235,7 @@ def test_an_upload_that_is_too_large_to_keep_is_sent_again(api, context):
     settings = context.settings.model_copy(update={"kept_upload_limit_bytes": 10})
     with TestClient(create_app(settings), raise_server_exceptions=False) as http:
         small = dataclasses.replace(api, http=http)
-        made = upload(small, PEOPLE, WRONG)
+        made = upload(small, PEOPLE, WRONG, accept_undeclared=SEX)
         assert columns(context, made["id"]).upload_key is None
         _assert_problem(put(small, made["id"], schema=RIGHT), 409, "upload_needed")
         assert put(small, made["id"], schema=RIGHT, file=PEOPLE).status_code == 200
