@@ -18,7 +18,7 @@ _TYPES = ("string", "boolean", "integer", "number", "date", "datetime")
 _ROLES = ("ignore", "identifier", "free_text")
 _CHOICES = "[a]ccept, [t]ype, [b]ounds, [c]ategories, [m]issing, [r]ole, [s]kip, [q]uit"
 _SHOWN = 12
-_WORDS_OF_A_DOMAIN = (
+_WORDS_OF_A_DOMAIN: tuple[str, ...] = (
     "constraints",
     "decimals",
     "resolution",

@@ -14,7 +14,7 @@ from service.intake.table.drafting.findings import Finding, shown
 from service.intake.table.drafting.moments import EIGHT_DIGITS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from service.intake.table.drafting.observed import Observed
 
@@ -38,7 +38,7 @@ _SPREAD = 100
 
 _SECONDS = (10**9, 2 * 10**9)
 _YEAR_AND_MONTH = re.compile(r"(18|19|20)[0-9]{2}(0[1-9]|1[0-2])")
-_PAIRS = (
+_PAIRS: tuple[tuple[str, str], ...] = (
     ("yes", "no"),
     ("y", "n"),
     ("ja", "nein"),
@@ -192,7 +192,7 @@ def _is_of_codes(seen: Observed) -> bool:
 
 
 def _boolean(seen: Observed) -> dict[str, Any] | None:
-    texts = seen.texts or {}
+    texts: Mapping[str, int] = seen.texts or {}
     pair = next((pair for pair in _PAIRS if {text.lower() for text in texts} == set(pair)), None)
     if pair is None:
         is_word = seen.words == seen.cells
@@ -208,7 +208,7 @@ def _boolean(seen: Observed) -> dict[str, Any] | None:
 def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
     """Categories that rows share, or why there are none."""
     mostly = _mostly(seen, decided)
-    known = seen.texts or {}
+    known: Mapping[str, int] = seen.texts or {}
     words = (seen.spaces + seen.cells) / seen.cells
     is_text = seen.characters >= looks.LONG_TEXT * seen.cells or words >= looks.WORDS_OF_TEXT
     many = max(_FEW_TEXTS, seen.cells // _ROWS_OF_A_TEXT)

@@ -68,7 +68,7 @@ class NumberReading(_Reading):
         number = plain.cast(pl.Float64)
         self.whole += int(times.filter(number == number.floor()).sum())
         digits = plain.str.extract(r"\.([0-9]*)$").str.len_bytes().max()
-        self.decimals = max(self.decimals, int(digits or 0))  # type: ignore[call-overload]  # a length
+        self.decimals = max(self.decimals, int(digits or 0))  # type: ignore[arg-type]  # a length
         self.has_exponent |= bool(plain.str.contains("[eE]").any())
         self.has_leading_zeros |= bool(plain.str.contains("^[+-]?0[0-9]").any())
         self.lengths.update(plain.str.len_bytes().unique().to_list())
