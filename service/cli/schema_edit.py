@@ -12,7 +12,7 @@ from imprimatur.cli.output import echo
 
 if TYPE_CHECKING:
     from service.intake.table.draft import Draft
-    from service.intake.table.drafting.decide import Decided
+    from service.intake.table.drafting.findings import Decided
 
 _TYPES = ("string", "boolean", "integer", "number", "date", "datetime")
 _ROLES = ("ignore", "identifier", "free_text")

@@ -16,7 +16,8 @@ from service.base.errors import InvalidFile
 from service.domain.table_schema import FieldSchema
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
-from service.intake.table.drafting.decide import Decided, decide
+from service.intake.table.drafting.decide import decide
+from service.intake.table.drafting.findings import Decided
 from service.intake.table.drafting.names import usable_name
 from service.intake.table.drafting.observed import Observed
 from service.intake.table.first_line import refuse_row_as_header, some_cells

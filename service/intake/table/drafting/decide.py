@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from imprimatur.person_columns import FEW_CATEGORIES, is_person_id, may_be_perso
 from service.intake.table.columns import cells_are
 from service.intake.table.drafting import looks, names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
-from service.intake.table.drafting.findings import Finding, shown
+from service.intake.table.drafting.findings import Decided, Finding, shown
 from service.intake.table.drafting.moments import EIGHT_DIGITS
 
 if TYPE_CHECKING:
@@ -59,19 +58,6 @@ WHOSE = (
 )
 
 
-@dataclasses.dataclass(slots=True)
-class Decided:
-    """A field, or why there is none; and what the owner should look at."""
-
-    name: str
-    field: dict[str, Any] | None = None
-    why: str = ""
-    role: str = "ignore"
-    """Of a column that is left out: what it could be declared as."""
-
-    findings: list[Finding] = dataclasses.field(default_factory=list)
-
-
 def decide(seen: Observed, name: str, rows: int, markers: Sequence[str]) -> Decided:
     """`name`: the column's, as a field may have it. `markers`: what the table takes for a missing value."""
     decided = Decided(name)
@@ -115,11 +101,11 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
     elif seen.is_index or _numbers_rows(seen, rows):
         why = "it is the index of a pandas table" if seen.is_index else "it numbers the rows"
         _leave_out(decided, seen, why, "ignore", _REMOVE)
-    elif 2 * seen.moment.count < seen.cells and any(looks.SOME * count >= seen.cells for count in seen.looks.values()):
-        look, count = max(seen.looks.items(), key=lambda one: one[1])
+    elif _look_of(seen):
+        look, count = _look_of(seen)
         why = f"{count} of its {seen.cells} cells are {look}"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
-    elif is_person_id(seen.name) or (may_be_person_id(seen.name) and _different(seen) > FEW_CATEGORIES):
+    elif _says_whose(seen):
         _leave_out(decided, seen, "its name says whose row it is", "identifier", WHOSE, cells=seen.sample)
     elif names.says_person(seen.name) and _different(seen) > looks.FEW_SENTENCES:
         why = "its name says that it points to a person"
@@ -127,6 +113,17 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
     elif names.says_identifier(seen.name) and _is_mostly_different(seen):
         why = "its name is that of an identifier, and nearly all its cells are different"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+
+
+def _look_of(seen: Observed) -> tuple[str, int] | tuple[()]:
+    """What the cells look like, and how many do; nothing where they are dates, or too few look like it."""
+    if 2 * seen.moment.count >= seen.cells:
+        return ()
+    return next(((look, count) for look, count in seen.looks.most_common() if looks.SOME * count >= seen.cells), ())
+
+
+def _says_whose(seen: Observed) -> bool:
+    return is_person_id(seen.name) or (may_be_person_id(seen.name) and _different(seen) > FEW_CATEGORIES)
 
 
 def _with_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> None:

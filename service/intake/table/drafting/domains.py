@@ -16,7 +16,7 @@ from service.intake.table.drafting.numbers import doubt_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.intake.table.drafting.decide import Decided
+    from service.intake.table.drafting.findings import Decided
     from service.intake.table.drafting.observed import Observed
     from service.intake.table.drafting.readings import MomentReading, NumberReading
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,19 @@ class Finding:
         """A line of the terminal, with the cells."""
         shown = f" Cells: {', '.join(map(repr, self.cells))}." if self.cells else ""
         return f"{self.column!r}: {self.sentence()}{shown}"
+
+
+@dataclasses.dataclass(slots=True)
+class Decided:
+    """A field, or why there is none; and what the owner should look at."""
+
+    name: str
+    field: dict[str, Any] | None = None
+    why: str = ""
+    role: str = "ignore"
+    """Of a column that is left out: what it could be declared as."""
+
+    findings: list[Finding] = dataclasses.field(default_factory=list)
 
 
 def shown(texts: Iterable[str]) -> tuple[str, ...]:
