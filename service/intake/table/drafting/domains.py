@@ -44,7 +44,7 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
     words = _words_between(seen, reading)
     if words is None or not reading.count:
         return False
-    others = 10**6 if seen.texts is None else len(seen.texts) - len(reading.candidates) - len(words)
+    others = _others(seen, reading, words)
     found = sentinels.recognised(dict(reading.candidates), reading.low, reading.high, seen.cells, others)
     for value in reading.candidates.keys() - set(found):
         reading.widen(value, value)
@@ -84,20 +84,19 @@ def moment_domain(
 ) -> bool:
     """Propose whole years, from the first day of the first to the last day of the last; False where the cells are no moments."""
     reading = seen.moment
-    if only is not None and (reading.spelling is None or reading.spelling.pattern not in only):
+    if not _is_among(reading, only):
         return False
     words = _words_between(seen, reading)
     if words is None or not reading.count:
         return False
-    low, high = (None if one is None else one // DAY_MICROSECONDS for one in (reading.low, reading.high))
-    others = 10**6 if seen.texts is None else len(seen.texts) - len(reading.candidates) - len(words)
+    low, high = _days(reading)
+    others = _others(seen, reading, words)
     found = sentinels.recognised(dict(reading.candidates), low, high, seen.cells, others)
     for day in reading.candidates.keys() - set(found):
         reading.widen(day * DAY_MICROSECONDS, (day + 1) * DAY_MICROSECONDS - 1)
     if reading.low is None or reading.high is None:
         return False
-    has_time = reading.spelling.has_time if reading.spelling is not None else reading.dates < reading.count
-    margin = 0 if reading.spelling is None else reading.spelling.margin_microseconds
+    has_time, margin = _time_and_margin(reading)
     first, last = _year(reading.low - margin), _year(reading.high + margin)
     times = ("T00:00:00", "T23:59:59") if has_time else ("", "")
     bounds = {"minimum": f"{first:04}-01-01{times[0]}", "maximum": f"{last:04}-12-31{times[1]}"}
@@ -112,6 +111,27 @@ def moment_domain(
     _doubtful_order(seen, reading, decided)
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
+
+
+def _is_among(reading: MomentReading, only: tuple[str, ...] | None) -> bool:
+    return only is None or (reading.spelling is not None and reading.spelling.pattern in only)
+
+
+def _others(seen: Observed, reading: NumberReading | MomentReading, words: Sequence[str]) -> int:
+    """How many different values are neither words nor may be sentinels."""
+    return 10**6 if seen.texts is None else len(seen.texts) - len(reading.candidates) - len(words)
+
+
+def _days(reading: MomentReading) -> tuple[int | None, int | None]:
+    if reading.low is None or reading.high is None:
+        return None, None
+    return reading.low // DAY_MICROSECONDS, reading.high // DAY_MICROSECONDS
+
+
+def _time_and_margin(reading: MomentReading) -> tuple[bool, int]:
+    if reading.spelling is None:
+        return reading.dates < reading.count, 0
+    return reading.spelling.has_time, reading.spelling.margin_microseconds
 
 
 def _words_between(seen: Observed, reading: NumberReading | MomentReading) -> list[str] | None:
