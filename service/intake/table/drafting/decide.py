@@ -202,14 +202,18 @@ def _boolean(seen: Observed) -> dict[str, Any] | None:
     return spelled
 
 
+def _is_free_text(seen: Observed) -> bool:
+    words = (seen.spaces + seen.cells) / seen.cells
+    is_long = seen.characters >= looks.LONG_TEXT * seen.cells or words >= looks.WORDS_OF_TEXT
+    return is_long and _different(seen) > looks.FEW_SENTENCES
+
+
 def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
     """Categories that rows share, or why there are none."""
     mostly = _mostly(seen, decided)
     known: Mapping[str, int] = seen.texts or {}
-    words = (seen.spaces + seen.cells) / seen.cells
-    is_text = seen.characters >= looks.LONG_TEXT * seen.cells or words >= looks.WORDS_OF_TEXT
     many = max(_FEW_TEXTS, seen.cells // _ROWS_OF_A_TEXT)
-    if is_text and _different(seen) > looks.FEW_SENTENCES:
+    if _is_free_text(seen):
         _leave_out(
             decided,
             seen,

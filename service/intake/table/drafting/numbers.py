@@ -105,16 +105,21 @@ def guess(texts: Sequence[str]) -> NumberSpelling | None:
     read = [match for match, plain in zip(found, best.plain(cells).to_list(), strict=True) if plain is not None]
     if _MOST_READ * len(read) < len(texts):
         return None
+    spelling = _as_used(best, read)
+    return None if spelling.is_plain else spelling
+
+
+def _as_used(best: NumberSpelling, read: Sequence[re.Match[str]]) -> NumberSpelling:
+    """The spelling with the marks alone that occur."""
     has_group = best.group is not None and any(best.group in match["body"] for match in read)
     has_decimal = any(best.decimal in match["body"] for match in read)
-    spelling = NumberSpelling(
+    return NumberSpelling(
         group=best.group if has_group else None,
         decimal=best.decimal if has_decimal else ".",
-        prefix=prefix,
-        suffix=suffix,
+        prefix=best.prefix,
+        suffix=best.suffix,
         parentheses=any(match["open"] and match["close"] for match in read),
     )
-    return None if spelling.is_plain else spelling
 
 
 def doubt_of(spelling: NumberSpelling, texts: Sequence[str]) -> str:
