@@ -50,7 +50,7 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
         reading.widen(value, value)
     if reading.low is None or reading.high is None:
         return False
-    is_whole = reading.whole == reading.count and (reading.spelling.is_plain or not reading.decimals)
+    is_whole = _is_whole(reading)
     values = _few_values(seen, reading, found, words, is_whole=is_whole)
     field: dict[str, Any] = {"type": "integer" if is_whole else "number", "description": CHECK_RANGE}
     if values is not None:
@@ -69,7 +69,7 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
             return True
         convert = int if is_whole else float
         field["constraints"] = {"minimum": convert(low), "maximum": convert(high)}
-        if not is_whole and not reading.has_exponent and reading.decimals <= _MOST_DECIMALS:
+        if _has_decimals(reading, is_whole=is_whole):
             field |= {"description": CHECK_RANGE + _ALSO_DECIMALS, "decimals": reading.decimals}
     decided.field = field | reading.spelling.words()
     doubt = doubt_of(reading.spelling, seen.sample)
@@ -111,6 +111,14 @@ def moment_domain(
     _doubtful_order(seen, reading, decided)
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
+
+
+def _is_whole(reading: NumberReading) -> bool:
+    return reading.whole == reading.count and (reading.spelling.is_plain or not reading.decimals)
+
+
+def _has_decimals(reading: NumberReading, *, is_whole: bool) -> bool:
+    return not is_whole and not reading.has_exponent and reading.decimals <= _MOST_DECIMALS
 
 
 def _is_among(reading: MomentReading, only: tuple[str, ...] | None) -> bool:
