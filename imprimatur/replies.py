@@ -237,7 +237,6 @@ class Release(Model):
 
     id: str
     dataset_id: str
-    name: NotRequired[str]  # an older service sends none
     state: str
     order: Json
     price: Price
@@ -245,6 +244,7 @@ class Release(Model):
     stage: Stage
     certificate: Json | None = None
     failure: str | None = None
+    name: str | None = None
     priority: int | None = None  # an older service sends none
     estimate: Estimate | None = None
     links: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -264,7 +264,14 @@ class Release(Model):
 ENDED = ("published", "failed", "voided")
 
 
-class Declaration(TypedDict, total=False):
+class Accepted(TypedDict, total=False):
+    """What an owner takes on their word."""
+
+    accept_draft: bool
+    accept_undeclared: Sequence[str]
+
+
+class Declaration(Accepted, total=False):
     """What an upload may declare besides its schema and ε."""
 
     delta: float | None

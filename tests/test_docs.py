@@ -32,9 +32,7 @@ def test_the_page_of_peers_says_what_the_result_files_say():
 
 def test_the_page_of_schemas_shows_one_that_is_accepted():
     page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
-    example, spelled, _, exclusions, roles, hierarchy, relations = re.findall(
-        r"```json\n(.*?)```", page, re.DOTALL
-    )
+    example, spelled, _, exclusions, roles, hierarchy, relations = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     assert parse_table_schema(json.loads(example)).target == "smoker"
     assert len(parse_table_schema({"fields": json.loads(f"[{spelled}]")}).fields) == 5
     categories = {

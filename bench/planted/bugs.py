@@ -52,6 +52,10 @@ STATEMENTS = "service/privacy/statements.py"
 DATASETS = "service/datasets/service.py"
 CERTIFICATE = "workers/certificate.py"
 DRAFT = "service/intake/table/draft.py"
+DECIDE = "service/intake/table/drafting/decide.py"
+FIRST_LINE = "service/intake/table/first_line.py"
+DRAFTS = "service/domain/drafts.py"
+FREED = "migrations/versions/0018_rows_that_nothing_was_ordered_from.py"
 
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
 ROLES = "migrations/versions/0010_three_roles.py"
@@ -99,6 +103,8 @@ T_STATEMENTS = "tests/service/privacy/test_statements.py"
 T_DATASETS = "tests/service/http/test_datasets_api.py"
 T_CERTIFICATE_WARNINGS = "tests/workers/test_certificate_warnings.py"
 T_DRAFT = "tests/service/intake/table/test_draft.py"
+T_FINDINGS = "tests/service/intake/table/test_draft_findings.py"
+T_WRONG = "tests/service/http/test_wrong_declarations.py"
 
 T_CERTIFICATE = "tests/workers/test_certificate.py"
 
@@ -1371,6 +1377,34 @@ BUGS: tuple[Bug, ...] = (
         "a draft does not say that it read from rows which fields are required",
         ((DRAFT, 'and so were `required` and"\n    " `missingValues`: publishing', "so publishing"),),
         (f"{T_DRAFT}::test_it_says_that_required_and_the_missing_values_were_read_from_rows_too",),
+    ),
+    Bug(
+        "a first line that is a row becomes names",
+        ((FIRST_LINE, "    if is_a_row(names, columns):\n", "    if not names:\n"),),
+        (
+            f"{T_FINDINGS}::test_a_row_in_the_first_line_stops_the_draft_and_is_not_quoted",
+            f"{T_WRONG}::test_a_row_in_the_first_line_is_refused_and_not_quoted",
+        ),
+    ),
+    Bug(
+        "a draft lists values that occur once",
+        ((DECIDE, "for text, count in known.items() if count > 1)", "for text, count in known.items() if count > 0)"),),
+        (f"{T_FINDINGS}::test_a_value_that_occurs_once_is_not_listed_and_is_shown_to_the_owner_alone",),
+    ),
+    Bug(
+        "a draft lists identifiers",
+        ((DECIDE, "looks.SOME * count >= seen.cells", "looks.SOME * count < 0"),),
+        (f"{T_FINDINGS}::test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft",),
+    ),
+    Bug(
+        "the service takes a draft as it is",
+        ((DRAFTS, "    if marked or _is_marked(document):\n", "    if False:\n"),),
+        (f"{T_WRONG}::test_a_draft_is_refused_until_it_is_accepted",),
+    ),
+    Bug(
+        "erasing frees rows that were charged",
+        ((FREED, "    IF NOT public.dataset_was_ordered(dataset) THEN\n", "    IF true THEN\n"),),
+        (f"{T_WRONG}::test_rows_with_an_open_order_or_a_charge_keep_their_budget_after_erasure",),
     ),
     # -- the log that outsiders check
     Bug(

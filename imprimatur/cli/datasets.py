@@ -11,9 +11,12 @@ import typer
 from imprimatur.cli import amounts
 from imprimatur.cli.ages import age
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
+from imprimatur.cli.drafts import ask_whose_rows, refuse_draft
 from imprimatur.cli.named import dataset_id_of
 from imprimatur.cli.options import (
     REFUSE,
+    AcceptDraft,
+    AcceptUndeclared,
     DatasetArgument,
     Delta,
     DistinctFrom,
@@ -25,6 +28,7 @@ from imprimatur.cli.options import (
     MissingUnits,
     Name,
     Query,
+    RowsAreUnits,
     SchemaFile,
     UnitColumn,
 )
@@ -46,9 +50,6 @@ from imprimatur.cli.progress import upload_bar
 
 if TYPE_CHECKING:
     from imprimatur.replies import Budget, Dataset, Quote
-
-DRAFT = "DRAFT"
-"""How descriptions of `imprimatur schema draft` begin."""
 
 
 def privacy_unit(
@@ -77,6 +78,12 @@ def privacy_unit(
     return unit if missing_units == REFUSE else {**unit, "missing": missing_units}
 
 
+def refuse_both_units(unit: dict[str, Any] | None, *, rows_are_units: bool) -> None:
+    """Raise where two answers are given."""
+    if rows_are_units and unit is not None:
+        raise typer.BadParameter("other units are named, too; leave one out", param_hint="--rows-are-units")
+
+
 def upload(
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option("--budget-epsilon", "--epsilon", help="ε of the whole budget, given once.")],
@@ -95,6 +102,9 @@ def upload(
     source: FromPlace = None,
     query: Query = None,
     table: FromTable = None,
+    rows_are_units: RowsAreUnits = False,
+    accept_draft: AcceptDraft = False,
+    accept_undeclared: AcceptUndeclared = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -110,7 +120,10 @@ def upload(
     [cyan]imprimatur upload -s s.json --budget-epsilon 10 --from postgresql://me@host/db --query "select …"[/cyan]
     """
     declared = read_json(schema, "--schema")
-    warn_of_draft(declared)
+    unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
+    refuse_both_units(unit, rows_are_units=rows_are_units)
+    refuse_draft(declared, accepted=accept_draft)
+    ask_whose_rows(file, declared, unit, rows_are_units=rows_are_units)
     with (
         connect(url, key, data) as client,
         opened(file, source, query, table) as rows,
@@ -123,9 +136,11 @@ def upload(
             epsilon=epsilon,
             delta=delta,
             name=name or rows.name,
-            privacy_unit=privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units),
+            privacy_unit=unit,
             rows_expire_at=rows_expire_at,
             distinct_from=unlike,
+            accept_draft=accept_draft,
+            accept_undeclared=accept_undeclared or [],
             on_progress=report,
         )
     if as_json:
@@ -151,8 +166,10 @@ def redeclare(
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
-    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is one.")] = False,
+    rows_are_units: RowsAreUnits = False,
     name: Annotated[str | None, typer.Option("--name", help="New name of the dataset.")] = None,
+    accept_draft: AcceptDraft = False,
+    accept_undeclared: AcceptUndeclared = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -169,11 +186,10 @@ def redeclare(
     [cyan]imprimatur redeclare people --schema corrected.json[/cyan]
     """
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
-    if rows_are_units and unit is not None:
-        raise typer.BadParameter("other units are named, too; leave one out", param_hint="--rows-are-units")
+    refuse_both_units(unit, rows_are_units=rows_are_units)
     declared = None if schema is None else read_json(schema, "--schema")
     if declared is not None:
-        warn_of_draft(declared)
+        refuse_draft(declared, accepted=accept_draft)
     if declared is None and unit is None and name is None and not rows_are_units:
         raise typer.BadParameter("say what is declared anew: --schema, --privacy-unit, --rows-are-units or --name")
     with connect(url, key, data) as client, upload_bar() as report:
@@ -184,6 +200,8 @@ def redeclare(
             name=name,
             file=file,
             on_progress=report,
+            accept_draft=accept_draft,
+            accept_undeclared=accept_undeclared or [],
         )
     if as_json:
         print_json(changed)
@@ -217,18 +235,6 @@ def print_warnings(said: Dataset | Quote) -> None:
     """What must be said beside a promise, on standard error."""
     for warning in said.get("warnings", []):
         echo(f"warning: {warning}", err=True)
-
-
-def warn_of_draft(schema: dict[str, Any]) -> None:
-    """A draft says what it was read from, and a schema is public."""
-    fields = schema.get("fields")
-    parts = [schema, *(field for field in (fields if isinstance(fields, list) else []) if isinstance(field, dict))]
-    if any(str(part.get("description", "")).startswith(DRAFT) for part in parts):
-        typer.echo(
-            "warning: this schema is a draft, made by reading the rows; it becomes public as it is. Declare what everybody may know, "
-            f"and take out the descriptions that begin with {DRAFT}.",
-            err=True,
-        )
 
 
 def list_datasets(url: Url = None, key: Key = None, data: Data = DEFAULT_DATA, as_json: AsJson = False) -> None:

@@ -79,6 +79,14 @@ Again = Annotated[
     bool, typer.Option("--again", help="Pay for another release, also where an earlier run was not delivered.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+AcceptDraft = Annotated[
+    bool, typer.Option("--accept-draft", help="Take a schema that is a draft, made by reading the rows, as it is.")
+]
+AcceptUndeclared = Annotated[
+    list[str] | None,
+    typer.Option("--accept-undeclared", metavar="COLUMN", help="Most of its cells may be outside what is declared."),
+]
+RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is another person.")]
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
 Seed = Annotated[

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start
-from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, warn_of_draft
+from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, refuse_both_units
+from imprimatur.cli.drafts import ask_whose_rows, refuse_draft
 from imprimatur.cli.explaining import check_page, page_beside, save_page
 from imprimatur.cli.failures import expected
 from imprimatur.cli.named import dataset_id_of, name_of
 from imprimatur.cli.options import (
     REFUSE,
+    AcceptDraft,
+    AcceptUndeclared,
     Again,
     Delta,
     DistinctFrom,
@@ -32,6 +35,7 @@ from imprimatur.cli.options import (
     Output,
     ReleaseName,
     Rows,
+    RowsAreUnits,
     SaveCertificate,
     SaveGenerator,
     SchemaFile,
@@ -103,6 +107,9 @@ def publish(
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
     distinct_from: DistinctFrom = None,
+    rows_are_units: RowsAreUnits = False,
+    accept_draft: AcceptDraft = False,
+    accept_undeclared: AcceptUndeclared = None,
     share: ShareOf = None,
     method: Method = "auto",
     condition_on: ConditionOn = None,
@@ -137,20 +144,23 @@ def _read(given: SimpleNamespace) -> tuple[Declared, dict[str, Any], Wanted]:
     knobs = {name: getattr(given, name) for name in ("epsilon", "share", "condition_on", "purpose", "steps")}
     document = build_order(given.order, given.knobs, method=given.method, **knobs)
     declared = read_json(given.schema, "--schema")
-    warn_of_draft(declared)
+    refuse_draft(declared, accepted=given.accept_draft)
+    unit = privacy_unit(given.unit_column, given.max_rows_per_unit, given.max_images_per_unit, given.missing_units)
+    refuse_both_units(unit, rows_are_units=given.rows_are_units)
+    ask_whose_rows(given.file, declared, unit, rows_are_units=given.rows_are_units)
     table = Declared(
         file=given.file,
         schema=declared,
         epsilon=_whole_epsilon(given.budget_epsilon, document),
         delta=given.delta,
         name=given.name or given.file.stem,
-        privacy_unit=privacy_unit(
-            given.unit_column, given.max_rows_per_unit, given.max_images_per_unit, given.missing_units
-        ),
+        privacy_unit=unit,
         distinct_from=given.distinct_from or [],
         given_epsilon=given.budget_epsilon,
         is_named=given.name is not None,
         is_agreed=given.yes,
+        accept_draft=given.accept_draft,
+        accept_undeclared=given.accept_undeclared or [],
     )
     wanted = Wanted(
         rows=given.rows,
@@ -299,6 +309,8 @@ def _upload_or_find(client: Client, table: Declared) -> str:
                 name=name,
                 privacy_unit=table.privacy_unit,
                 distinct_from=unlike,
+                accept_draft=table.accept_draft,
+                accept_undeclared=table.accept_undeclared,
                 on_progress=report,
             )
     except ApiError as error:
@@ -308,7 +320,7 @@ def _upload_or_find(client: Client, table: Declared) -> str:
         if not error.values.get("same_declaration"):
             raise Failure(
                 f"these rows have a budget as dataset {known}, which was declared with another schema or privacy unit; "
-                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that",
+                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that, and where nothing was ordered `imprimatur erase {known}` frees the rows",
                 Exit.BAD_INPUT,
                 "declared_otherwise",
                 dataset_id=known,

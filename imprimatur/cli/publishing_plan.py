@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ class Declared:
     """By its owner; else after the file."""
     is_agreed: bool = False
     """That nobody needs to be asked."""
+    accept_draft: bool = False
+    accept_undeclared: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

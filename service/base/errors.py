@@ -32,6 +32,12 @@ class InvalidSchema(InvalidInput):
     code = "invalid_schema"
 
 
+class DraftSchema(InvalidSchema):
+    """The schema is still marked as a draft that was read from the rows. Values: columns."""
+
+    code = "draft_schema"
+
+
 class InvalidFile(InvalidInput):
     """The uploaded file cannot be read or disagrees with the schema. Values: column, count (owner only)."""
 

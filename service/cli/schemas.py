@@ -10,13 +10,16 @@ import typer
 
 from imprimatur.cli.connection import AsJson
 from imprimatur.cli.datasets import privacy_unit
-from imprimatur.cli.options import FILES, REFUSE, MaxImages, MaxRows, MissingUnits, UnitColumn
+from imprimatur.cli.options import FILES, REFUSE, AcceptUndeclared, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
 from imprimatur.folders import as_file
 from service.cli.converting import convert
+from service.cli.schema_edit import edit
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from service.domain.image_schema import DeclaredSchema, ImageSchema
     from service.intake.ingest import IngestedTable
 
@@ -44,18 +47,22 @@ def draft(
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
     """
     from service.intake.image.draft import draft_image_schema, looks_like_images
-    from service.intake.table.draft import LEFT_OUT, draft_schema
+    from service.intake.table.draft import draft_table
 
+    findings: list[str] = []
     with as_file(file) as path:
-        drafted = draft_image_schema(path) if looks_like_images(path) else draft_schema(path)
+        if looks_like_images(path):
+            drafted = draft_image_schema(path)
+        else:
+            found = draft_table(path)
+            drafted, findings = found.schema, [finding.for_the_owner() for finding in found.findings]
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
         echo(document)
     else:
         output.write_text(document + "\n", encoding="utf-8")
-    _, left_out, columns = drafted["description"].partition(LEFT_OUT)
-    if left_out:
-        echo(left_out + columns, err=True)
+    for finding in findings:
+        echo(f"look at {finding}", err=True)
     if "dialect" in drafted:
         echo(
             f"note: how the file is written was found by looking at it: {json.dumps(drafted['dialect'], ensure_ascii=False)}. Check it.",
@@ -68,6 +75,9 @@ def draft(
     )
 
 
+app.command("edit")(edit)
+
+
 @app.command("check")
 def check(
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
@@ -76,6 +86,7 @@ def check(
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
+    accept_undeclared: AcceptUndeclared = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
@@ -92,7 +103,7 @@ def check(
         return
     facts: dict[str, Any] = {"fields": len(declared.fields)}
     if file is not None:
-        table = _ingested(file, declared, unit)
+        table = _ingested(file, declared, unit, accept_undeclared or ())
         facts |= {"rows": table.rows, "notices": list(table.notices)}
     if as_json:
         print_json(facts)
@@ -130,7 +141,9 @@ def _check_images(file: Path | None, schema: ImageSchema, unit: dict[str, Any] |
         echo(f"note: {notice}")
 
 
-def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -> IngestedTable:
+def _ingested(
+    file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None, accept_undeclared: Collection[str] = ()
+) -> IngestedTable:
     """Read the whole file by the schema, as an upload would, and keep nothing."""
     from service.domain.privacy_unit import parse_privacy_unit
     from service.intake.ingest import IngestLimits, ingest_table
@@ -146,6 +159,7 @@ def _ingested(file: Path, schema: DeclaredSchema, unit: dict[str, Any] | None) -
             limits=IngestLimits(),
             scratch_dir=None,
             fingerprint_key=bytes(32),
+            accept_undeclared=accept_undeclared,
         ) as table,
     ):
         return table

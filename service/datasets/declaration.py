@@ -12,12 +12,15 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 from service.base.errors import InvalidInput
 from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
 from service.datasets.schemas import BudgetRequest
+from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.domain.table_schema import MAX_FIELDS
 
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 MOST_DISTINCT_FROM = 100
 
+_Columns = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=MAX_FIELDS)]
 _Ids = Annotated[list[uuid.UUID], Field(max_length=MOST_DISTINCT_FROM)]
 
 
@@ -33,6 +36,9 @@ class Declaration:
     distinct_from: tuple[uuid.UUID, ...] = ()
     """Datasets of the tenant that may look the same and hold other people's rows, on the owner's word."""
 
+    accept_undeclared: frozenset[str] = frozenset()
+    """Columns most of whose cells may be outside what is declared, on the owner's word."""
+
 
 def parse_declaration(
     *,
@@ -42,6 +48,8 @@ def parse_declaration(
     privacy_unit: str | None,
     rows_expire_at: str | None,
     distinct_from: str | None = None,
+    accept_draft: str | None = None,
+    accept_undeclared: str | None = None,
 ) -> Declaration:
     """Read the JSON fields of an upload; raises `InvalidInput` naming the field that is wrong."""
     name = checked_name("dataset" if name is None else name)
@@ -52,10 +60,35 @@ def parse_declaration(
         where = ".".join(["budget", *map(str, first["loc"])])
         raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
     declared = parse_schema(read_json(schema, "schema"))
+    if not (accept_draft is not None and parse_flag(read_json(accept_draft, "accept_draft"), "accept_draft")):
+        refuse_draft(declared)
     unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
     return Declaration(
-        name, declared, budget_request, unit, _parse_expiry(rows_expire_at), _parse_ids(distinct_from, "distinct_from")
+        name=name,
+        schema=declared,
+        budget=budget_request,
+        privacy_unit=unit,
+        rows_expire_at=_parse_expiry(rows_expire_at),
+        distinct_from=_parse_ids(distinct_from, "distinct_from"),
+        accept_undeclared=parse_columns(
+            [] if accept_undeclared is None else read_json(accept_undeclared, "accept_undeclared"), "accept_undeclared"
+        ),
     )
+
+
+def parse_flag(said: object, where: str) -> bool:
+    """True or false, and nothing that only looks like it."""
+    if not isinstance(said, bool):
+        raise InvalidInput(f"{where}: write true or false", where=where)
+    return said
+
+
+def parse_columns(said: object, where: str) -> frozenset[str]:
+    """Names of columns."""
+    try:
+        return frozenset(TypeAdapter(_Columns).validate_python(said, strict=True))
+    except ValidationError:
+        raise InvalidInput(f"{where}: give a JSON list of column names", where=where) from None
 
 
 def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:

@@ -12,6 +12,7 @@ from service.auth.dependencies import ContextOf, Owner, Reader
 from service.auth.reading import ReadingTurn
 from service.base.errors import (
     AlreadyCharged,
+    DraftSchema,
     DuplicateRows,
     Gone,
     InvalidFile,
@@ -50,6 +51,12 @@ DECLARATION_BODY: dict[str, Any] = {
         "schema": {"type": "object", "description": "The whole schema, as for an upload."},
         "privacy_unit": {"type": ["object", "null"], "description": "The whole privacy unit; null: each row is one."},
         "name": {"type": "string", "description": "A name for people."},
+        "accept_draft": {"type": "boolean", "description": "Take a schema that is marked as a draft."},
+        "accept_undeclared": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Columns of which most rows may be outside what is declared.",
+        },
     },
 }
 
@@ -62,7 +69,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
     response_model=NewDatasetReply,
     responses={
         200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
-        **problems(InvalidSchema, InvalidFile, DuplicateRows),
+        **problems(InvalidSchema, DraftSchema, InvalidFile, DuplicateRows),
     },
     openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
 )
@@ -87,6 +94,8 @@ async def create_dataset(
             privacy_unit=upload.fields.get("privacy_unit"),
             rows_expire_at=upload.fields.get("rows_expire_at"),
             distinct_from=upload.fields.get("distinct_from"),
+            accept_draft=upload.fields.get("accept_draft"),
+            accept_undeclared=upload.fields.get("accept_undeclared"),
         )
 
         def create(caller: Caller) -> NewDatasetReply:
@@ -132,6 +141,7 @@ def change_dataset(dataset_id: uuid.UUID, body: DatasetChange, context: ContextO
         200: {"description": "The dataset; or progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
         **problems(
             InvalidSchema,
+            DraftSchema,
             InvalidFile,
             DuplicateRows,
             OtherRows,

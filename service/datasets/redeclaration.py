@@ -32,10 +32,12 @@ from service.base.errors import (
     UploadNeeded,
 )
 from service.datasets import repository, service
-from service.datasets.declaration import checked_name
+from service.datasets.declaration import checked_name, parse_columns, parse_flag
 from service.datasets.models import Dataset
+from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
+from service.domain.table_schema import TableSchema
 from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, ingest_table
 from service.intake.sealed import SealedFile
@@ -52,7 +54,8 @@ MOST_READS = 20
 """So often the kept upload is read again. Each reading tells the owner counts of cells; a thief of the key, who does
 not have the rows, cannot ask without end."""
 MOST_ORDERS_NAMED = 20
-FIELDS = ("name", "schema", "privacy_unit")
+FIELDS = ("name", "schema", "privacy_unit", "accept_draft", "accept_undeclared")
+_WHAT = {"name", "schema", "privacy_unit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Replacement:
     name: str | None
     schema: DeclaredSchema | None
     privacy_unit: tuple[DeclaredUnit | None] | None
+    accept_undeclared: frozenset[str] = frozenset()
 
 
 def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
@@ -69,15 +73,19 @@ def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
     unknown = sorted(set(documents) - set(FIELDS))
     if unknown:
         raise InvalidInput("there is an unknown field; ε is given once", where="body", allowed=list(FIELDS))
-    if not documents:
+    if not _WHAT & set(documents):
         raise InvalidInput("say what is declared anew: schema, privacy_unit or name", where="body")
     name, unit = documents.get("name"), documents.get("privacy_unit")
     if "name" in documents and not isinstance(name, str):
         raise InvalidInput("name: give a text", where="name")
+    schema = parse_schema(documents["schema"]) if "schema" in documents else None
+    if schema is not None and not parse_flag(documents.get("accept_draft", False), "accept_draft"):
+        refuse_draft(schema)
     return Replacement(
         name=None if name is None else checked_name(name),
-        schema=parse_schema(documents["schema"]) if "schema" in documents else None,
+        schema=schema,
         privacy_unit=(None if unit is None else parse_privacy_unit(unit),) if "privacy_unit" in documents else None,
+        accept_undeclared=parse_columns(documents.get("accept_undeclared", []), "accept_undeclared"),
     )
 
 
@@ -120,6 +128,7 @@ def redeclare(
         scratch_dir=context.settings.scratch_dir,
         fingerprint_key=context.secrets.fingerprint_key,
         caller=caller,
+        accept_undeclared=_accepted(replacement, schema),
     ) as table:
         added = _added_fingerprints(context, dataset_id, table, is_new=is_new)
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
@@ -134,6 +143,13 @@ def redeclare(
             f"Until now the dataset had {before.units} units, which every key of the tenant could see: take that number as public."
         )
     return after, notices
+
+
+def _accepted(replacement: Replacement, schema: DeclaredSchema) -> frozenset[str]:
+    """A schema that stays was accepted with these rows before."""
+    if replacement.schema is None and isinstance(schema, TableSchema):
+        return frozenset(schema.names)
+    return replacement.accept_undeclared
 
 
 def _find_open(context: Context, principal: Principal, dataset_id: uuid.UUID) -> tuple[Dataset, int]:

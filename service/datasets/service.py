@@ -82,6 +82,7 @@ def create(
         scratch_dir=settings.scratch_dir,
         fingerprint_key=context.secrets.fingerprint_key,
         caller=caller,
+        accept_undeclared=declaration.accept_undeclared,
     ) as table:
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
@@ -224,7 +225,7 @@ def refuse_duplicate(
 def _remedy(session: Session, known: Dataset) -> str:
     """What the owner of these rows can do."""
     if known.state == "erased":
-        return f"its dataset, {known.name!r}, was erased, and its budget went with it"
+        return f"its dataset, {known.name!r}, was erased after an order, and its budget went with it"
     if repository.standing(session, known.id).charged:
         return f"order from its dataset, {known.name!r}, as it was declared"
     return (

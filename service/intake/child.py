@@ -39,6 +39,8 @@ from service.intake.table.column_fingerprint import ColumnFingerprints
 from service.intake.table.columns import Chunk, Column, cells_are
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.fingerprint import Blocks, Fingerprint, fingerprints_of, meaning_of
+from service.intake.table.first_line import refuse_row_as_header, some_cells
+from service.intake.table.misdeclared import misdeclared
 from service.intake.table.reading import check_names, open_table
 from service.intake.table.relations import Modelled, RelationReader, UniqueReader, missing_rows
 from service.intake.unit_ids import UnitIds
@@ -69,6 +71,8 @@ class Job:
     privacy_unit: PrivacyUnit | None
     limits: IngestLimits
     fingerprint_key: bytes
+    accept_undeclared: frozenset[str] = frozenset()
+    """Columns of which most rows may be outside what is declared."""
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Job:
@@ -81,6 +85,7 @@ class Job:
             privacy_unit=None if unit is None else PrivacyUnit.model_validate(unit),
             limits=IngestLimits.model_validate(document["limits"]),
             fingerprint_key=bytes.fromhex(document["fingerprint_key"]),
+            accept_undeclared=frozenset(document["accept_undeclared"]),
         )
 
 
@@ -116,6 +121,7 @@ class _Columns:
         self._columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if n in modelled])
         self._ids = None if unit is None else _unit_ids(job, unit)
         self._unique, self._modelled = UniqueReader(job.schema), Modelled(job.schema)
+        self._accepted = job.accept_undeclared
 
     @property
     def rows(self) -> int:
@@ -154,6 +160,7 @@ class _Columns:
         for reader in self._readers.values():
             yield from reader.problems()
         yield from self._unique.problems()
+        yield from misdeclared(self._readers.values(), self.rows, self._accepted)
 
     def notices(self, units: Units) -> Iterator[str]:
         for reader in self._readers.values():
@@ -194,6 +201,8 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
         writer = _writer(job, table.expected_bytes)
         for chunk in _ahead(table.chunks(), threads):
             done = {found.column.name: found for found in threads.map(columns.read, chunk.columns.values())}
+            if not columns.rows:
+                refuse_row_as_header(table.names, {name: some_cells(found.column) for name, found in done.items()})
             frame, units_of_rows = columns.add(done)
             if columns.rows > job.limits.rows:
                 raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)

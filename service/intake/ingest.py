@@ -32,6 +32,8 @@ from service.intake.sealed import SealedFile
 from service.intake.table.alike import ColumnFingerprint
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from service.domain.table_schema import TableSchema
 
 __all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
@@ -72,11 +74,13 @@ def ingest_table(
     scratch_dir: Path | None,
     fingerprint_key: bytes,
     caller: Caller | None = None,
+    accept_undeclared: Collection[str] = (),
 ) -> IngestedTable:
     """Check the file against the schema and write its canonical form into a sealed file in the scratch folder.
 
     A table becomes Parquet, images become `service.intake.image.canonical_file`.
 
+    `accept_undeclared`: columns of which most rows may be outside what is declared; else that is refused.
     `caller` hears what share of the file has been read, a few times a second; when it leaves, reading ends at once.
 
     Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
@@ -104,6 +108,7 @@ def ingest_table(
                 "privacy_unit": None if privacy_unit is None else privacy_unit.as_json(),
                 "limits": limits.model_dump(),
                 "fingerprint_key": fingerprint_key.hex(),
+                "accept_undeclared": sorted(accept_undeclared),
                 "parent": os.getpid(),
             }
             table = run_child(job, limits, (upload, canonical, scratch), caller or Caller())

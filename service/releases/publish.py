@@ -133,6 +133,8 @@ def _upload_and_order(
         privacy_unit=upload.fields.get("privacy_unit"),
         rows_expire_at=upload.fields.get("rows_expire_at"),
         distinct_from=upload.fields.get("distinct_from"),
+        accept_draft=upload.fields.get("accept_draft"),
+        accept_undeclared=upload.fields.get("accept_undeclared"),
     )
     document = read_json(upload.required("order"), "order")
     order = parse_order(document)

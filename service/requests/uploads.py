@@ -188,6 +188,14 @@ TABLE_PROPERTIES: dict[str, Any] = {
         "description": 'JSON: {"column": "customer", "max_rows_per_unit": 8}; all rows of one value are one unit. Images: '
         '{"max_images_per_unit": 10}; the file says whose each is. "missing": "own_unit" makes rows without an id units of their own.',
     },
+    "accept_draft": {
+        "type": "string",
+        "description": "JSON: true takes a schema that is marked as a draft, which was made by reading the rows.",
+    },
+    "accept_undeclared": {
+        "type": "string",
+        "description": "JSON: a list of columns of which most rows may be outside what is declared, and become missing or are moved.",
+    },
     "distinct_from": {
         "type": "string",
         "description": "JSON: a list of ids of your datasets that look the same, but hold other people's rows; written into the audit log.",

@@ -51,6 +51,10 @@ class Cells:
     def text(self) -> pl.Series:
         return self.raw.str.strip_chars(" \t")
 
+    def head(self, count: int) -> Cells:
+        """The first of them."""
+        return type(self)(self._raw.head(count))
+
     def missing(self, markers: Collection[str]) -> pl.Series:
         """Boolean mask of the cells without a value. A marker that is a number, like -999, means any spelling of it."""
         absent = self._raw.is_null()

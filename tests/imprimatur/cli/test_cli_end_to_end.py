@@ -315,10 +315,16 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     key = {"IMPRIMATUR_API_KEY": new_tenant()}
     small_schema["fields"][1]["constraints"] |= {"maximum": 5}
     small_schema["fields"][1]["description"] = "DRAFT: these bounds were read from the data."
-    publish = ("publish", small_csv, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", "--json")
-    done = imprimatur("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 2, **key)
-    assert done.returncode == 0
-    assert "warning: this schema is a draft" in done.stderr
+    accept = ("--accept-draft", "--accept-undeclared", small_schema["fields"][1]["name"])
+    publish = ("publish", small_csv, *accept, "--epsilon", 1, "--budget-epsilon", 2, "--set", "steps=3", "--json")
+    sent = ("upload", small_csv, "--schema", json.dumps(small_schema), "--budget-epsilon", 2)
+    refused = imprimatur(*sent, **key)
+    assert refused.returncode == 5
+    assert "--accept-draft" in refused.stderr
+    assert "these bounds were read from the data" in refused.stderr
+    done = imprimatur(*sent, *accept, **key)
+    assert done.returncode == 0, done.stderr
+    assert "warning: this draft" in done.stderr
     assert "note: " in done.stderr
     for changed in (
         ("--schema", json.dumps(small_schema | {"target": "colour"})),
@@ -333,10 +339,12 @@ def test_what_cannot_be_taken_back_is_said_in_a_script_too(imprimatur, new_tenan
     assert document(imprimatur("budget", known["dataset_id"], "--json", **key))["epsilon_spent"] == 0
     assert "imprimatur redeclare" in known["detail"]
     corrected = ("--schema", json.dumps(small_schema | {"target": "colour"}), "--name", "corrected", "--json")
+    corrected += accept
     changed = document(imprimatur("redeclare", known["dataset_id"], *corrected, **key))
     assert (changed["schema"]["target"], changed["name"]) == ("colour", "corrected")
     assert (
-        document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", "--json", **key))["units"] == 200
+        document(imprimatur("redeclare", "corrected", small_csv, "--rows-are-units", *accept, "--json", **key))["units"]
+        == 200
     )
     for wrong in ((), ("--rows-are-units", "--privacy-unit", "colour"), ("--max-rows-per-unit", 3)):
         assert imprimatur("redeclare", "corrected", *wrong, **key).returncode == 2

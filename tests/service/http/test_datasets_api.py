@@ -184,6 +184,7 @@ def test_the_same_rows_keep_their_budget_in_every_form_even_after_erasure(api, d
     for form, write in SAME_ROWS.items():
         assert_known(api.upload(write(), name=form, filename=f"{uuid.uuid4()}.data"), dataset_id, form)
     assert_known(api.upload(TABLE, key=api.stranger), None, "a stranger's")
+    assert api.order(dataset_id, {"method": "idpgan", "epsilon": 1}).status_code == 202
     assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
     for form in ("in another order", "as Parquet", "with numbers as 1.017000e3"):
         assert_known(api.upload(SAME_ROWS[form](), name=form), dataset_id, form)

@@ -28,6 +28,7 @@ from workers.run import Attempt
 ORDER = {"method": "idpgan", "epsilon": 0.5, "steps": 5}
 WRONG = {"fields": [{"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"]}}, SCHEMA["fields"][0]]}
 RIGHT = {"fields": [{"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}}, SCHEMA["fields"][0]]}
+SEX = '["sex"]'
 PEOPLE = "sex,age\n" + "\n".join(f"{'FM'[i % 2]},{20 + i % 60}" for i in range(200))
 VISITS = "who,age\n" + "\n".join(f"person{i % 40},{20 + i % 60}" for i in range(200))
 WHO = {"name": "who", "type": "string", "constraints": {"enum": [f"person{i}" for i in range(40)]}}
@@ -69,7 +70,8 @@ def charge(context, release):
 
 
 def test_a_wrong_enum_is_corrected_from_the_stored_upload(api, context):
-    made = upload(api, PEOPLE, WRONG)
+    _assert_problem(api.upload(PEOPLE, schema=json.dumps(WRONG)), 422, "invalid_file")
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     assert any("200" in notice for notice in made["notices"])
     refused = api.upload(PEOPLE, schema=json.dumps(RIGHT))
     _assert_problem(refused, 409, "duplicate_rows")
@@ -142,7 +144,7 @@ def test_what_is_left_out_stays(api):
 
 
 def test_it_is_refused_after_the_first_charge_and_the_upload_is_gone(api, context):
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     kept = columns(context, made["id"]).upload_key
     assert kept in objects(context)
     order = api.order(made["id"], ORDER).json()
@@ -157,7 +159,7 @@ def test_it_is_refused_after_the_first_charge_and_the_upload_is_gone(api, contex
 
 
 def test_a_reserved_order_is_named_and_must_be_cancelled_first(api, context):
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     order = api.order(made["id"], ORDER).json()
     refused = put(api, made["id"], schema=RIGHT)
     _assert_problem(refused, 409, "open_orders")
@@ -195,7 +197,7 @@ def test_an_order_priced_under_the_old_declaration_is_refused(api, context, monk
 
 def test_only_the_key_that_sent_the_upload_has_it_read_again(api, context):
     """Its replies count cells: a holder of another key may never have had the rows."""
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     new = api.http.post("/v1/keys", json={"name": "second", "scope": "owner"}, headers=api.owner).json()["key"]
     second = {"Authorization": f"Bearer {new}"}
     _assert_problem(put(api, made["id"], key=second, schema=RIGHT), 409, "upload_needed")
@@ -205,7 +207,9 @@ def test_only_the_key_that_sent_the_upload_has_it_read_again(api, context):
     reply = put(api, made["id"], key=second, file="\n".join(reversed(PEOPLE.split("\n")[1:])), schema=RIGHT)
     _assert_problem(reply, 422, "invalid_file")  # no header
     assert put(api, made["id"], key=second, file=PEOPLE, schema=RIGHT).status_code == 200
-    assert put(api, made["id"], key=second, schema=WRONG).status_code == 200  # it has sent the rows now
+    assert (
+        put(api, made["id"], key=second, schema=WRONG, accept_undeclared=["sex"]).status_code == 200
+    )  # it has sent the rows now
     _assert_problem(put(api, made["id"], schema=RIGHT), 409, "upload_needed")
     assert len(objects(context)) == 2
     for key, status, code in (
@@ -218,7 +222,7 @@ def test_only_the_key_that_sent_the_upload_has_it_read_again(api, context):
 
 def test_the_stored_upload_is_read_so_many_times_refused_or_not(api, monkeypatch):
     monkeypatch.setattr(redeclaration, "MOST_READS", 2)
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     narrow = {"fields": [{**RIGHT["fields"][0], "constraints": {"enum": ["F"], "required": True}}, RIGHT["fields"][1]]}
     _assert_problem(put(api, made["id"], schema=narrow), 422, "invalid_file")
     assert put(api, made["id"], name="two").status_code == 200
@@ -231,7 +235,7 @@ def test_an_upload_that_is_too_large_to_keep_is_sent_again(api, context):
     settings = context.settings.model_copy(update={"kept_upload_limit_bytes": 10})
     with TestClient(create_app(settings), raise_server_exceptions=False) as http:
         small = dataclasses.replace(api, http=http)
-        made = upload(small, PEOPLE, WRONG)
+        made = upload(small, PEOPLE, WRONG, accept_undeclared=SEX)
         assert columns(context, made["id"]).upload_key is None
         _assert_problem(put(small, made["id"], schema=RIGHT), 409, "upload_needed")
         assert put(small, made["id"], schema=RIGHT, file=PEOPLE).status_code == 200
@@ -239,7 +243,7 @@ def test_an_upload_that_is_too_large_to_keep_is_sent_again(api, context):
 
 
 def test_the_kept_upload_is_encrypted_and_goes_with_the_rows(api, context):
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     stored = [context.storage.get(key) for key in objects(context)]
     assert len(stored) == 2
     assert not any(b"F,20" in content or b"sex" in content for content in stored)
@@ -252,7 +256,7 @@ def test_the_kept_upload_is_encrypted_and_goes_with_the_rows(api, context):
 
 def test_the_sweep_destroys_an_upload_that_another_version_has_left(api, context):
     """A worker of the version before charges, or erases, and knows nothing of uploads."""
-    charged, erased = upload(api, PEOPLE, WRONG), upload(api, TABLE, SCHEMA)
+    charged, erased = upload(api, PEOPLE, WRONG, accept_undeclared=SEX), upload(api, TABLE, SCHEMA)
     before = {made["id"]: columns(context, made["id"]) for made in (charged, erased)}
     charge(context, api.order(charged["id"], ORDER).json()["id"])
     api.http.delete(f"/v1/datasets/{erased['id']}", headers=api.owner)
@@ -305,7 +309,7 @@ def test_what_is_no_declaration_is_refused(api, body, code):
 
 
 def test_broken_bodies_are_refused_and_events_are_heard(api):
-    made = upload(api, PEOPLE, WRONG)
+    made = upload(api, PEOPLE, WRONG, accept_undeclared=SEX)
     path = f"/v1/datasets/{made['id']}/declaration"
     for body in ({"content": b"[1]"}, {"content": b"{"}, {"content": b"x", "headers": {"Content-Type": "text/plain"}}):
         headers = {**api.owner, "Content-Type": "application/json", **body.get("headers", {})}

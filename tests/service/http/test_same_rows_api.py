@@ -52,6 +52,7 @@ def test_renamed_columns_open_no_second_budget(api, dataset_id):
     _assert_problem(reply, 409, "duplicate_rows")
     assert (reply.json()["dataset_id"], reply.json()["columns_match"]) == (dataset_id, True)
     assert "distinct_from" in reply.json()["detail"]
+    assert api.order(dataset_id, {"method": "idpgan", "epsilon": 1}).status_code == 202
     assert api.http.delete(f"/v1/datasets/{dataset_id}", headers=api.owner).status_code == 204
     assert api.upload(table, schema=schema).json()["dataset_id"] == dataset_id, "nor after erasure"
     assert len(api.http.get("/v1/datasets", headers=api.owner).json()["items"]) == 1

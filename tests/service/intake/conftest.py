@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,23 @@ class Reader:
         privacy_unit: PrivacyUnit | None = None,
         limits: IngestLimits | None = None,
         key: bytes = FINGERPRINT_KEY,
+        accept_undeclared: Collection[str] = (),
     ) -> tuple[dict[str, Any], pl.DataFrame]:
         with (
             SealedFile.in_the_clear(path) as upload,
             SealedFile.create(self.folder) as canonical,
             SealedFile.create(self.folder) as scratch,
         ):
-            job = Job(upload, canonical, scratch, schema, privacy_unit, limits or IngestLimits(), key)
+            job = Job(
+                upload,
+                canonical,
+                scratch,
+                schema,
+                privacy_unit,
+                limits or IngestLimits(),
+                key,
+                frozenset(accept_undeclared),
+            )
             answer = read_table(job)
             return json.loads(json.dumps(answer)), pl.read_parquet(canonical.reader())
 

@@ -74,7 +74,7 @@ def declared(frame, **constraints):
 def fingerprints(reader):
     def of(frame, *, parquet=False, schema=None, unit=None):
         path = reader.write(frame, parquet=parquet)
-        answer, _ = reader.read(path, schema or declared(frame), privacy_unit=unit)
+        answer, _ = reader.read(path, schema or declared(frame), privacy_unit=unit, accept_undeclared=frame.columns)
         return [ColumnFingerprint(place, bytes.fromhex(text), bits) for place, text, bits in answer["columns"]]
 
     return of

@@ -1,0 +1,78 @@
+"""Before rows are sent: a schema that is still a draft, and a person's id without a privacy unit, stop the command."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+from imprimatur.cli.output import Exit, Failure, echo
+from imprimatur.person_columns import declared_person_columns, is_person_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRAFT = "DRAFT"
+"""How descriptions of `imprimatur schema draft` begin."""
+
+_HEADER_BYTES = 1 << 16
+
+
+def refuse_draft(schema: dict[str, Any], *, accepted: bool) -> None:
+    """List what the draft says, column by column; without the owner's word it ends here."""
+    fields = schema.get("fields")
+    found = [field for field in (fields if isinstance(fields, list) else []) if isinstance(field, dict)]
+    marked = [(repr(str(field.get("name"))), field) for field in found if _is_draft(field)]
+    marked = [("schema", schema), *marked] if _is_draft(schema) else marked
+    if not marked:
+        return
+    for name, part in marked:
+        echo(f"{name}: {part['description']}", err=True)
+    if accepted:
+        echo("warning: this draft, made by reading the rows, becomes public as it is", err=True)
+        return
+    raise Failure(
+        f"this schema is a draft, made by reading the rows, and a schema is public: {len(marked)} descriptions begin with {DRAFT}."
+        " Look at each and declare what is known without the rows (`imprimatur schema edit FILE -o SCHEMA` asks column by"
+        " column), or say --accept-draft",
+        Exit.BAD_INPUT,
+        "draft_schema",
+    )
+
+
+def ask_whose_rows(
+    file: Path | None, schema: dict[str, Any], unit: dict[str, Any] | None, *, rows_are_units: bool
+) -> None:
+    """Stop where a column says whose row it is, and the owner has not said whether several rows are one person."""
+    if unit is not None or rows_are_units or schema.get("type") == "image":
+        return
+    named = declared_person_columns(schema) or [name for name in _names_of(file) if is_person_id(name)]
+    if not named:
+        return
+    name = named[0]
+    raise Failure(
+        f"column {name!r} looks like a person's id: are several rows one person? If so, leave it out of the schema and say --privacy-unit"
+        f" {_quoted(name)}. If each row is another person, say --rows-are-units",
+        Exit.BAD_INPUT,
+        "whose_rows",
+        columns=named[:20],
+    )
+
+
+def _names_of(file: Path | None) -> list[str]:
+    """Of a CSV file, as its first line has them; others are asked by their schema alone."""
+    if file is None or file.is_dir():
+        return []
+    with file.open("rb") as opened:
+        start = opened.read(_HEADER_BYTES)
+    if b"\x00" in start or start.startswith((b"PAR1", b"PK", b"\x1f\x8b")):
+        return []
+    line = start.decode("utf-8-sig", errors="replace").split("\n", 1)[0]
+    return [name.strip() for name in next(csv.reader([line]), [])]
+
+
+def _is_draft(part: dict[str, Any]) -> bool:
+    return str(part.get("description") or "").startswith(DRAFT)
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "").isalnum() else f'"{name}"'

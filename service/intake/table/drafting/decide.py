@@ -1,0 +1,267 @@
+"""From what a column holds to the field that is proposed, or to why it is left out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from imprimatur.person_columns import FEW_CATEGORIES, is_person_id, may_be_person_id
+from service.intake.table.columns import cells_are
+from service.intake.table.drafting import looks, names
+from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
+from service.intake.table.drafting.findings import Decided, Finding, shown
+from service.intake.table.drafting.moments import EIGHT_DIGITS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from service.intake.table.drafting.observed import Observed
+
+CHECK_TYPE = "DRAFT: the type was guessed from the data."
+
+_FEW_TEXTS = 100
+_ROWS_OF_A_TEXT = 20
+"""So many different texts are categories in any table; more of them if so many rows share each."""
+
+_FEW_ROWS = 10
+"""Below it a column that counts 1, 2, 3 may be anything."""
+
+_MOSTLY_DIFFERENT = 0.9
+"""Of an identifier's cells so many are different; the others are one thing met twice."""
+
+_LONG_NUMBER = 9
+"""Whole numbers of so many digits, nearly all different, are numbers of contracts or people. Moments in seconds or milliseconds are not."""
+
+_SPREAD = 100
+"""Long numbers that lie within a hundredth of their size are more likely measured from somewhere far."""
+
+_SECONDS = (10**9, 2 * 10**9)
+_YEAR_AND_MONTH = re.compile(r"(18|19|20)[0-9]{2}(0[1-9]|1[0-2])")
+_PAIRS: tuple[tuple[str, str], ...] = (
+    ("yes", "no"),
+    ("y", "n"),
+    ("ja", "nein"),
+    ("j", "n"),
+    ("oui", "non"),
+    ("si", "no"),
+    ("sí", "no"),
+    ("s", "n"),
+    ("t", "f"),
+    ("true", "false"),
+)
+_PAIRS += (("on", "off"), ("wahr", "falsch"), ("vrai", "faux"), ("sim", "não"), ("ano", "ne"), ("tak", "nie"))
+"""True and false in words, in any case."""
+
+WHOSE = (
+    "are several rows one person? Then name it as the privacy unit (`--privacy-unit`) and leave it out of the schema. If each row is"
+    " another person, remove it from the file and say `--rows-are-units`"
+)
+
+
+def decide(seen: Observed, name: str, rows: int, markers: Sequence[str]) -> Decided:
+    """`name`: the column's, as a field may have it. `markers`: what the table takes for a missing value."""
+    decided = Decided(name)
+    _without_domain(seen, rows, decided)
+    if not decided.why:
+        _with_domain(seen, decided, markers)
+    if decided.why or decided.field is None:
+        return decided
+    if decided.name != seen.name:
+        new = f"declared as {decided.name!r}: give the column this name in the file"
+        decided.findings.append(Finding(seen.name, names.why_renamed(seen.name), new))
+    _doubtful_markers(seen, decided)
+    if seen.missing == 0 and "missingValues" not in decided.field:
+        decided.field["constraints"]["required"] = True
+    decided.field = {"name": decided.name, **decided.field}
+    return decided
+
+
+def _leave_out(
+    decided: Decided, seen: Observed, why: str, role: str, proposal: str, *, cells: Sequence[str] = ()
+) -> None:
+    decided.why, decided.role = why, role
+    decided.findings.append(Finding(seen.name, f"left out: {why}", proposal, shown(cells)))
+
+
+_REMOVE = 'remove it from the file, or give it `"role": "ignore"`'
+_MADE_ANEW = 'remove it from the file, or give it `"role": "identifier"`, which makes new ones'
+
+
+def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
+    """Columns that are not published as they are, by name, place or look."""
+    if not decided.name:
+        why = (
+            "it has no name, as row numbers have where R and pandas wrote the file"
+            if seen.counts_rows
+            else "it has no name"
+        )
+        _leave_out(decided, seen, why, "ignore", "remove it from the file, or give it a name there", cells=seen.sample)
+    elif seen.cells == 0:
+        _leave_out(decided, seen, "it is empty", "ignore", _REMOVE)
+    elif seen.is_index or _numbers_rows(seen, rows):
+        why = "it is the index of a pandas table" if seen.is_index else "it numbers the rows"
+        _leave_out(decided, seen, why, "ignore", _REMOVE)
+    elif _look_of(seen):
+        look, count = _look_of(seen)
+        why = f"{count} of its {seen.cells} cells are {look}"
+        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+    elif _says_whose(seen):
+        _leave_out(decided, seen, "its name says whose row it is", "identifier", WHOSE, cells=seen.sample)
+    elif names.says_person(seen.name) and _different(seen) > looks.FEW_SENTENCES:
+        why = "its name says that it points to a person"
+        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+    elif names.says_identifier(seen.name) and _is_mostly_different(seen):
+        why = "its name is that of an identifier, and nearly all its cells are different"
+        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+
+
+def _look_of(seen: Observed) -> tuple[str, int] | tuple[()]:
+    """What the cells look like, and how many do; nothing where they are dates, or too few look like it."""
+    if 2 * seen.moment.count >= seen.cells:
+        return ()
+    return next(((look, count) for look, count in seen.looks.most_common() if looks.SOME * count >= seen.cells), ())
+
+
+def _says_whose(seen: Observed) -> bool:
+    return is_person_id(seen.name) or (may_be_person_id(seen.name) and _different(seen) > FEW_CATEGORIES)
+
+
+def _with_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> None:
+    if (boolean := _boolean(seen)) is not None:
+        decided.field = boolean
+    elif moment_domain(seen, decided, markers, only=EIGHT_DIGITS):
+        pass
+    elif _is_of_codes(seen):
+        _texts(
+            seen, decided, "its numbers have leading zeros or are codes, as identifiers are, and too many are different"
+        )
+    elif _is_long_identifier(seen):
+        why = "its numbers are long and nearly all different, as identifiers are"
+        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+    elif not number_domain(seen, decided, markers) and not moment_domain(seen, decided, markers):
+        _texts(seen, decided, "it looks like names, identifiers or free text")
+
+
+def _numbers_rows(seen: Observed, rows: int) -> bool:
+    if names.is_always_index(seen.name) or (seen.counts_rows and (names.is_index_name(seen.name) or rows >= _FEW_ROWS)):
+        return True
+    number = seen.number
+    is_counted = (
+        number.spelling.is_plain and rows > _FEW_TEXTS and number.whole == rows and not number.has_leading_zeros
+    )
+    ends = [one for one in (number.low, number.high, *number.candidates) if one is not None]
+    return is_counted and max(ends) - min(ends) + 1 == rows and _different(seen) >= min(rows, _MANY)
+
+
+_MANY = 10_001
+"""So many different cells are not told apart any more."""
+
+
+def _different(seen: Observed) -> int:
+    return _MANY if seen.texts is None else len(seen.texts)
+
+
+def _is_mostly_different(seen: Observed) -> bool:
+    return _different(seen) >= min(_MANY, _MOSTLY_DIFFERENT * seen.cells)
+
+
+def _is_long_identifier(seen: Observed) -> bool:
+    number = seen.number
+    if not (number.spelling.is_plain and number.whole == seen.cells and number.lengths and _is_mostly_different(seen)):
+        return False
+    if number.low is None or number.high is None or number.has_exponent or number.decimals:
+        return False
+    is_time = any(_SECONDS[0] * unit <= number.low and number.high <= _SECONDS[1] * unit for unit in (1, 10**3, 10**6))
+    is_spread = _SPREAD * (number.high - number.low) >= number.high
+    return len(number.lengths) == 1 and min(number.lengths) >= _LONG_NUMBER and is_spread and not is_time
+
+
+def _is_of_codes(seen: Observed) -> bool:
+    """Numbers that name something: their spelling is kept."""
+    number = seen.number
+    if not (number.spelling.is_plain and number.whole == number.count == seen.cells and not number.decimals):
+        return False
+    if number.has_leading_zeros or names.says_code(seen.name):
+        return True
+    extents = [abs(one) for one in (number.low, number.high) if one is not None]
+    is_too_long = any(one >= 2**63 for one in extents)
+    return is_too_long or (seen.texts is not None and all(_YEAR_AND_MONTH.fullmatch(text) for text in seen.texts))
+
+
+def _boolean(seen: Observed) -> dict[str, Any] | None:
+    texts: Mapping[str, int] = seen.texts or {}
+    pair = next((pair for pair in _PAIRS if {text.lower() for text in texts} == set(pair)), None)
+    if pair is None:
+        is_word = seen.words == seen.cells
+        return {"type": "boolean", "description": CHECK_TYPE, "constraints": {}} if is_word else None
+    spelled: dict[str, Any] = {"type": "boolean", "description": CHECK_TYPE, "constraints": {}}
+    for word, value in zip(("trueValues", "falseValues"), pair, strict=True):
+        found = sorted((text for text in texts if text.lower() == value), key=lambda text: -texts[text])
+        if pair != ("true", "false") or value not in found:
+            spelled[word] = found
+    return spelled
+
+
+def _is_free_text(seen: Observed) -> bool:
+    words = (seen.spaces + seen.cells) / seen.cells
+    is_long = seen.characters >= looks.LONG_TEXT * seen.cells or words >= looks.WORDS_OF_TEXT
+    return is_long and _different(seen) > looks.FEW_SENTENCES
+
+
+def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
+    """Categories that rows share, or why there are none."""
+    mostly = _mostly(seen, decided)
+    known: Mapping[str, int] = seen.texts or {}
+    many = max(_FEW_TEXTS, seen.cells // _ROWS_OF_A_TEXT)
+    if _is_free_text(seen):
+        _leave_out(
+            decided,
+            seen,
+            "it is free text",
+            "free_text",
+            'remove it from the file, or give it `"role": "free_text"`',
+            cells=seen.sample,
+        )
+    elif seen.texts is None or len(known) > many:
+        _leave_out(decided, seen, mostly or why_too_many, "ignore", _PUBLIC_LIST, cells=[] if mostly else seen.sample)
+    elif looks.are_shaped_ids(list(known)) and not names.says_code(seen.name):
+        why = "its cells are letters and numbers of one form, as identifiers are"
+        _leave_out(decided, seen, why, "identifier", f"{_MADE_ANEW}; {_PUBLIC_LIST}", cells=seen.sample)
+    elif 2 * len(seen.singles) > len(known):
+        why = mostly or "most of its values occur once, as names and identifiers do"
+        _leave_out(decided, seen, why, "ignore", _PUBLIC_LIST, cells=[] if mostly else seen.singles)
+    else:
+        about = f"{CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" .")
+        shared = sorted(text for text, count in known.items() if count > 1)
+        decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
+        if seen.singles:
+            what = f"{len(seen.singles)} of its values occur once and are not listed: each is of one row, and would become missing"
+            decided.findings.append(Finding(seen.name, what, "add those that are publicly known", shown(seen.singles)))
+
+
+_PUBLIC_LIST = "if it is a code, declare the public list of it as `enum` by hand"
+
+
+def _mostly(seen: Observed, decided: Decided) -> str:
+    """Where a few cells alone keep a column from being numbers or dates: they may be mistakes, or mean that nothing is known."""
+    for reading, what in ((seen.number, "finite numbers"), (seen.moment, "dates")):
+        if seen.cells <= 2 * reading.count and reading.count < seen.cells:
+            mostly = f"{reading.count} of its {seen.cells} cells are {what}, so look at the others"
+            proposal = "correct them in the file, or list them in the `missingValues` of the column"
+            decided.findings.append(
+                Finding(
+                    seen.name, f"{cells_are(seen.cells - reading.count)} no {what}", proposal, shown(reading.unread)
+                )
+            )
+            return mostly
+    return ""
+
+
+def _doubtful_markers(seen: Observed, decided: Decided) -> None:
+    """`NA` may be Namibia."""
+    words = [marker for marker in seen.markers if marker.isalpha()]
+    if words and decided.field is not None and decided.field["type"] == "string":
+        count = sum(seen.markers[word] for word in words)
+        what = f"{count} cells are taken as missing that may be an answer"
+        proposal = "if they are one, take them out of `missingValues` and add them to the `enum`"
+        decided.findings.append(Finding(seen.name, what, proposal, shown(words)))

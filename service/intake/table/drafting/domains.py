@@ -1,0 +1,224 @@
+"""The closed domain of a column of numbers or moments: bounds rounded outwards, without what stands for something else."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from service.intake.table.cells import DAY_MICROSECONDS
+from service.intake.table.drafting import sentinels
+from service.intake.table.drafting.findings import Finding, shown
+from service.intake.table.drafting.numbers import doubt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.intake.table.drafting.findings import Decided
+    from service.intake.table.drafting.observed import Observed
+    from service.intake.table.drafting.readings import MomentReading, NumberReading
+
+CHECK_ENUM = "DRAFT: these categories were read from the data. Declare the categories that are publicly known instead."
+CHECK_RANGE = "DRAFT: these bounds were read from the data and rounded outwards. Declare publicly known bounds instead."
+_ALSO_DECIMALS = " So were the decimals."
+_ALSO_RESOLUTION = " So was the resolution."
+
+_FEW_NUMBERS = 20
+_ROWS_OF_A_FRACTION = 20
+"""Few numbers with digits after the point are categories only if rows share them: so many for each."""
+
+_MOST_DECIMALS = 4
+_LARGEST = 2**53
+_FEW_WORDS = 3
+_MOSTLY_READ = 0.9
+"""So few words among so many numbers or dates say that nothing is known."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> bool:
+    """Propose a range or a few values; False where the cells are no numbers."""
+    reading = seen.number
+    words = _words_between(seen, reading)
+    if words is None or not reading.count:
+        return False
+    others = _others(seen, reading, words)
+    found = sentinels.recognised(dict(reading.candidates), reading.low, reading.high, seen.cells, others)
+    for value in reading.candidates.keys() - set(found):
+        reading.widen(value, value)
+    if reading.low is None or reading.high is None:
+        return False
+    is_whole = _is_whole(reading)
+    values = _few_values(seen, reading, found, words, is_whole=is_whole)
+    field: dict[str, Any] = {"type": "integer" if is_whole else "number", "description": CHECK_RANGE}
+    if values is not None:
+        field |= {"description": CHECK_ENUM, "constraints": {"enum": values}}
+    else:
+        low, high = _bounds(reading, found)
+        if max(-low, high) > _LARGEST:
+            decided.why = "its numbers are beyond 2^53"
+            decided.findings.append(
+                Finding(
+                    seen.name,
+                    f"left out: {decided.why}",
+                    "write them without the offset that they share, or remove them",
+                )
+            )
+            return True
+        convert = int if is_whole else float
+        field["constraints"] = {"minimum": convert(low), "maximum": convert(high)}
+        if _has_decimals(reading, is_whole=is_whole):
+            field |= {"description": CHECK_RANGE + _ALSO_DECIMALS, "decimals": reading.decimals}
+    decided.field = field | reading.spelling.words()
+    doubt = doubt_of(reading.spelling, seen.sample)
+    if doubt:
+        decided.findings.append(Finding(seen.name, doubt))
+    _mark_missing(seen, decided, markers, words, [reading.written[value] for value in found])
+    return True
+
+
+def moment_domain(
+    seen: Observed, decided: Decided, markers: Sequence[str], only: tuple[str, ...] | None = None
+) -> bool:
+    """Propose whole years, from the first day of the first to the last day of the last; False where the cells are no moments."""
+    reading = seen.moment
+    if not _is_among(reading, only):
+        return False
+    words = _words_between(seen, reading)
+    if words is None or not reading.count:
+        return False
+    low, high = _days(reading)
+    others = _others(seen, reading, words)
+    found = sentinels.recognised(dict(reading.candidates), low, high, seen.cells, others)
+    for day in reading.candidates.keys() - set(found):
+        reading.widen(day * DAY_MICROSECONDS, (day + 1) * DAY_MICROSECONDS - 1)
+    if reading.low is None or reading.high is None:
+        return False
+    has_time, margin = _time_and_margin(reading)
+    first, last = _year(reading.low - margin), _year(reading.high + margin)
+    times = ("T00:00:00", "T23:59:59") if has_time else ("", "")
+    bounds = {"minimum": f"{first:04}-01-01{times[0]}", "maximum": f"{last:04}-12-31{times[1]}"}
+    decided.field = {
+        "type": "datetime" if has_time else "date",
+        "description": CHECK_RANGE,
+        "constraints": bounds,
+        **reading.words(),
+    }
+    if has_time and reading.resolution != "second":
+        decided.field |= {"description": CHECK_RANGE + _ALSO_RESOLUTION, "resolution": reading.resolution}
+    _doubtful_order(seen, reading, decided)
+    _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
+    return True
+
+
+def _is_whole(reading: NumberReading) -> bool:
+    return reading.whole == reading.count and (reading.spelling.is_plain or not reading.decimals)
+
+
+def _has_decimals(reading: NumberReading, *, is_whole: bool) -> bool:
+    return not is_whole and not reading.has_exponent and reading.decimals <= _MOST_DECIMALS
+
+
+def _is_among(reading: MomentReading, only: tuple[str, ...] | None) -> bool:
+    return only is None or (reading.spelling is not None and reading.spelling.pattern in only)
+
+
+def _others(seen: Observed, reading: NumberReading | MomentReading, words: Sequence[str]) -> int:
+    """How many different values are neither words nor may be sentinels."""
+    return 10**6 if seen.texts is None else len(seen.texts) - len(reading.candidates) - len(words)
+
+
+def _days(reading: MomentReading) -> tuple[int | None, int | None]:
+    if reading.low is None or reading.high is None:
+        return None, None
+    return reading.low // DAY_MICROSECONDS, reading.high // DAY_MICROSECONDS
+
+
+def _time_and_margin(reading: MomentReading) -> tuple[bool, int]:
+    if reading.spelling is None:
+        return reading.dates < reading.count, 0
+    return reading.spelling.has_time, reading.spelling.margin_microseconds
+
+
+def _words_between(seen: Observed, reading: NumberReading | MomentReading) -> list[str] | None:
+    """Cells that say in words that nothing is known, each in several rows; None where others are not read."""
+    if reading.count == seen.cells:
+        return []
+    is_few = not reading.reads_others and len(reading.unread) <= _FEW_WORDS and min(reading.unread.values()) > 1
+    return list(reading.unread) if is_few and reading.count >= _MOSTLY_READ * seen.cells else None
+
+
+def _few_values(
+    seen: Observed, reading: NumberReading, found: Sequence[Decimal], words: Sequence[str], *, is_whole: bool
+) -> list[int] | list[float] | None:
+    """The values that rows share, where they are few. None: a range says less of single rows."""
+    if seen.texts is None:
+        return None
+    by_value: dict[Decimal, int] = {}
+    texts = [text for text in seen.texts if text not in words]
+    for text, plain in zip(texts, reading.spelling.plain(pl.Series(texts, dtype=pl.String)).to_list(), strict=True):
+        by_value[Decimal(plain)] = by_value.get(Decimal(plain), 0) + seen.texts[text]
+    shared = sorted(value for value in by_value if value not in found)
+    if any(by_value[value] == 1 for value in shared):
+        return None
+    are_shared = is_whole or seen.cells >= _ROWS_OF_A_FRACTION * len(shared)
+    if len(shared) != 1 and not (are_shared and len(shared) <= _FEW_NUMBERS):
+        return None
+    return [int(value) for value in shared] if is_whole else [float(value) for value in shared]
+
+
+def _bounds(reading: NumberReading, found: Sequence[Decimal]) -> tuple[Decimal, Decimal]:
+    low, high = reading.low or Decimal(0), reading.high or Decimal(0)
+    lowest, highest = round_outwards(low, high)
+    if {lowest, highest} & set(found):  # a bound that is a marker of missing values would be refused
+        return low, high if high > low else low + 1
+    return lowest, highest
+
+
+def round_outwards(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
+    """Bounds on multiples of the power of ten below their distance, so that they are not one person's value."""
+    unit = Decimal(1).scaleb((high - low).adjusted() if high > low else max(0, high.adjusted()))
+    lowest, highest = (low / unit).to_integral_value("ROUND_FLOOR"), (high / unit).to_integral_value("ROUND_CEILING")
+    if lowest == highest:
+        highest += 1
+    return lowest * unit, highest * unit
+
+
+def _mark_missing(
+    seen: Observed, decided: Decided, markers: Sequence[str], words: Sequence[str], found: Sequence[str]
+) -> None:
+    """Propose both as missing values of this field alone."""
+    if decided.field is None or not (words or found):
+        return
+    decided.field["missingValues"] = [*markers, *words, *found]
+    if words:
+        what = f"{_rows_of(seen, words)} hold words among the {'dates' if 'date' in decided.field['type'] else 'numbers'}, proposed as missing"
+        proposal = "if they are an answer, declare the column as categories, or correct the file"
+        decided.findings.append(Finding(seen.name, what, proposal, shown(words)))
+    if found:
+        what = f"{_rows_of(seen, found)} are far from all others and look like a code for something else, proposed as missing"
+        proposal = (
+            "if they are values, take them out of `missingValues` and widen the bounds; if they are an answer of their"
+            " own (never, still open), write that into a column of categories"
+        )
+        decided.findings.append(Finding(seen.name, what, proposal, shown(found)))
+
+
+def _rows_of(seen: Observed, texts: Sequence[str]) -> str:
+    return "some cells" if seen.texts is None else f"{sum(seen.texts.get(text, 0) for text in texts)} cells"
+
+
+def _doubtful_order(seen: Observed, reading: MomentReading, decided: Decided) -> None:
+    """03/04 is the third of April, or the fourth of March."""
+    other = None if reading.spelling is None else reading.spelling.other_order
+    rival = next((one for one in seen.moments if one.spelling is not None and one.spelling.pattern == other), None)
+    if rival is not None and rival.count == reading.count and decided.field is not None:
+        day = "day" if reading.spelling is not None and reading.spelling.pattern.startswith("%d") else "month"
+        what = f"no cell says whether the day or the month comes first; read with the {day} first"
+        decided.findings.append(Finding(seen.name, what, f'if that is wrong, write `format`: "{other}"'))
+
+
+def _year(microseconds: int) -> int:
+    return min(9999, max(1, (_EPOCH + dt.timedelta(microseconds=microseconds)).year))

@@ -1,0 +1,154 @@
+"""Dates and moments as people write them: 17/04/2023, 17.04.2023, 20230417, 2025-02-09 00:00:00 CEST."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DAYS = (
+    *(
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d.%m.%Y",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%Y%m%d",
+        "%d%m%Y",
+        "%d %b %Y",
+        "%d %B %Y",
+    ),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%d-%b-%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%d. %B %Y"),
+)
+_TIMES = (
+    " %H:%M",
+    " %H:%M:%S",
+    " %H:%M:%S%.f",
+    " %I:%M %p",
+    " %I:%M:%S %p",
+    "T%H:%M:%S",
+    ", %H:%M",
+    ", %H:%M:%S",
+    "%H%M%S",
+    "T%H%M%S",
+)
+_ISO_TIMES = (" %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %H:%M:%S%.f", "T%H:%M:%S%.f", " %I:%M:%S %p", " %I:%M %p")
+_DIGITS = {
+    "%Y": "[0-9]{4}",
+    "%y": "[0-9]{2}",
+    "%m": "[0-9]{1,2}",
+    "%d": "[0-9]{1,2}",
+    "%H": "[0-9]{1,2}",
+    "%I": "[0-9]{1,2}",
+}
+_DIGITS |= {
+    "%M": "[0-9]{2}",
+    "%S": "[0-9]{2}",
+    "%.f": r"\.[0-9]{1,6}",
+    "%p": "(?i:am|pm)",
+    "%b": "[A-Za-z]{3}",
+    "%B": "[A-Za-z]{3,9}",
+}
+_PACKED = {"%Y": "[0-9]{4}", "%m": "[0-9]{2}", "%d": "[0-9]{2}", "%H": "[0-9]{2}", "%M": "[0-9]{2}", "%S": "[0-9]{2}"}
+
+_ZONE = r"[ ]?(UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+)$"
+_ZONE_HOURS = 14
+"""No zone is farther from UTC, so bounds in UTC lie at most so many hours outside of what the text says."""
+
+_MOST_READ = 2
+_FIRST_YEAR, _LAST_YEAR = 1800, 2100
+"""Eight digits are a date if all of a column's are, and of these years; codes seldom are."""
+
+EIGHT_DIGITS = ("%Y%m%d", "%d%m%Y", "%Y%m%d%H%M%S")
+_EITHER = {"%d/%m/": "%m/%d/", "%d-%m-": "%m-%d-"}
+"""Day first and month first: most of the world, and the United States."""
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSpelling:
+    """How the dates or moments of a column are written."""
+
+    pattern: str
+    has_zone: bool = False
+
+    @property
+    def has_time(self) -> bool:
+        return "%H" in self.pattern or "%I" in self.pattern
+
+    def words(self, zones: set[str]) -> dict[str, Any]:
+        """The words of the field."""
+        pattern = self.pattern.replace("%.f", ".%f") + (" %Z" if self.has_zone else "")
+        named = {"timezone": next(iter(zones))} if len(zones) == 1 and "/" in next(iter(zones)) else {}
+        return {"format": pattern, **named}
+
+    def read(self, text: pl.Series) -> pl.Series:
+        """Microseconds since 1970-01-01; null where a cell is none. A named zone is left out of account."""
+        if self.has_zone:
+            text = _where(text.str.contains(_ZONE).fill_null(value=False), text).str.replace(_ZONE, "")
+        text = _where(text.str.contains(self._regex).fill_null(value=False), text)
+        if not len(text) or text.null_count() == len(text):
+            return pl.Series(text.name, [None], dtype=pl.Int64).new_from_index(0, len(text))
+        if self.has_time:
+            return text.str.to_datetime(self.pattern, strict=False, time_unit="us").cast(pl.Int64)
+        return text.str.to_date(self.pattern, strict=False).cast(pl.Datetime("us")).cast(pl.Int64)
+
+    def zones(self, text: pl.Series) -> set[str]:
+        return set(text.str.extract(_ZONE).drop_nulls().unique().to_list()) if self.has_zone else set()
+
+    @property
+    def margin_microseconds(self) -> int:
+        """What a zone may put between the text and the moment."""
+        return _ZONE_HOURS * 3_600_000_000 if self.has_zone else 0
+
+    @property
+    def other_order(self) -> str | None:
+        """The pattern with day and month exchanged, where people write both."""
+        for one, other in _EITHER.items():
+            for here, there in ((one, other), (other, one)):
+                if self.pattern.startswith(here):
+                    return there + self.pattern[len(here) :]
+        return None
+
+    @property
+    def _regex(self) -> str:
+        kinds = _PACKED if self.pattern in EIGHT_DIGITS else _DIGITS
+        pieces = re.split(r"(%\.f|%[A-Za-z])", self.pattern)
+        return f"^{''.join(kinds.get(piece, re.escape(piece)) for piece in pieces)}$"
+
+
+def guess(texts: Sequence[str]) -> list[MomentSpelling]:
+    """The spellings that read most of some cells, the best first; of several that read as many, the day comes first."""
+    cells = pl.Series(list(texts), dtype=pl.String)
+    if not cells.str.contains("[0-9]").any():
+        return []
+    has_zone = _MOST_READ * int(cells.str.contains(_ZONE).sum()) >= len(cells)
+    iso = [f"%Y-%m-%d{time}" for time in _ISO_TIMES] if has_zone or cells.str.contains("(?i:am|pm)$").any() else []
+    patterns = (
+        [*_DAYS, *(day + time for day in _DAYS for time in _TIMES), *iso]
+        if not has_zone
+        else [*iso, *(d + t for d in _DAYS for t in _TIMES)]
+    )
+    counts = []
+    for spelling in (MomentSpelling(pattern, has_zone) for pattern in patterns):
+        count = int(_in_reach(spelling, spelling.read(cells)).sum())
+        if count and _MOST_READ * count >= len(cells):
+            counts.append((count, spelling))
+    return [spelling for _, spelling in sorted(counts, key=lambda one: -one[0])]
+
+
+def _in_reach(spelling: MomentSpelling, moments: pl.Series) -> pl.Series:
+    if spelling.pattern not in EIGHT_DIGITS:
+        return moments.is_not_null()
+    years = moments.cast(pl.Datetime("us")).dt.year()
+    return (years.is_between(_FIRST_YEAR, _LAST_YEAR) | (years == 9999)).fill_null(value=False)
+
+
+def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
+    return values.to_frame("v").select(pl.when(mask.alias("m")).then(pl.col("v"))).to_series().alias(values.name)

@@ -1,0 +1,69 @@
+"""`imprimatur schema edit` walks through a draft; what its owner has decided is no draft any more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from service.domain.table_schema import parse_table_schema
+
+ROWS = [f"{'FM'[row % 2]},{20 + row % 60},P{row % 40:03},{2**53 + 1 + 2 * (row % 2)},0{row % 3}" for row in range(200)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["sex,age,patient_id,code,ward", *ROWS]) + "\n")
+    return path
+
+
+def edit(table, *answers):
+    done = subprocess.run(
+        [sys.executable, "-m", "imprimatur.cli", "schema", "edit", str(table), "-o", str(table.with_suffix(".json"))],
+        input="\n".join(answers) + "\n",
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done, json.loads(table.with_suffix(".json").read_text()) if table.with_suffix(".json").exists() else None
+
+
+def test_each_column_is_accepted_changed_or_skipped(table):
+    sex = ("c", '["F", "M", "X"]', "m", "y", "a")
+    age = ("b", "120", "0", "b", "0", "120", "a")
+    done, schema = edit(table, *sex, *age, "s", "a", "t", "string", "00, 01, 02, 03", "a")
+    assert done.returncode == 0, done.stderr
+    parse_table_schema(schema)
+    assert "description" not in schema
+    fields = {field.pop("name"): field for field in schema["fields"]}
+    assert list(fields) == ["sex", "age", "code", "ward"]
+    assert fields["sex"] == {"type": "string", "constraints": {"enum": ["F", "M", "X"]}}
+    assert fields["age"] == {"type": "integer", "constraints": {"minimum": 0, "maximum": 120, "required": True}}
+    assert list(map(int, fields["code"]["constraints"]["enum"])) == [2**53 + 1, 2**53 + 3], (
+        "no number went through a float"
+    )
+    assert fields["ward"]["constraints"]["enum"] == ["00", "01", "02", "03"]
+    assert "minimum must be below" in done.stderr
+    assert "are several rows one person?" in done.stderr.lower()
+    assert "'patient_id'" in done.stderr
+
+
+def test_what_was_not_decided_is_still_a_draft(table):
+    done, schema = edit(table, "a", "q")
+    assert done.returncode == 0, done.stderr
+    assert schema["description"].startswith("DRAFT")
+    marked = {field["name"]: "DRAFT" in field.get("description", "") for field in schema["fields"]}
+    assert (marked["sex"], marked["age"], marked["ward"]) == (False, True, True)
+    assert "still marked as a draft" in done.stderr
+
+
+def test_a_walk_that_is_broken_off_writes_nothing(table):
+    done, schema = edit(table, "a")
+    assert done.returncode != 0
+    assert schema is None

@@ -1,0 +1,259 @@
+"""What a draft protects, recognises and asks about. Each file is of a kind that once came out wrong."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from service.base.errors import InvalidFile
+from service.domain.table_schema import parse_table_schema
+from service.intake.table.draft import draft_table
+
+ROWS = 400
+
+
+def drafted(reader, columns, rows=ROWS, *, parquet=False):
+    """A table of columns given as functions of the row, drafted; the schema must be one."""
+    frame = pl.DataFrame({name: [make(row) for row in range(rows)] for name, make in columns.items()})
+    draft = draft_table(reader.write(frame, parquet=parquet))
+    parse_table_schema(json.loads(json.dumps(draft.schema)))
+    return draft
+
+
+def field(draft, name):
+    """None where it has no domain: then it is not published as it is."""
+    return next((one for one in draft.schema["fields"] if one["name"] == name and "role" not in one), None)
+
+
+def said_of(draft, name):
+    return " ".join(one.for_the_owner() for one in draft.findings if one.column == name)
+
+
+SEX = {"sex": lambda row: "FM"[row % 2]}
+
+
+# -- columns that stay out ---------------------------------------------------------------------------------------------
+
+PERSONAL = {
+    "mail": lambda row: f"person{row % 7}@example.org",
+    "kontakt": lambda row: f"+49 30 {1000000 + row % 9}",
+    "account": lambda row: f"DE89370400440532{row % 8:06}",
+    "key": lambda row: str(uuid.UUID(int=row % 5)),
+    "patient_id": lambda row: f"P{row % 40:03}",
+    "subjectId": lambda row: row % 30,
+    "badge": lambda row: f"AB-{row % 50:04}",
+    "contract": lambda row: 181_516_234_200 + row * 1_979_190_211,
+    "note": lambda row: f"came in with pain on the left side after a fall, seen by team {row % 19}",
+    "surname": lambda row: ["Kaya", "Weiss", "Moreau", "Olsen"][row % 4] + str(row % 30),
+    "card": lambda row: f"{4_500_000_000_000_000 + row * 7_104_729_000_000}",
+}
+
+
+@pytest.mark.parametrize("rows", [40, ROWS])
+@pytest.mark.parametrize("name", PERSONAL)
+def test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft(reader, name, rows):
+    draft = drafted(reader, SEX | {name: PERSONAL[name]}, rows)
+    assert field(draft, name) is None
+    assert f"{name!r} (" in draft.schema["description"]
+    assert all(
+        str(PERSONAL[name](row)) not in json.dumps(draft.schema) for row in range(50) if row > 9 or name != "subjectId"
+    )
+    assert said_of(draft, name)
+
+
+def test_a_persons_id_asks_whether_several_rows_are_one_person(reader):
+    said = said_of(drafted(reader, SEX | {"customer": lambda row: row % 90}), "customer")
+    assert "are several rows one person?" in said.lower()
+    assert "--privacy-unit" in said
+    kinds = drafted(reader, {"customer": lambda row: ["business", "private"][row % 2]})
+    assert field(kinds, "customer")["constraints"]["enum"] == ["business", "private"]
+
+
+def test_a_value_that_occurs_once_is_not_listed_and_is_shown_to_the_owner_alone(reader):
+    draft = drafted(reader, {"town": lambda row: "Zwiesel" if row == 3 else ["Ulm", "Bern"][row % 2]})
+    assert field(draft, "town")["constraints"]["enum"] == ["Bern", "Ulm"]
+    assert "'Zwiesel'" in said_of(draft, "town")
+    assert "Zwiesel" not in json.dumps(draft.schema)
+    few = drafted(reader, SEX | {"age": lambda row: 20 + row * 3}, rows=8)
+    assert "enum" not in field(few, "age")["constraints"], "each number is of one row"
+
+
+def test_cells_that_cannot_be_read_are_shown_to_the_owner_alone(reader):
+    draft = drafted(reader, SEX | {"pay": lambda row: "two thousand" if row == 9 else str(row * 17.5)})
+    assert "'two thousand'" in said_of(draft, "pay")
+    assert "two thousand" not in json.dumps(draft.schema)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_row_numbers_and_an_index_of_pandas_are_left_out(reader, start):
+    numbered = {"Unnamed: 0": lambda row: row * 3, "nr": lambda row: row + start, **SEX}
+    draft = drafted(reader, numbered, rows=30)
+    assert [one.name for one in draft.columns if one.field] == ["sex"]
+    frame = pd.DataFrame({"sex": ["F", "M"] * 20, "row": [row * row for row in range(40)], "ward": [3, 4] * 20})
+    for index, left_out in (("row", "row"), (None, "__index_level_0__")):
+        indexed = frame.set_index("row") if index else frame.drop(columns="row").sort_values("ward")
+        indexed.to_parquet(reader.folder / "t.parquet")
+        assert f"{left_out!r} (it " in draft_table(reader.folder / "t.parquet").schema["description"]
+
+
+# -- a first line that is a row ----------------------------------------------------------------------------------------
+
+NO_HEADERS = {
+    "numbers and categories": "39,State-gov,77516,Male\n50,Private,83311,Male\n38,Private,215646,Female\n28,State-gov,1,Male\n",
+    "a name, a date, a sex": "Anna Schmidt,1984-03-02,F\nOle Berg,1990-11-12,M\nIda Holm,1985-01-30,F\n",
+    "an e-mail address": "anna@example.org,Anna\nole@example.org,Ole\n",
+    "numbers alone": "5.1,3.5,1.4\n4.9,3.0,1.4\n4.7,3.2,1.3\n",
+    "categories alone": "M,Ulm\nF,Ulm\nM,Bern\nF,Bern\n",
+    "local dates and money": '17/04/2023,"1.234,56 €"\n18/04/2023,"2.234,56 €"\n',
+}
+HEADERS = {
+    "years of a wide table": "country,2019,2020\nChile,1.5,2.5\nPeru,3.5,4.5\n",
+    "pixels": "label,0,1,2,3,4\na,0,0,1,3,4\nb,0,9,1,3,4\n",
+    "a category named as its column": "other,age\nother,30\nnone,40\n",
+    "names over texts": "sex,town\nM,Ulm\nF,Bern\n",
+    "one strange name": "age,1\n30,4\n40,5\n",
+}
+
+
+@pytest.mark.parametrize("kind", NO_HEADERS)
+def test_a_row_in_the_first_line_stops_the_draft_and_is_not_quoted(reader, kind):
+    with pytest.raises(InvalidFile, match="first line looks like a row") as refused:
+        draft_table(reader.write(NO_HEADERS[kind]))
+    cells = NO_HEADERS[kind].splitlines()[0].replace('"', "").split(",")
+    assert not any(cell in refused.value.detail for cell in cells if len(cell) > 2)
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+def test_names_that_are_names_stay(reader, kind):
+    header, *rows = HEADERS[kind].splitlines()
+    draft = draft_table(reader.write("\n".join([header, *rows * 5])))
+    assert len(draft.columns) == len(header.split(","))
+
+
+# -- codes, sentinels, spellings ---------------------------------------------------------------------------------------
+
+
+def test_whole_numbers_are_never_converted_through_a_float(reader):
+    for parquet in (False, True):
+        big = [2**53 + 1, 2**53 + 3, 2**62 + 7]
+        draft = drafted(reader, SEX | {"code": lambda row, big=big: big[row % 3]}, parquet=parquet)
+        assert sorted(map(int, field(draft, "code")["constraints"]["enum"])) == big
+        draft = drafted(reader, SEX | {"x": lambda row, big=big: big[row % 3]}, parquet=parquet)
+        assert field(draft, "x")["constraints"]["enum"] == big
+        tiny = drafted(reader, {"x": lambda row: (row + 1) * 1e-12}, parquet=parquet)
+        bounds = field(tiny, "x")["constraints"]
+        assert 0 <= bounds["minimum"] < bounds["maximum"] <= 1e-9
+        far = field(drafted(reader, {"x": lambda row: 10**14 + row * 3}, parquet=parquet), "x")["constraints"]
+        assert (far["minimum"], far["maximum"]) == (10**14, 10**14 + 2000)
+
+
+CODES = {
+    "ward": (lambda row: f"{[7, 42, 311, 1200][row % 4]:04}", {"type": "string"}),
+    "postcodes": (lambda row: f"{1067 + row % 60 * 13:05}", {"type": "string"}),
+    "zip": (lambda row: 94100 + row % 25, {"type": "string"}),
+    "months": (lambda row: 202001 + row % 12, {"type": "string"}),
+    "days": (lambda row: f"{2019 + row % 5}{1 + row % 12:02}{1 + row % 28:02}", {"type": "date", "format": "%Y%m%d"}),
+    "days the other way": (
+        lambda row: f"{1 + row % 28:02}{1 + row % 12:02}{2019 + row % 5}",
+        {"type": "date", "format": "%d%m%Y"},
+    ),
+    "moments": (
+        lambda row: f"2023{1 + row % 12:02}{1 + row % 28:02}13{row % 60:02}00",
+        {"type": "datetime", "format": "%Y%m%d%H%M%S"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_codes_written_as_numbers_keep_their_spelling(reader, name):
+    make, words = CODES[name]
+    found = field(drafted(reader, SEX | {name: make}), name)
+    assert found.items() >= words.items()
+    if found["type"] == "string":
+        assert set(found["constraints"]["enum"]) == {str(make(row)) for row in range(ROWS)}
+
+
+SENTINELS = {
+    "9999-12-31": lambda row: f"{2015 + row % 9}-{1 + row % 12:02}-17",
+    "1900-01-01": lambda row: f"{1960 + row % 50}-{1 + row % 12:02}-17",
+    "99991231": lambda row: f"{2015 + row % 9}{1 + row % 12:02}17",
+    "31.12.9999": lambda row: f"17.{1 + row % 12:02}.{2015 + row % 9}",
+    "-1": lambda row: row % 90,
+    "999": lambda row: 18 + row % 70,
+    "9999": lambda row: round(row * 0.37 + 5, 2),
+    "99": lambda row: row % 5,
+    "-999.0": lambda row: row % 40 + 0.5,
+}
+
+
+@pytest.mark.parametrize("sentinel", SENTINELS)
+@pytest.mark.parametrize("share", [3, 40])
+def test_a_sentinel_is_proposed_as_missing_and_is_no_bound(reader, sentinel, share):
+    draft = drafted(reader, SEX | {"x": lambda row: sentinel if row % share == 1 else str(SENTINELS[sentinel](row))})
+    found = field(draft, "x")
+    assert sentinel in found["missingValues"]
+    assert sentinel not in draft.schema["missingValues"]
+    constraints = found["constraints"]
+    assert "required" not in constraints
+    if "enum" in constraints:
+        assert constraints["enum"] == [0, 1, 2, 3, 4]
+    else:
+        assert str(constraints["maximum"])[:4] not in {"9999", "999", "1000"}
+        assert str(constraints["minimum"])[:4] != "1900"
+        assert constraints["minimum"] != -1
+    assert repr(sentinel) in said_of(draft, "x")
+
+
+@pytest.mark.parametrize("values", [[-1, 0, 1], list(range(100)), [0, 5, 10], [7, 8, 9], list(range(90, 110))])
+def test_what_lies_among_the_others_is_no_sentinel(reader, values):
+    found = field(drafted(reader, SEX | {"x": lambda row: values[row % len(values)]}), "x")
+    assert "missingValues" not in found
+
+
+SPELLINGS = {
+    "17/04/2023": (lambda row: f"{1 + row % 28:02}/{1 + row % 12:02}/{2019 + row % 5}", {"type": "date", "format": "%d/%m/%Y"}),
+    "04/17/2023": (lambda row: f"{1 + row % 12:02}/{1 + row % 28:02}/{2019 + row % 5}", {"type": "date", "format": "%m/%d/%Y"}),
+    "17.04.2023": (lambda row: f"{1 + row % 28:02}.{1 + row % 12:02}.{2019 + row % 5}", {"type": "date", "format": "%d.%m.%Y"}),
+    "17 Apr 2023": (lambda row: f"{1 + row % 28:02} {['Apr', 'Oct'][row % 2]} 2023", {"type": "date", "format": "%d %b %Y"}),
+    "17.04.2023 08:30": (lambda row: f"{1 + row % 28:02}.04.2023 {row % 24:02}:30", {"type": "datetime", "format": "%d.%m.%Y %H:%M"}),
+    "a zone's name": (lambda row: f"2025-02-{1 + row % 28:02} {row % 24:02}:00:00 {['UTC', 'CEST'][row % 2]}", {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S %Z"}),
+    "1.234,56": (lambda row: f"{1 + row % 9}.{row % 900 + 100},5{row % 10}", {"type": "number", "decimalChar": ",", "groupChar": ".", "decimals": 2}),
+    "1,234.50": (lambda row: f"{1 + row % 9},{row % 900 + 100}.5{row % 10}", {"type": "number", "groupChar": ",", "decimals": 2}),
+    "0,75": (lambda row: f"{row % 9},{row % 90 + 10}", {"type": "number", "decimalChar": ",", "decimals": 2}),
+    "1 234,5": (lambda row: f"{1 + row % 9} {row % 900 + 100},5", {"type": "number", "decimalChar": ",", "groupChar": " "}),
+    "$ and group": (lambda row: f"${1 + row % 9},{row % 900 + 100}.00", {"type": "number", "prefix": "$", "groupChar": ","}),
+    "euros": (lambda row: f"{row + 3},5{row % 10} €", {"type": "number", "suffix": " €", "decimalChar": ","}),
+    "12.5 %": (lambda row: f"{row % 97}.{row % 10} %", {"type": "number", "suffix": " %", "decimals": 1}),
+    "(5.00)": (lambda row: f"({row % 90}.{row % 9}0)" if row % 3 else f"{row % 90}.50", {"type": "number", "negative": "parentheses"}),
+    "Yes/No": (lambda row: ["Yes", "No"][row % 2], {"type": "boolean", "trueValues": ["Yes"], "falseValues": ["No"]}),
+    "ja/nein": (lambda row: ["ja", "nein"][row % 2], {"type": "boolean", "trueValues": ["ja"], "falseValues": ["nein"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_local_spellings_are_recognised(reader, name):
+    make, words = SPELLINGS[name]
+    found = field(drafted(reader, SEX | {"x": make}), "x")
+    assert found.items() >= words.items()
+
+
+def test_a_date_that_could_be_either_is_said_to_be(reader):
+    either = drafted(reader, SEX | {"x": lambda row: f"{1 + row % 12:02}/{1 + row % 7:02}/2023"})
+    assert "whether the day or the month comes first" in said_of(either, "x")
+    assert '"%m/%d/%Y"' in said_of(either, "x")
+    clear = drafted(reader, SEX | {"x": lambda row: f"{1 + row % 28:02}/{1 + row % 7:02}/2023"})
+    assert said_of(clear, "x") == ""
+
+
+def test_names_that_no_schema_can_have_are_made_usable(reader):
+    header = '"a\nb",a\u00a0b,' + "x" * 210 + ",c"
+    draft = draft_table(reader.write("\n".join([header, *["u,u,u,u", "v,v,v,v"] * 20])))
+    parse_table_schema(draft.schema)
+    assert [one["name"] for one in draft.schema["fields"]] == ["a b", "a b 2", "x" * 200, "c"]
+    said = " ".join(one.for_the_owner() for one in draft.findings)
+    assert said.count("give the column this name in the file") == 3
+    assert "'a b 2'" in said
