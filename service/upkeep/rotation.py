@@ -38,7 +38,8 @@ from service.upkeep.installation import owner_transaction, write_worker_part
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('imprimatur rotation', 0))"
+LOCK = "LOCK TABLE secret_roots IN SHARE ROW EXCLUSIVE MODE"
+"""Of the operator's commands one at a time. No role of a process can take it: they may only read the table."""
 BATCH = 200
 COLUMNS = {"wrapped_data_key": "{}", "wrapped_upload_key": f"{{}}/{UPLOAD}"}
 """Columns of datasets that hold a wrapped key, and what each key is bound to."""
