@@ -1996,7 +1996,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "settings that a role gave itself pass the check",
         (("service/upkeep/checks.py", "    if found:\n        of = [", "    if False:\n        of = ["),),
-        ("tests/service/upkeep/test_from_nothing.py::test_settings_that_a_role_gave_itself_are_noticed",),
+        ("tests/service/upkeep/test_checks_of_roles.py::test_settings_that_a_role_gave_itself_are_noticed",),
     ),
     Bug(
         "tenants are not served in turn",
