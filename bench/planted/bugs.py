@@ -60,7 +60,9 @@ FREED = "migrations/versions/0018_rows_that_nothing_was_ordered_from.py"
 DECLARATIONS = "migrations/versions/0008_replaced_declarations.py"
 ROLES = "migrations/versions/0010_three_roles.py"
 LAST_ROLE = "migrations/versions/0015_old_role_without_rights.py"
+LOCKS = "migrations/versions/0019_locks_of_functions.py"
 T_ROLES = "tests/service/test_roles.py"
+T_ROTATION = "tests/service/upkeep/test_rotation.py"
 DATASET_ROWS = "service/datasets/repository.py"
 T_RACES = "tests/service/ledger/test_redeclaration_races.py"
 T_REDECLARATION = "tests/service/http/test_redeclaration.py"
@@ -1478,7 +1480,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "verify: a certificate that gives a member twice is read by its last one",
         (
-            (CERTIFICATE_FILES, 'read_json(text), ""', 'json.loads(text), ""'),
+            (CERTIFICATE_FILES, 'read_json(_short_text(path)), ""', 'json.loads(_short_text(path)), ""'),
             (CERTIFICATE_FILES, "import uuid\n", "import json\nimport uuid\n"),
         ),
         (f"{T_FILES}::test_a_member_that_is_given_twice_is_refused",),
@@ -2049,6 +2051,76 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         ("tests/service/upkeep/test_rotation.py::test_an_upload_between_rotate_and_finish_is_wrapped_anew",),
+    ),
+    Bug(
+        "a rotation after a broken-off finish makes no new root and says that it rotated",
+        (
+            (
+                "service/upkeep/rotation.py",
+                "ring = _without_retired(session, _checked_ring(session, settings))",
+                "ring = _checked_ring(session, settings)",
+            ),
+        ),
+        (f"{T_ROTATION}::test_a_finish_that_is_broken_off_before_its_file_hinders_no_later_rotation",),
+    ),
+    Bug(
+        "a new root is in front of the file before the database knows it",
+        (
+            (
+                "service/upkeep/rotation.py",
+                "        newest = _newest_first(session, ring)\n        secret_roots.register(session, newest)\n",
+                "        newest = _newest_first(session, ring)\n",
+            ),
+            (
+                "service/upkeep/rotation.py",
+                "        write(settings, newest)\n    return",
+                "        write(settings, newest)\n        secret_roots.register(session, newest)\n    return",
+            ),
+        ),
+        (f"{T_ROTATION}::test_no_root_is_used_that_the_database_does_not_know",),
+    ),
+    Bug(
+        "finish after a broken-off rotate takes the new root out, and the old one stays",
+        (("service/upkeep/rotation.py", "if _newest_first(session, ring) != ring or any(", "if any("),),
+        (f"{T_ROTATION}::test_no_root_is_used_that_the_database_does_not_know",),
+    ),
+    Bug(
+        "a certificate in a ZIP is unpacked however large it says it is",
+        (
+            (
+                "imprimatur/verify/members.py",
+                "    if found is None or found.size > MOST_CERTIFICATE_BYTES:\n",
+                "    if found is None:\n",
+            ),
+        ),
+        ("tests/imprimatur/cli/test_verification_files.py::test_a_zip_of_another_form_is_no_generator_zip",),
+    ),
+    Bug(
+        "a certificate in a ZIP is unpacked further than it says it is",
+        (("imprimatur/verify/members.py", "            if given > member.size:\n", "            if False:\n"),),
+        (
+            "tests/imprimatur/cli/test_verification_files.py::test_never_more_of_a_certificate_is_unpacked_than_one_can_have",
+        ),
+    ),
+    Bug(
+        "everybody can hold up all workers",
+        ((LOCKS, '        connection.exec_driver_sql(new.replace("%", "%%"))\n', ""),),
+        (f"{T_ROLES}::test_no_role_holds_up_what_is_not_its_own",),
+    ),
+    Bug(
+        "two calls at once give out the same places",
+        ((LOCKS, 'f"LOCK TABLE public.{table} IN EXCLUSIVE MODE;"', '"NULL;"'),),
+        (f"{T_ROLES}::test_one_call_at_a_time_by_a_lock_that_no_role_takes",),
+    ),
+    Bug(
+        "temporary tables and large objects are for everybody",
+        ((LOCKS, '    connection.exec_driver_sql(RIGHTS.replace("%", "%%"))\n', ""),),
+        (f"{T_ROLES}::test_no_role_makes_temporary_tables_or_large_objects",),
+    ),
+    Bug(
+        "settings that a role gave itself pass the check",
+        (("service/upkeep/checks.py", "    if found:\n        of = [", "    if False:\n        of = ["),),
+        ("tests/service/upkeep/test_checks_of_roles.py::test_settings_that_a_role_gave_itself_are_noticed",),
     ),
     Bug(
         "tenants are not served in turn",

@@ -76,6 +76,11 @@ def check_bundle(file: IO[bytes], certificate: Mapping[str, Any] | None = None) 
     return inside
 
 
+def certificate_in(file: IO[bytes]) -> dict[str, Any]:
+    """The certificate in a ZIP, of which nothing is checked; raises `NotAsCertified` where there is none to be read."""
+    return _certificate_in(file, {member.name: member for member in members_of(file)})
+
+
 def members_of(file: IO[bytes]) -> list[Member]:
     """The members of a ZIP as this service writes it; raises `NotAsCertified` for any other form."""
     size = file.seek(0, 2)

@@ -45,11 +45,17 @@ def rotate(
     with notes().status("Wrapping data keys") as status, owned_database(data) as settings:
         done = step(settings, lambda count: status.update(f"Wrapping data keys: {count}"))
     facts = {"wrapped": done.wrapped, "finished": done.finished, "waiting_keys": done.waiting_keys}
+    facts |= {} if finish else {"new_root": done.new_root}
     if as_json:
         print_json(facts)
         return
     print_pairs({"data keys wrapped anew": done.wrapped})
     if done.waiting_keys:
         note(f"An old root stays: {done.waiting_keys} living API keys need it. Replace them, then --finish again.")
+    elif not done.finished and not done.new_root:
+        note(
+            "No new root was made: the file still holds an old one, and this went on with that rotation. Take it out"
+            " with `imprimatur keys rotate --finish`; then `imprimatur keys rotate` makes a new one."
+        )
     elif not done.finished:
         note("The old roots are still in the file: `imprimatur keys rotate --finish` takes them out.")

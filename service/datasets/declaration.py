@@ -114,16 +114,14 @@ def _parse_expiry(text: str | None) -> dt.datetime | None:
     if text is None:
         return None
     try:
-        moment = TypeAdapter(AwareDatetime).validate_python(text.strip())
+        return TypeAdapter(AwareDatetime).validate_python(text.strip())
     except ValidationError:
         raise InvalidInput(
             "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
         ) from None
-    return checked_expiry(moment)
 
 
-def checked_expiry(moment: dt.datetime) -> dt.datetime:
-    now = dt.datetime.now(dt.UTC)
-    if not now < moment <= now + FURTHEST_EXPIRY:
+def check_expiry(moment: dt.datetime | None, now: dt.datetime) -> None:
+    """`now`: the database's time. Raises `InvalidInput` for a date that has passed or is far away."""
+    if moment is not None and not now < moment <= now + FURTHEST_EXPIRY:
         raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
-    return moment

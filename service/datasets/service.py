@@ -16,7 +16,7 @@ from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
 from service.datasets import repository
-from service.datasets.declaration import Declaration, checked_expiry
+from service.datasets.declaration import Declaration, check_expiry
 from service.datasets.models import Dataset
 from service.datasets.schemas import (
     Accounts,
@@ -38,6 +38,7 @@ from service.ledger.recent_checks import RECENT
 from service.methods.pricing import largest_next_epsilon
 from service.platform.context import Context
 from service.platform.crypto import encrypt
+from service.platform.database import database_time
 from service.platform.paging import Page
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Budget, Shares, open_budget, proven_epsilon
@@ -74,6 +75,9 @@ def create(
     """
     settings, caller = context.settings, caller or Caller()
     check_epsilon(declaration.budget.epsilon, settings.max_epsilon)
+    if declaration.rows_expire_at is not None:
+        with context.transaction() as session:
+            check_expiry(declaration.rows_expire_at, database_time(session))
     with ingest_table(
         upload,
         declaration.schema,
@@ -259,8 +263,8 @@ def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, mo
 
     A release that has read the rows by then ends as it would have; one that has not is voided or fails as `erased`.
     """
-    checked_expiry(moment)
     with context.transaction() as session:
+        check_expiry(moment, database_time(session))
         dataset = repository.find(session, principal.tenant_id, dataset_id)
         if dataset.state == "erased":
             raise Gone("the rows of this dataset are erased already")

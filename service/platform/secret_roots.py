@@ -14,6 +14,8 @@ from service.base.errors import WrongSecretKey
 from service.platform.keyring import PURPOSES, Keyring, Purpose, root_id
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from sqlalchemy.orm import Session
 
     from service.platform.crypto import Secrets
@@ -22,6 +24,14 @@ ADVICE = (
     "restore the newest copy of the file from your backup, or copy it from the machine where keys were rotated;"
     " with another one no API key works and no row can be read"
 )
+
+_REGISTER = """
+INSERT INTO secret_roots (purpose, id, in_use_since)
+SELECT :purpose, :id, greatest(clock_timestamp(), max(in_use_since) + interval '1 microsecond')
+FROM secret_roots WHERE purpose = :purpose
+ON CONFLICT DO NOTHING
+"""
+"""Always later than those before, whatever the clock does: the order says which root is the newest."""
 
 
 def in_use(session: Session) -> dict[Purpose, set[str]]:
@@ -32,10 +42,18 @@ def in_use(session: Session) -> dict[Purpose, set[str]]:
     return found
 
 
-def registered(session: Session) -> dict[Purpose, set[str]]:
-    """Ids of all roots that were ever in use."""
+def in_use_since(session: Session) -> dict[Purpose, dict[str, dt.datetime]]:
+    """When each root came into use, also of those that are retired."""
+    found: dict[Purpose, dict[str, dt.datetime]] = {purpose: {} for purpose in PURPOSES}
+    for row in session.execute(text("SELECT purpose, id, in_use_since FROM secret_roots")):
+        found[row.purpose][row.id] = row.in_use_since
+    return found
+
+
+def retired(session: Session) -> dict[Purpose, set[str]]:
+    """Ids of the roots that no data need any more."""
     found: dict[Purpose, set[str]] = {purpose: set() for purpose in PURPOSES}
-    for row in session.execute(text("SELECT purpose, id FROM secret_roots")):
+    for row in session.execute(text("SELECT purpose, id FROM secret_roots WHERE retired_at IS NOT NULL")):
         found[row.purpose].add(row.id)
     return found
 
@@ -53,11 +71,11 @@ def _holds(ring: Keyring, needed: dict[Purpose, set[str]]) -> bool:
 
 
 def register(session: Session, ring: Keyring) -> None:
-    """The file's roots are in use from now on. For the role that owns the database."""
+    """The file's roots are in use from now on, the one in front as the newest. For the role that owns the database."""
     for purpose in PURPOSES:
-        for root in ring.of(purpose):
+        for root in reversed(ring.of(purpose)):
             session.execute(
-                text("INSERT INTO secret_roots (purpose, id) VALUES (:purpose, :id) ON CONFLICT DO NOTHING"),
+                text(_REGISTER),
                 {"purpose": purpose, "id": root_id(purpose, root)},
             )
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "missing", "unknown"]
 BEAT_SECONDS = 30.0
+MAKE_LARGE_OBJECTS = ("lo_creat", "lo_create", "lo_from_bytea", "lo_import", "lo_export", "lo_put", "lowrite")
+"""Functions of Postgres that make or fill large objects; migration 0019 revokes them where it may."""
 INSTALL = "run `imprimatur install`"
 START = {
     "API": "start it: docs/operating.md, Parts",
@@ -98,6 +100,8 @@ def _of_the_database(settings: Settings, places: Places) -> list[Finding]:
     step("migrations", _migrations)
     for role in PROCESS_ROLES:
         step(f"role {role.removeprefix('imprimatur_')}", lambda session, role=role: _role(session, owner, role, places))  # type: ignore[misc]
+    step("roles' settings", _settings_of_roles)
+    step("rights of all", _rights_of_all)
     step("secret key file", lambda session: _secret_key(session, settings))
     step("worker.key", lambda _: _worker_part(settings))
     step("signing key", lambda session: f"{signing_keys.current(session, settings).id}, in {settings.signing_key_path}")
@@ -161,6 +165,61 @@ def _role(session: Session, owner: Settings, role: str, places: Places) -> str:
             f"{role} has no password: `imprimatur install --passwords DIR`, or ALTER ROLE {role} PASSWORD '…'"
         )
     return f"{role} has a password"
+
+
+def _settings_of_roles(session: Session) -> str:
+    """A role may set its own defaults, which last: a time limit or `read only` stops its process at the next login."""
+    found = session.execute(
+        text(
+            "SELECT r.rolname, d.datname, s.setconfig FROM pg_db_role_setting AS s"
+            " JOIN pg_roles AS r ON r.oid = s.setrole LEFT JOIN pg_database AS d ON d.oid = s.setdatabase"
+            " WHERE r.rolname = ANY(:roles) AND (d.datname IS NULL OR d.datname = current_database())"
+            " ORDER BY r.rolname, d.datname NULLS FIRST"
+        ),
+        {"roles": list(PROCESS_ROLES)},
+    ).all()
+    if found:
+        of = [f"{row.rolname}: {', '.join(one.partition('=')[0] for one in row.setconfig)}" for row in found]
+        quoted = session.connection().dialect.identifier_preparer.quote
+        resets = [
+            f"ALTER ROLE {row.rolname}{'' if row.datname is None else f' IN DATABASE {quoted(row.datname)}'} RESET ALL"
+            for row in found
+        ]
+        raise _Missing(
+            f"a process's role has settings of its own ({'; '.join(of)}), and the role itself can have set them."
+            f" Find out who did: {'; '.join(resets)}"
+        )
+    return "no role of a process has settings of its own"
+
+
+def _rights_of_all(session: Session) -> str:
+    """What Postgres lets everybody do until it is revoked; a restored dump can have lost the revocation."""
+    database = session.execute(
+        text(
+            "SELECT quote_ident(current_database()) AS name, bool_or(has_database_privilege(r.oid, current_database(), 'TEMPORARY'))"
+            " AS temporary FROM pg_roles AS r WHERE r.rolname = ANY(:roles)"
+        ),
+        {"roles": list(PROCESS_ROLES)},
+    ).one()
+    if database.temporary:
+        raise _Missing(
+            "the roles of the processes may make temporary tables, which can fill the disk:"
+            f" REVOKE TEMPORARY ON DATABASE {database.name} FROM PUBLIC"
+        )
+    open_ones = session.scalars(
+        text(
+            "SELECT DISTINCT p.oid::regprocedure::text FROM pg_proc AS p, pg_roles AS r"
+            " WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname = ANY(:makers)"
+            " AND r.rolname = ANY(:roles) AND has_function_privilege(r.oid, p.oid, 'EXECUTE') ORDER BY 1"
+        ),
+        {"roles": list(PROCESS_ROLES), "makers": list(MAKE_LARGE_OBJECTS)},
+    ).all()
+    if open_ones:
+        raise _NotLookedAt(
+            "the roles of the processes may make large objects, which can fill the disk; a superuser can change that:"
+            f" REVOKE EXECUTE ON FUNCTION {', '.join(open_ones)} FROM PUBLIC"
+        )
+    return "no temporary tables, no large objects"
 
 
 def _logs_in(owner: Settings, role: str, file: Path) -> str:

@@ -6,6 +6,10 @@ Three steps, each of which may be broken off anywhere and asked for again:
     rotate    the new roots are used from now on; every data key is wrapped anew. Prepares first where that was not done.
     finish    what was wrapped meanwhile is wrapped anew, and roots that nothing needs leave the file.
 
+The order of writing is what makes breaking off harmless. The database knows a root before a file has it in front: an
+older file put back is refused, not used. It knows that a root is retired before the file loses it: `prepare` takes such
+a root out of a file in which it was left.
+
 The root of the API keys' hashes stays as long as a living key depends on it: a hash cannot be made anew without its key.
 The root of the fingerprints is not replaced: the rows of an erased dataset cannot be read again, and under another root
 the same rows could be given a second budget. Only the role that owns the database may do any of it.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +38,8 @@ from service.upkeep.installation import owner_transaction, write_worker_part
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('imprimatur rotation', 0))"
+LOCK = "LOCK TABLE secret_roots IN SHARE ROW EXCLUSIVE MODE"
+"""Of the operator's commands one at a time. No role of a process can take it: they may only read the table."""
 BATCH = 200
 COLUMNS = {"wrapped_data_key": "{}", "wrapped_upload_key": f"{{}}/{UPLOAD}"}
 """Columns of datasets that hold a wrapped key, and what each key is bound to."""
@@ -41,18 +47,22 @@ COLUMNS = {"wrapped_data_key": "{}", "wrapped_upload_key": f"{{}}/{UPLOAD}"}
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """What a step has done. `waiting_keys`: living API keys that still need an old root."""
+    """What a step has done. `waiting_keys`: living API keys that still need an old root.
+
+    `new_root`: whether this call put a new root in front. Without one it went on with an earlier rotation.
+    """
 
     wrapped: int = 0
     finished: bool = False
     waiting_keys: int = 0
+    new_root: bool = False
 
 
-def prepare(settings: Settings) -> None:
-    """New roots behind those in use, unless there are some already."""
+def prepare(settings: Settings) -> bool:
+    """New roots behind those in use, unless there are some already; whether the file now has roots not used yet."""
     with owner_transaction(settings) as session:
         session.execute(text(LOCK))
-        ring = _checked_ring(session, settings)
+        ring = _without_retired(session, _checked_ring(session, settings))
         if len(ring.wrapping) == 1:
             ring = replace(
                 ring,
@@ -61,6 +71,7 @@ def prepare(settings: Settings) -> None:
                 first_signing=(),
             )
         write(settings, ring)
+        return _newest_first(session, ring) != ring
 
 
 def rotate(settings: Settings, on_progress: Callable[[int], None] = lambda _: None) -> Rotated:
@@ -70,24 +81,26 @@ def rotate(settings: Settings, on_progress: Callable[[int], None] = lambda _: No
         session.execute(text(LOCK))
         ring = _checked_ring(session, settings)
         newest = _newest_first(session, ring)
-        write(settings, newest)  # first the file: a process that meets a key it cannot open reads it again
         secret_roots.register(session, newest)
-    return Rotated(wrapped=_wrap_all(settings, newest, on_progress))
+    # After the commit: what is wrapped under a root that the database does not know is lost with the file.
+    with owner_transaction(settings) as session:
+        session.execute(text(LOCK))
+        ring = _checked_ring(session, settings)
+        newest = _newest_first(session, ring)
+        write(settings, newest)
+    return Rotated(wrapped=_wrap_all(settings, newest, on_progress), new_root=newest != ring)
 
 
 def finish(settings: Settings, on_progress: Callable[[int], None] = lambda _: None) -> Rotated:
     """Take out of the file what nothing needs any more."""
     with owner_transaction(settings) as session:
-        ring = _checked_ring(session, settings)
-        used = secret_roots.registered(session)["wrapping"]
-        if any(root_id("wrapping", root) not in used for root in ring.wrapping):
-            raise InvalidInput("new roots are prepared and not used yet; rotate first", where="secret key")
+        ring = _ring_in_use(session, settings)
     wrapped = _wrap_all(settings, ring, on_progress)
     with owner_transaction(settings) as session:
         session.execute(text(LOCK))
         # No upload commits a key while the old root goes.
         session.execute(text("LOCK TABLE datasets IN SHARE ROW EXCLUSIVE MODE"))
-        ring = _checked_ring(session, settings)
+        ring = _ring_in_use(session, settings)
         wrapped += sum(_wrap_one(session, ring, row) for row in _rows(session, None, limit=None))
         waiting = _living_keys(session, {root_id("api_keys", root) for root in ring.api_keys[1:]}, ring)
         kept = replace(ring, wrapping=ring.wrapping[:1], api_keys=ring.api_keys if waiting else ring.api_keys[:1])
@@ -95,7 +108,7 @@ def finish(settings: Settings, on_progress: Callable[[int], None] = lambda _: No
             secret_roots.retire(session, "wrapping", root)
         for root in () if waiting else ring.api_keys[1:]:
             secret_roots.retire(session, "api_keys", root)
-    write(settings, kept)  # after the commit: a file that still holds a retired root does no harm
+    write(settings, kept)  # after the commit: a file that still holds a retired root behind does no harm
     return Rotated(wrapped, finished=True, waiting_keys=waiting)
 
 
@@ -113,13 +126,37 @@ def _checked_ring(session: Session, settings: Settings) -> Keyring:
     return secrets.ring
 
 
+def _ring_in_use(session: Session, settings: Settings) -> Keyring:
+    """The file's roots, the newest of which is in front. Raises `InvalidInput` where prepared ones are not used yet."""
+    ring = _checked_ring(session, settings)
+    known = secret_roots.in_use_since(session)["wrapping"]
+    if _newest_first(session, ring) != ring or any(root_id("wrapping", root) not in known for root in ring.wrapping):
+        raise InvalidInput("new roots are prepared and not used yet; rotate first", where="secret key")
+    return ring
+
+
+def _without_retired(session: Session, ring: Keyring) -> Keyring:
+    """A `finish` that was broken off between its commit and its file has left them there.
+
+    One in front stays: that is an older file put back, and what was wrapped under it meanwhile is to be wrapped anew.
+    """
+    gone = secret_roots.retired(session)
+
+    def needed(purpose: Purpose, roots: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        return (*roots[:1], *(root for root in roots[1:] if root_id(purpose, root) not in gone[purpose]))
+
+    return replace(ring, wrapping=needed("wrapping", ring.wrapping), api_keys=needed("api_keys", ring.api_keys))
+
+
 def _newest_first(session: Session, ring: Keyring) -> Keyring:
-    """Prepared roots before those in use."""
-    known = secret_roots.registered(session)
+    """Prepared roots before those in use, and of these the one that was registered last in front."""
+    since = secret_roots.in_use_since(session)
 
     def ordered(purpose: Purpose, roots: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        fresh = [root for root in roots if root_id(purpose, root) not in known[purpose]]
-        return (*fresh, *(root for root in roots if root not in fresh))
+        known = since[purpose]
+        fresh = [root for root in roots if root_id(purpose, root) not in known]
+        used = [root for root in roots if root not in fresh]
+        return (*fresh, *sorted(used, key=lambda root: known[root_id(purpose, root)], reverse=True))
 
     return replace(ring, wrapping=ordered("wrapping", ring.wrapping), api_keys=ordered("api_keys", ring.api_keys))
 
@@ -190,7 +227,8 @@ def main() -> None:
     what.add_argument("--finish", action="store_true", help="take out what nothing needs any more")
     arguments = parser.parse_args()
     if arguments.prepare:
-        prepare(get_settings())
+        if not prepare(get_settings()):
+            sys.exit("nothing is prepared: the file still has the old roots of a rotation; --finish first")
         print("prepared: copy the file to every API, then rotate")  # noqa: T201 - a command line
         return
     print((finish if arguments.finish else rotate)(get_settings()))  # noqa: T201 - a command line

@@ -8,7 +8,6 @@ CLOCK = re.compile(r"datetime\.(now|utcnow|today)\(|date\.today\(|\btime\.time(_
 OWN_CLOCK = {
     "service/platform/storage.py": "the age of an orphan: a day, and nothing depends on ten minutes of it",
     "service/http/refusals.py": "a log line of this machine",
-    "service/datasets/declaration.py": "whether a date is likely; it is applied by the database",
 }
 
 

@@ -14,6 +14,7 @@ from service.local.database_access import API_ROLE, PROCESS_ROLES, RELAY_ROLE, W
 from service.platform.database import transaction
 from service.privacy.filters import Shares
 from tests.bare_rows import add_bare_dataset, add_bare_key, add_bare_release
+from tests.conftest import TEMPLATE
 from tests.database_roles import OLD_ROLE
 from tests.reservations import claim, faults_of, reserve
 from workers import lease as leases
@@ -275,6 +276,58 @@ def test_no_checkpoint_is_named_before_its_steps_are_recorded(settings, database
     with transaction(settings) as session:
         leases.record_steps(session, lease, steps=8, renyi=SEEN)
         leases.record_checkpoint(session, lease, key="checkpoints/next")
+
+
+# -- what everybody may do, and what all wait for -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", PROCESS_ROLES)
+def test_no_role_makes_temporary_tables_or_large_objects(postgres, database, role):
+    with psycopg.connect(database.owner_url.replace("+psycopg", "")) as connection:
+        # The template is the database that migrations made: rights on a database are not copied with it.
+        may = connection.execute("SELECT has_database_privilege(%s, %s, 'TEMPORARY')", (role, TEMPLATE)).fetchone()
+    assert may == (False,)
+    for one in ("lo_create(0)", "lo_creat(-1)", "lo_from_bytea(0, 'x')", "lo_import('/etc/hostname')"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for function"):
+            say(postgres.url(database.name, role), f"SELECT {one}")
+
+
+WAITED_FOR = {
+    "release_claim(60)": ("imprimatur queue", WORKER_ROLE),
+    "merkle_certify({dataset})": ("imprimatur merkle log", WORKER_ROLE),
+    "merkle_integrate()": ("imprimatur merkle log", RELAY_ROLE),
+    "audit_integrate(1)": ("imprimatur audit chain", RELAY_ROLE),
+}
+"""What waits for all others that do the same: the advisory lock it once took, and whose it is."""
+
+
+@pytest.mark.parametrize("call", WAITED_FOR)
+def test_no_role_holds_up_what_is_not_its_own(postgres, database, seen, call):
+    name, whose = WAITED_FOR[call]
+    connections = [psycopg.connect(postgres.url(database.name, role).replace("+psycopg", "")) for role in PROCESS_ROLES]
+    try:
+        for connection in connections:
+            connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (name,))
+        limited = f"SET lock_timeout = '2s'; SELECT * FROM {call}"
+        assert say(postgres.url(database.name, whose), limited, **seen) is None  # the first statement's: none fails
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+LOCKS = {"queue_lock": "release_claim(60)", "merkle_lock": "merkle_integrate()", "audit_lock": "audit_integrate(1)"}
+
+
+@pytest.mark.parametrize("table", LOCKS)
+def test_one_call_at_a_time_by_a_lock_that_no_role_takes(postgres, database, table):
+    for role in PROCESS_ROLES:
+        for mode in ("ACCESS SHARE", "EXCLUSIVE"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                say(postgres.url(database.name, role), f"BEGIN; LOCK TABLE {table} IN {mode} MODE")
+    with psycopg.connect(database.owner_url.replace("+psycopg", "")) as first:
+        first.execute(f"SELECT * FROM {LOCKS[table]}")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            say(database.owner_url, f"SET lock_timeout = '100ms'; SELECT * FROM {LOCKS[table]}")
 
 
 # -- keys, dates, uploads ---------------------------------------------------------------------------------------------

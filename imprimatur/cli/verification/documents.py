@@ -12,6 +12,7 @@ from typing import Any
 from imprimatur.cli.output import Exit, Failure
 from imprimatur.verify.documents import NotJson, read_json
 from imprimatur.verify.heads import TreeHead, whole
+from imprimatur.verify.members import MOST_CERTIFICATE_BYTES, NotAsCertified, certificate_in
 from imprimatur.verify.signatures import KEY_BYTES, UNSIGNED, PublicKey
 
 
@@ -90,7 +91,7 @@ def known_key(text: str) -> bytes:
     """A public key as base64, or a file that holds one."""
     path = Path(text)
     try:
-        raw = base64.b64decode((path.read_text("utf-8") if path.is_file() else text).strip(), validate=True)
+        raw = base64.b64decode((_short_text(path) if path.is_file() else text).strip(), validate=True)
     except (OSError, ValueError):
         raw = b""
     if len(raw) != KEY_BYTES:
@@ -106,7 +107,7 @@ def known_head(text: str) -> TreeHead:
     """A head of the log from before, as JSON or a file that holds it."""
     try:
         if not text.lstrip().startswith("{"):
-            text = Path(text).read_text("utf-8")
+            text = _short_text(Path(text))
         return TreeHead.of_json(read_json(text))
     except (OSError, KeyError, TypeError, ValueError):
         raise Failure(
@@ -117,18 +118,28 @@ def known_head(text: str) -> TreeHead:
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
-    """The certificate in a JSON file or in a generator ZIP."""
+    """The certificate in a JSON file or in a generator ZIP, of which never more is unpacked than a certificate can have."""
     try:
         if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                text = archive.read("certificate.json").decode()
-        else:
-            text = path.read_text(encoding="utf-8")
-        document, why = read_json(text), ""
+            with path.open("rb") as file:
+                return certificate_in(file)
+        document, why = read_json(_short_text(path)), ""
     except NotJson as error:
         document, why = None, f" (certificate: {error})"
-    except (KeyError, ValueError, zipfile.BadZipFile):
+    except NotAsCertified as error:
+        why = f" ({error}); if it was downloaded as one, do not use it: download it again"
+        document = None
+    except ValueError:
         document, why = None, ""
     if not isinstance(document, dict):
         raise Failure(f"{path} is neither a certificate nor a generator ZIP{why}", Exit.BAD_INPUT, "invalid_input")
     return document
+
+
+def _short_text(path: Path) -> str:
+    """A file's text. Raises `ValueError` where it is longer than a certificate can be."""
+    with path.open("rb") as file:
+        content = file.read(MOST_CERTIFICATE_BYTES + 1)
+    if len(content) > MOST_CERTIFICATE_BYTES:
+        raise ValueError("too long")
+    return content.decode()

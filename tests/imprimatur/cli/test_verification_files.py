@@ -3,16 +3,20 @@
 import io
 import itertools
 import json
+import re
+import struct
+import tracemalloc
 import uuid
+import warnings
 import zipfile
 
 import pytest
 
-from imprimatur.cli.output import Failure
+from imprimatur.cli.output import Exit, Failure
 from imprimatur.cli.target import Target
-from imprimatur.cli.verification import verify_certificates
+from imprimatur.cli.verification import known_head, known_key, read_certificate, verify_certificates
 from imprimatur.verify.heads import TreeHead
-from imprimatur.verify.members import facts_of
+from imprimatur.verify.members import MOST_CERTIFICATE_BYTES, facts_of
 from imprimatur.verify.signatures import PublicKey
 from service.platform.signing import SigningKey
 from tests.signed_histories import DATASET, EARLY, KEY, KEYS, LATER, history, signed
@@ -185,27 +189,138 @@ def test_a_zip_is_verified_with_every_file_in_it(verify_zip):
     assert ("verified", "the ZIP holds the 2 files that the certificate signs, and no other") in checks.held
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_zip_with_other_files_fails(verify_zip):
     first, second = history("post", "post")
     certificate = bound(first)
-    twice = io.BytesIO(pack(FILES, certificate))
-    with zipfile.ZipFile(twice, "a") as archive:
-        archive.writestr("sample.py", b"print('evil')")
     for content, words in (
         (pack({**FILES, "sample.py": b"print('evil')"}, certificate), "sample.py was changed"),
         (pack({**FILES, "extra.py": b""}, certificate), "holds extra.py"),
         (pack({"config.json": b"{}"}, certificate), "lacks sample.py"),
         (pack(FILES, bound(second, {"sample.py": b"another"})), "holds config.json"),
-        (pack({**FILES, "../x": b""}, certificate), "no plain path"),
-        (twice.getvalue(), "no plain file"),
-        (b"#!/bin/sh\n" + pack(FILES, certificate), "not where it says"),
     ):
         checks = verify_zip(content)
         assert not checks.verified
         (fault,) = checks.faults
         assert words in fault
         assert "Do not use the ZIP" in fault
+
+
+def flagged(content, at_local, at_central, value):
+    """The ZIP with two bytes of every header changed, in both places."""
+    changed = bytearray(content)
+    for mark, at in ((b"PK\x03\x04", at_local), (b"PK\x01\x02", at_central)):
+        for found in re.finditer(re.escape(mark), content):
+            struct.pack_into("<H", changed, found.start() + at, value)
+    return bytes(changed)
+
+
+def damaged(content):
+    """The first bytes of the packed certificate are others."""
+    changed, start = bytearray(content), content.index(b"certificate.json") + len(b"certificate.json")
+    changed[start : start + 8] = b"\xff" * 8
+    return bytes(changed)
+
+
+def bomb(megabytes):
+    """A certificate that is unpacked to as much; a ZIP of a thousandth of that."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("certificate.json", "w") as file:
+            for _ in range(megabytes):
+                file.write(b" " * (1 << 20))
+        archive.infolist()[0].external_attr = 0o100644 << 16
+    return buffer.getvalue()
+
+
+def understated(content, size):
+    """Both headers of a ZIP of one member say another size than its content has."""
+    changed = bytearray(content)
+    for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        struct.pack_into("<I", changed, content.rindex(mark) + at, size)
+    return bytes(changed)
+
+
+def other_forms():
+    certificate = bound(history("post")[0])
+    good, twice, packed_otherwise = pack(FILES, certificate), io.BytesIO(pack(FILES, certificate)), io.BytesIO()
+    with zipfile.ZipFile(twice, "a") as archive:
+        archive.writestr("sample.py", b"print('evil')")
+    with zipfile.ZipFile(packed_otherwise, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("certificate.json", json.dumps(certificate))
+    return {
+        "a name that is no plain path": (pack({**FILES, "../x": b""}, certificate), "no plain path"),
+        "a name twice": (twice.getvalue(), "no plain file"),
+        "something before the first member": (b"#!/bin/sh\n" + good, "not where it says"),
+        "encrypted": (flagged(good, 6, 8, 1), "is encrypted"),
+        "an unknown method": (flagged(good, 8, 10, 99), "packed in an unknown way"),
+        "another method": (packed_otherwise.getvalue(), "packed in an unknown way"),
+        "damaged": (damaged(good), "certificate.json cannot be unpacked"),
+        "cut off": (good[: len(good) // 2] + good[-22:], ""),
+        "too much": (bomb(65), "holds no certificate.json"),
+        "more than it says": (understated(bomb(65), 1000), "certificate.json cannot be unpacked"),
+        "no certificate": (zip_without_certificate(), "holds no certificate.json"),
+    }
+
+
+def zip_without_certificate():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        info = zipfile.ZipInfo("other.json")
+        info.external_attr = 0o100644 << 16
+        archive.writestr(info, b"{}")
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def forms():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a name twice
+        return other_forms()
+
+
+FORMS = (
+    "a name that is no plain path", "a name twice", "something before the first member", "encrypted",
+    "an unknown method", "another method", "damaged", "cut off", "too much", "more than it says", "no certificate",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_zip_of_another_form_is_no_generator_zip(verify_zip, forms, tmp_path, form):
+    content, words = forms[form]
+    with pytest.raises(Failure, match="neither a certificate nor a generator ZIP") as refused:
+        verify_zip(content)
+    assert refused.value.exit_code == Exit.BAD_INPUT
+    assert words in refused.value.detail
+    assert "do not use it" in refused.value.detail
+    with pytest.raises(Failure) as again:
+        read_certificate(tmp_path / "generator.zip")
+    assert again.value.detail == refused.value.detail
+
+
+def test_never_more_of_a_certificate_is_unpacked_than_one_can_have(forms, tmp_path):
+    """A hundred times as much in a ZIP of a few kilobytes: what is held at once is counted, not timed."""
+    for form in ("too much", "more than it says"):
+        path = tmp_path / "generator.zip"
+        path.write_bytes(forms[form][0])
+        tracemalloc.start()
+        try:
+            with pytest.raises(Failure):
+                read_certificate(path)
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        finally:
+            tracemalloc.stop()
+
+
+def test_a_text_that_is_too_long_for_a_certificate_is_refused(tmp_path):
+    path = tmp_path / "certificate.json"
+    with path.open("wb") as file:
+        file.truncate(MOST_CERTIFICATE_BYTES + 1)
+    with pytest.raises(Failure, match="neither a certificate nor a generator ZIP"):
+        read_certificate(path)
+    with pytest.raises(Failure, match="is no public key"):
+        known_key(str(path))
+    with pytest.raises(Failure, match="no head of a log"):
+        known_head(str(path))
 
 
 def test_members_are_signed(verify_zip):

@@ -37,6 +37,8 @@ STEPS = [
     "role api",
     "role relay",
     "role worker",
+    "roles' settings",
+    "rights of all",
     "secret key file",
     "worker.key",
     "signing key",
@@ -137,6 +139,8 @@ def test_the_page_ends_in_a_running_service(servers, tmp_path):
     with operator.postgres.connect() as connection:
         for statement in SQL[0].strip().split("\n"):
             connection.execute(statement)
+    with operator.postgres.connect("imprimatur") as connection:
+        connection.execute(SQL[1])
 
     code, complete, steps = operator.states()
     assert (code, complete) == (1, False)

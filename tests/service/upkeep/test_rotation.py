@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
-from service.base.errors import Tampered, Unavailable, WrongSecretKey
+from service.base.errors import InvalidInput, Tampered, Unavailable, WrongSecretKey
 from service.http.app import create_app
 from service.platform.crypto import Secrets, unwrapped
 from service.platform.database import transaction
@@ -120,7 +120,7 @@ def test_rotation_wraps_old_data_anew_and_finish_takes_the_old_root_out(settings
     old = Secrets.load(settings.keyring_path)
     keys = add_wrapped(settings, old, 3)
     done = rotation.rotate(settings)
-    assert done.wrapped == 3
+    assert (done.wrapped, done.new_root) == (3, True)
     new = Secrets.load(settings.keyring_path)
     assert new.ring.wrapping[1:] == old.ring.wrapping
     assert new.ring.fingerprints == old.ring.fingerprints  # the same rows must not get a second budget
@@ -200,6 +200,119 @@ def test_a_rotation_that_is_broken_off_goes_on(settings, tmp_path, monkeypatch, 
     assert len(last.ring.wrapping) == 1
     for dataset_id, wrapped in wrapped_keys(settings).items():
         assert last.unwrap_data_key(wrapped, dataset_id) == keys[dataset_id]
+
+
+def ends(*_: Any) -> None:
+    raise Broken
+
+
+def test_a_finish_that_is_broken_off_before_its_file_hinders_no_later_rotation(settings, tmp_path, monkeypatch):
+    owner_key(settings, tmp_path)
+    first = Secrets.load(settings.keyring_path).ring
+    keys = add_wrapped(settings, Secrets.load(settings.keyring_path), 2)
+    assert rotation.rotate(settings).new_root
+    second = Secrets.load(settings.keyring_path).ring
+    with monkeypatch.context() as patched:
+        patched.setattr(rotation, "write", ends)
+        with pytest.raises(Broken):
+            rotation.finish(settings)
+    assert Secrets.load(settings.keyring_path).ring == second, "the retired root was left in the file"
+
+    done = rotation.rotate(settings)
+    third = Secrets.load(settings.keyring_path)
+    assert (done.new_root, done.wrapped) == (True, 2)
+    assert third.ring.wrapping[1:] == second.wrapping[:1]
+    assert third.ring.wrapping[0] not in (*first.wrapping, *second.wrapping)
+    rotation.finish(settings)
+    last = Secrets.load(settings.keyring_path)
+    assert last.ring.wrapping == third.ring.wrapping[:1]
+    for dataset_id, wrapped in wrapped_keys(settings).items():
+        assert last.unwrap_data_key(wrapped, dataset_id) == keys[dataset_id]
+        assert unwrapped(second.wrapping[0], wrapped, dataset_id) is None
+
+
+@pytest.mark.parametrize("where", ["before the database", "before the file"])
+def test_no_root_is_used_that_the_database_does_not_know(settings, tmp_path, monkeypatch, where):
+    owner_key(settings, tmp_path)
+    rotation.prepare(settings)
+    before = settings.keyring_path.read_bytes()
+    write = rotation.write
+
+    def writes_what_is_prepared(of: Any, ring: Keyring) -> None:
+        if ring.to_bytes() != before:
+            raise Broken
+        write(of, ring)
+
+    with monkeypatch.context() as patched:
+        if where == "before the database":
+            patched.setattr(rotation.secret_roots, "register", ends)
+        else:
+            patched.setattr(rotation, "write", writes_what_is_prepared)
+        with pytest.raises(Broken):
+            rotation.rotate(settings)
+    front = Secrets.load(settings.keyring_path).ring.wrapping[0]
+    with owner_transaction(settings) as session:
+        assert root_id("wrapping", front) in in_use(session)["wrapping"]
+    with pytest.raises(InvalidInput, match="rotate first"):
+        rotation.finish(settings)  # it would take the new root out instead of the old one
+    done = rotation.rotate(settings)
+    assert done.new_root
+    after = Secrets.load(settings.keyring_path).ring
+    assert after.wrapping == Keyring.from_bytes(before).wrapping[::-1]
+    assert after.api_keys == Keyring.from_bytes(before).api_keys[::-1]
+
+
+def test_an_older_file_is_refused_as_soon_as_a_newer_root_can_be_in_use(settings, tmp_path, monkeypatch):
+    owner_key(settings, tmp_path)
+    older = settings.keyring_path.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(rotation, "_wrap_all", ends)
+        with pytest.raises(Broken):
+            rotation.rotate(settings)
+    newer = Secrets.load(settings.keyring_path)
+    data_key, dataset_id = os.urandom(32), uuid.uuid4()
+    wrapped = newer.wrap_data_key(data_key, dataset_id)
+    settings.keyring_path.write_bytes(older)
+    with pytest.raises(WrongSecretKey), transaction(settings) as session:
+        require_right(session, Secrets.load(settings.keyring_path))
+    assert newer.unwrap_data_key(wrapped, dataset_id) == data_key
+
+
+def test_a_rotation_that_made_no_new_root_says_so(settings, tmp_path):
+    owner_key(settings, tmp_path)
+    assert rotation.prepare(settings)
+    assert rotation.rotate(settings).new_root
+    assert not rotation.rotate(settings).new_root
+    assert not rotation.prepare(settings)
+    rotation.finish(settings)
+    assert rotation.prepare(settings)
+
+
+def test_the_order_of_roots_does_not_depend_on_the_clock(settings, tmp_path):
+    owner_key(settings, tmp_path)
+    with owner_transaction(settings) as session:
+        session.connection().exec_driver_sql("UPDATE secret_roots SET in_use_since = now() + interval '1 year'")
+    older = Secrets.load(settings.keyring_path).ring.wrapping
+    assert rotation.rotate(settings).new_root
+    assert Secrets.load(settings.keyring_path).ring.wrapping[1:] == older
+    rotation.finish(settings)
+
+
+def test_data_wrapped_under_an_older_file_that_was_put_back_are_wrapped_anew(settings, tmp_path):
+    """The prepared file holds all roots in use, so it is taken; its root in front is retired by now."""
+    owner_key(settings, tmp_path)
+    rotation.prepare(settings)
+    prepared = settings.keyring_path.read_bytes()
+    rotation.rotate(settings)
+    rotation.finish(settings)
+    settings.keyring_path.write_bytes(prepared)
+    keys = add_wrapped(settings, Secrets.load(settings.keyring_path))
+    assert rotation.rotate(settings).wrapped == 1
+    rotation.finish(settings)
+    last = Secrets.load(settings.keyring_path)
+    assert last.ring.wrapping == Keyring.from_bytes(prepared).wrapping[1:]
+    ((dataset_id, wrapped),) = wrapped_keys(settings).items()
+    assert last.unwrap_data_key(wrapped, dataset_id) == keys[dataset_id]
 
 
 def test_prepared_roots_are_not_used_before_they_are_everywhere(settings, tmp_path):
