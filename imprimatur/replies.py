@@ -271,20 +271,13 @@ class Accepted(TypedDict, total=False):
     accept_undeclared: Sequence[str]
 
 
-class Declaration(Accepted, total=False):
+class Declaration(TypedDict, total=False):
     """What an upload may declare besides its schema and ε."""
 
     delta: float | None
     name: str | None
     privacy_unit: Mapping[str, Any] | None
     distinct_from: Sequence[str]
-
-
-class Accepted(TypedDict, total=False):
-    """What an owner takes on their word."""
-
-    accept_draft: bool
-    accept_undeclared: Sequence[str]
 
 
 class DatasetOptions(Declaration, Accepted, total=False):

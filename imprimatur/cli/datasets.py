@@ -212,8 +212,7 @@ def redeclare(
 
 def _word(dataset: Dataset) -> str:
     """A dataset as it can be typed: its name, if that is one word."""
-    name = dataset["name"]
-    return name if shlex.quote(name) == name else dataset["id"][:8]
+    return dataset.name if shlex.quote(dataset.name) == dataset.name else dataset.id[:8]
 
 
 def print_dataset(dataset: Dataset) -> None:

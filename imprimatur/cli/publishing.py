@@ -332,7 +332,7 @@ def _upload_or_find(client: Client, table: Declared) -> str:
         return str(known)
     print_warnings(dataset)
     print_notices(dataset)
-    return dataset["id"]
+    return dataset.id
 
 
 def _free_name(client: Client, table: Declared) -> tuple[str, bool]:

@@ -68,7 +68,8 @@ class HierarchyColumn(CategoryColumn):
         found = np.searchsorted(up_to, low + rng.random(len(codes)) * (high - low), side="right")
         # Sums round: the last allowed one of the coarse category is the last that can be meant.
         last_allowed = np.maximum.accumulate(np.where(allowed, np.arange(len(allowed)), 0))
-        return np.clip(found, self._first[codes], last_allowed[self._last[codes]])
+        fine: Array = np.clip(found, self._first[codes], last_allowed[self._last[codes]])
+        return fine
 
     def coarse_of(self, codes: Array) -> Array:
         """(fine values,) bool from (coarse categories,) bool."""

@@ -101,8 +101,8 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
     elif seen.is_index or _numbers_rows(seen, rows):
         why = "it is the index of a pandas table" if seen.is_index else "it numbers the rows"
         _leave_out(decided, seen, why, "ignore", _REMOVE)
-    elif _look_of(seen):
-        look, count = _look_of(seen)
+    elif found := _look_of(seen):
+        look, count = found
         why = f"{count} of its {seen.cells} cells are {look}"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
     elif _says_whose(seen):
