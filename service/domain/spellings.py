@@ -103,7 +103,7 @@ class SpelledField(BaseModel):
     false_values: Annotated[Marks | None, Field(alias="falseValues", min_length=1)] = None
 
     @property
-    def pattern(self) -> str | None:
+    def strptime_pattern(self) -> str | None:
         """The strptime pattern of a date or datetime that is not ISO 8601."""
         return self.format if self.format is not None and "%" in self.format else None
 
@@ -115,7 +115,7 @@ class SpelledField(BaseModel):
     @property
     def written_step(self) -> int:
         """Seconds that moments are whole multiples of, as their pattern is written."""
-        letters = {part.directive for part in parts_of(self.pattern)} if self.pattern else {"S"}
+        letters = {part.directive for part in parts_of(self.strptime_pattern)} if self.strptime_pattern else {"S"}
         return 1 if "S" in letters else 60 if "M" in letters else 3_600
 
     @property
@@ -126,7 +126,7 @@ class SpelledField(BaseModel):
 
     @property
     def spells_moments(self) -> bool:
-        return self.pattern is not None or self.timezone is not None
+        return self.strptime_pattern is not None or self.timezone is not None
 
     @property
     def spells_booleans(self) -> bool:

@@ -127,8 +127,8 @@ class FieldSchema(SpelledField):
     @model_validator(mode="after")
     def _is_spelled_as_its_type(self) -> FieldSchema:
         check_spelling(self, self.type)
-        if self.pattern is not None and self.constraints.minimum is not None:
-            check_two_digit_years(self.pattern, *self.first_and_last_day)
+        if self.strptime_pattern is not None and self.constraints.minimum is not None:
+            check_two_digit_years(self.strptime_pattern, *self.first_and_last_day)
         if self.resolution == "day" and self.timezone not in {None, "UTC"}:
             raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
         return self

@@ -20,7 +20,7 @@ def written_as(field: FieldSchema) -> dict[str, Any]:
     if field.missing_values is not None:
         found["missing_value"] = next(iter(field.missing_values), "")
     if field.spells_moments:
-        found["spelling"] = {"parts": [list(part) for part in parts_of(field.pattern or _ISO[field.type])]}
+        found["spelling"] = {"parts": [list(part) for part in parts_of(field.strptime_pattern or _ISO[field.type])]}
         found["spelling"] |= {"offsets": _offsets_in_range(field)} if field.timezone is not None else {}
     elif field.spells_booleans:
         found["spelling"] = {str(truth).lower(): texts_of(field, truth=truth)[0] for truth in (False, True)}

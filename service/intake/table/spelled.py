@@ -36,7 +36,7 @@ def in_spelling_of(cells: Cells, field: FieldSchema) -> Cells:
 def spelling_of(field: FieldSchema) -> str:
     """How a cell is to be written, for a refusal; empty where everybody knows."""
     said = {
-        "format": field.pattern,
+        "format": field.strptime_pattern,
         "decimalChar": field.decimal_char,
         "groupChar": field.group_char,
         "prefix": field.prefix,
@@ -74,7 +74,7 @@ class SpelledCells(Cells):
 
     @cached_property
     def moment(self) -> pl.Series:
-        field, pattern = self._field, self._field.pattern
+        field, pattern = self._field, self._field.strptime_pattern
         offsets = offsets_of(field.timezone) if field.timezone is not None else ()
         if pattern is not None:
             return _by_pattern(self.text, pattern, field.first_and_last_day[0].year, offsets)
