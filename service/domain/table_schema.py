@@ -385,7 +385,7 @@ def parse_table_schema(document: Any) -> TableSchema:
     """Read a declared schema; raises `InvalidSchema` naming the column and the rule."""
     try:
         schema = TableSchema.model_validate(without_idle_words(document))
-        for field in schema.fields:
+        for field in schema.understood.read():
             check_markers(
                 field.declared_values, schema.missing_values_of(field), are_own=field.missing_values is not None
             )

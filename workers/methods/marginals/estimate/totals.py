@@ -12,7 +12,6 @@ from workers.mechanism.marginals import TableLayout
 from workers.methods.marginals.estimate.denoising import Floats, onto_simplex
 from workers.methods.marginals.measure.measured import Measured
 
-
 NOISE_OF_NONE = 2.0
 """Standard deviations of its noise that a count of missing cells must exceed: of columns without any, 1 in 44 keeps some."""
 
