@@ -18,7 +18,7 @@ from bench.tables.metrics import total_variation
 
 if TYPE_CHECKING:
     from bench.tables.tables import Table
-    from service.domain.table_schema import FieldSchema
+    from service.domain.field_schema import FieldSchema
 
 QUANTILES = 16
 

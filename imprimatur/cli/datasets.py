@@ -143,6 +143,10 @@ def upload(
             accept_undeclared=accept_undeclared or [],
             on_progress=report,
         )
+    _print_uploaded(dataset, as_json=as_json)
+
+
+def _print_uploaded(dataset: Dataset, *, as_json: bool) -> None:
     if as_json:
         print_json(dataset)
         return

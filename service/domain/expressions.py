@@ -266,15 +266,18 @@ def _check_size(span: Span) -> None:
         )
 
 
-def _combined(head: str, parts: list[Span]) -> Span:
+def _of_one(head: str, a: Span) -> Span:
     if head in {"year", "month"}:
-        return _calendar(head, parts[0])
-    if head in {"negative", "abs"}:
-        (a,) = parts
-        if a.kind != "number":
-            raise ValueError(f"a {a.kind} has no sign")
-        ends = (-a.high, -a.low) if head == "negative" else _absolute(a)
-        return Span("number", *ends, a.numerator, a.denominator, a.is_fixed, a.is_exact)
+        return _calendar(head, a)
+    if a.kind != "number":
+        raise ValueError(f"a {a.kind} has no sign")
+    ends = (-a.high, -a.low) if head == "negative" else _absolute(a)
+    return Span("number", *ends, a.numerator, a.denominator, a.is_fixed, a.is_exact)
+
+
+def _combined(head: str, parts: list[Span]) -> Span:
+    if head in {"year", "month", "negative", "abs"}:
+        return _of_one(head, parts[0])
     a, b = parts
     is_fixed, is_exact = a.is_fixed and b.is_fixed, a.is_exact and b.is_exact
     kind = _kind(head, a, b)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidSchema
 from service.base.lazy import lazy
+from service.domain.field_schema import FieldSchema, FieldType
 from service.domain.shapes import TableShape
-from service.domain.table_schema import FieldSchema, FieldType, TableSchema
+from service.domain.table_schema import TableSchema
 from service.domain.value_grids import value_grid
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
-
-if TYPE_CHECKING:
-    from service.domain.table_schema import FieldSchema
 
 Role = Literal["ignore", "identifier", "free_text", "derived"]
 
@@ -31,7 +29,41 @@ Fine = Annotated[
 """Coarse categories, and of each the finer ones: in equal shares, or with their public weights."""
 
 
-def check_role(field: FieldSchema) -> bool:
+class Domain(Protocol):
+    """What constraints say of a column's values."""
+
+    @property
+    def enum(self) -> tuple[Any, ...] | None: ...
+    @property
+    def minimum(self) -> Any: ...
+    @property
+    def maximum(self) -> Any: ...
+    @property
+    def pattern(self) -> str | None: ...
+
+
+class RoleField(Protocol):
+    """What of a field its role is about."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def role(self) -> Role | None: ...
+    @property
+    def pattern(self) -> str | None: ...
+    @property
+    def placeholder(self) -> str | None: ...
+    @property
+    def hierarchy(self) -> Mapping[str, Any] | None: ...
+    @property
+    def constraints(self) -> Domain: ...
+    @property
+    def bins(self) -> int | None: ...
+    @property
+    def edges(self) -> tuple[float, ...] | None: ...
+
+
+def check_role(field: RoleField) -> bool:
     """Whether the field needs no domain of its own; raises ValueError where its words do not go together."""
     pattern = field.pattern if field.pattern is not None else field.constraints.pattern
     if pattern is not None and field.role != "identifier":
@@ -41,11 +73,7 @@ def check_role(field: FieldSchema) -> bool:
     if field.hierarchy is not None:
         _check_hierarchy(field)
     if field.role == "identifier":
-        if field.type not in _DEFAULT_PATTERNS:
-            raise ValueError("an identifier is a string or an integer")
-        alphabets = alphabets_of(pattern_of(field))
-        if field.type == "integer":
-            _check_whole(alphabets)
+        _check_identifier(field)
     if field.role == "free_text" and field.type != "string":
         raise ValueError('"role": "free_text" is for string columns')
     if field.placeholder is not None and not _is_text(field.placeholder):
@@ -55,13 +83,21 @@ def check_role(field: FieldSchema) -> bool:
     return field.role is not None
 
 
-def says_a_range(field: FieldSchema) -> bool:
+def _check_identifier(field: RoleField) -> None:
+    if field.type not in _DEFAULT_PATTERNS:
+        raise ValueError("an identifier is a string or an integer")
+    alphabets = alphabets_of(pattern_of(field))
+    if field.type == "integer":
+        _check_whole(alphabets)
+
+
+def says_a_range(field: RoleField) -> bool:
     """Whether the owner declared one."""
     c = field.constraints
     return c.minimum is not None or c.maximum is not None or bool(field.bins) or bool(field.edges)
 
 
-def pattern_of(field: FieldSchema) -> str:
+def pattern_of(field: RoleField) -> str:
     """Of an identifier."""
     return field.pattern or field.constraints.pattern or _DEFAULT_PATTERNS[field.type]
 
@@ -144,7 +180,7 @@ def _check_whole(alphabets: list[str]) -> None:
         raise ValueError("the pattern of an integer identifier must not begin with 0: write [1-9][0-9]{5}")
 
 
-def _check_hierarchy(field: FieldSchema) -> None:
+def _check_hierarchy(field: RoleField) -> None:
     hierarchy = field.hierarchy or {}
     if field.type != "string" or field.role is not None:
         raise ValueError("a hierarchy is for string columns without a role")

@@ -19,8 +19,10 @@ from service.domain.relations import MOST_ENTRIES, Combinations, Lookup, Unique,
 from service.domain.roles import fine_shares, says_a_range
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from service.domain.field_schema import FieldSchema
     from service.domain.relations import Relation
-    from service.domain.table_schema import FieldSchema, TableSchema
 
 _MOST_DIGITS = 9
 _MOST = 2**62
@@ -49,16 +51,16 @@ class Derived:
 class Relations:
     """The relations of a schema, understood; raises ValueError where they make no sense."""
 
-    def __init__(self, schema: TableSchema) -> None:
-        self._fields = {field.name: field for field in schema.fields}
+    def __init__(self, fields: Sequence[FieldSchema], relations: tuple[Relation, ...]) -> None:
+        self._fields = {field.name: field for field in fields}
         self._resolved: dict[str, FieldSchema] = {}
         self.inequalities: list[Inequality] = []
         self.combinations: list[tuple[int, Combinations]] = []
         self.unique: list[tuple[int, Unique]] = []
         self.derived: list[Derived] = []
         """Each after those that it follows from."""
-        self._read(schema.relations)
-        for field in schema.fields:
+        self._read(relations)
+        for field in fields:
             if field.role == "derived" and field.name not in self.names_derived:
                 raise ValueError(f"{field.name} is derived: write a relation that it follows from")
 
@@ -68,6 +70,13 @@ class Relations:
 
     def is_modelled(self, field: FieldSchema) -> bool:
         return field.role is None and field.name not in self.names_derived
+
+    def why_not_modelled(self, name: str) -> str:
+        """In words; nothing of a column that is modelled, or is not there."""
+        field = self._fields.get(name)
+        if field is None or self.is_modelled(field):
+            return ""
+        return "follows from other columns" if field.role in {None, "derived"} else f"has the role {field.role}"
 
     def modelled(self) -> tuple[FieldSchema, ...]:
         """What a generator learns: of a hierarchy the coarse level."""
@@ -268,18 +277,13 @@ class _naming:  # noqa: N801 - used as a function
             raise ValueError(f"relation {self._number}: {error}") from None  # noqa: TRY004
 
 
-def check_exclusions(schema: TableSchema, relations: Relations) -> None:
-    """Exclusions are of what is modelled."""
-    for number, exclusion in enumerate(schema.exclusions, start=1):
-        for name in exclusion:
-            field = schema.field(name)
-            if field is not None and not relations.is_modelled(field):
-                what = (
-                    f"has the role {field.role}"
-                    if field.role not in {None, "derived"}
-                    else "follows from other columns"
-                )
-                raise ValueError(f"exclusion {number}: {name!r} {what}; name the columns that rows are drawn with")
+def check_exclusions(exclusions: Sequence[Collection[str]], relations: Relations) -> None:
+    """Exclusions, by the names of their columns, are of what is modelled."""
+    for number, names in enumerate(exclusions, start=1):
+        for name in names:
+            why = relations.why_not_modelled(name)
+            if why:
+                raise ValueError(f"exclusion {number}: {name!r} {why}; name the columns that rows are drawn with")
 
 
 def _coarse(field: FieldSchema) -> FieldSchema:

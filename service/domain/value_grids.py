@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from service.base.lazy import lazy
-from service.domain.table_schema import FieldSchema, FieldType
+from service.domain.field_schema import FieldSchema, FieldType
 
 if TYPE_CHECKING:
     import numpy as np

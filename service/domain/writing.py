@@ -9,7 +9,7 @@ from service.domain.spellings import parts_of, texts_of
 from service.domain.zones import offsets_of
 
 if TYPE_CHECKING:
-    from service.domain.table_schema import FieldSchema
+    from service.domain.field_schema import FieldSchema
 
 _ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S"}
 

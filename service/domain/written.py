@@ -11,7 +11,8 @@ from service.domain.understood import Derived
 from service.domain.writing import written_as
 
 if TYPE_CHECKING:
-    from service.domain.table_schema import FieldSchema, TableSchema
+    from service.domain.field_schema import FieldSchema
+    from service.domain.table_schema import TableSchema
     from service.domain.understood import Relations
 
 

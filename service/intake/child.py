@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -298,7 +299,11 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
     answer: dict[str, Any]
     try:
         document = json.loads(sys.stdin.buffer.read())
-        for name in (*_FOR_ALL, *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES)):
+        for name in (
+            *_FOR_ALL,
+            *_if_there("pandas"),
+            *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES),
+        ):
             importlib.import_module(name)
         for name in _ENCODINGS:
             codecs.lookup(name)
@@ -344,6 +349,11 @@ class _Reports:
 def _say(document: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
+
+
+def _if_there(name: str) -> tuple[str, ...]:
+    """No library of ours needs it, but pyarrow looks for it while it reads, and imports what it finds."""
+    return () if importlib.util.find_spec(name) is None else (name,)
 
 
 def _own_line(error: BaseException) -> str:

@@ -14,9 +14,6 @@ from pathlib import Path
 
 from service.intake import sandbox
 
-# Libraries look for it while they read, which is too late here, and none needs it: it is as if it were not installed.
-sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
-
 
 def main() -> None:
     """Import the module that is named, under Landlock, and let its `main` go on."""

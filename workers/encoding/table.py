@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from service.base.errors import InvalidFile
+from service.domain.field_schema import ValueRange
 from service.domain.grids import finer_edges, grid_edges
-from service.domain.table_schema import UNIT_COLUMN, ValueRange
+from service.domain.table_schema import UNIT_COLUMN
 from service.domain.value_grids import ValueGrid, value_grid
 from service.domain.writing import written_as
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from service.domain.table_schema import Exclusion, FieldSchema, FieldType, Scalar, TableSchema
+    from service.domain.field_schema import FieldSchema, FieldType, Scalar
+    from service.domain.table_schema import Exclusion, TableSchema
 
 ABSENT = 65_535
 """The code of no cell: pads units that have fewer than max_rows_per_unit rows. No real row ever has it."""

@@ -16,7 +16,7 @@ from service.intake.table.spelled import in_spelling_of, spelling_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from service.domain.table_schema import FieldSchema, Scalar
+    from service.domain.field_schema import FieldSchema, Scalar
     from service.intake.table.columns import Column
 
 DTYPES: dict[str, pl.DataType] = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile
-from service.domain.table_schema import FieldSchema
+from service.domain.field_schema import FieldSchema
 from service.intake.limits import IngestLimits
 from service.intake.room import Room
 from service.intake.sealed import SealedFile

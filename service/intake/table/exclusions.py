@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from service.domain.table_schema import ValueRange
+from service.domain.field_schema import ValueRange
 from service.intake.table.canonical import Problem, declared_values
 
 if TYPE_CHECKING:
-    from service.domain.table_schema import Condition, Exclusion, FieldSchema, TableSchema
+    from service.domain.field_schema import Condition, FieldSchema
+    from service.domain.table_schema import Exclusion, TableSchema
 
 
 class ExclusionReader:

@@ -17,8 +17,9 @@ from service.intake.table.canonical import DeclaredCells, Problem, declared_valu
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from service.domain.field_schema import FieldSchema
     from service.domain.relations import Combinations
-    from service.domain.table_schema import FieldSchema, TableSchema
+    from service.domain.table_schema import TableSchema
     from service.domain.understood import Derived
     from service.intake.table.columns import Column
     from service.intake.table.fingerprint import Blocks

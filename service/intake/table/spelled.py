@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from service.domain.table_schema import FieldSchema
+    from service.domain.field_schema import FieldSchema
 
 _MICROSECONDS = 1_000_000
 _NUMBERS = frozenset("YymdjHIMSf")

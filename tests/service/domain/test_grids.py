@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.domain.field_schema import FieldSchema
 from service.domain.grids import finer_edges, grid_edges
-from service.domain.table_schema import FieldSchema
 
 
 def field(kind: str, low: Any, high: Any, **more: Any) -> FieldSchema:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidSchema
-from service.domain.table_schema import MAX_CATEGORIES, MAX_FIELDS, parse_table_schema
+from service.domain.field_schema import MAX_CATEGORIES
+from service.domain.table_schema import MAX_FIELDS, parse_table_schema
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

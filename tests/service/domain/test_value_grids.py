@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.table_schema import FieldSchema
+from service.domain.field_schema import FieldSchema
 from service.domain.value_grids import MOST_VALUES, value_grid
 
 

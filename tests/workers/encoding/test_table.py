@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tiny_generators import MIXED, domain_of
 
 from service.base.errors import InvalidFile, InvalidSchema, Tampered
+from service.domain.field_schema import MAX_BINS, FieldSchema
 from service.domain.grids import finer_edges
-from service.domain.table_schema import MAX_BINS, FieldSchema, parse_table_schema
+from service.domain.table_schema import parse_table_schema
 from service.domain.value_grids import ValueGrid
 from service.platform.crypto import encrypt, open_decrypted
 from service.samples.table.columns import CategoryColumn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from service.domain.table_schema import MAX_CATEGORIES
+from service.domain.field_schema import MAX_CATEGORIES
 from service.intake.table.drafting import moments, numbers
 from service.intake.table.drafting.looks import counts_by_look
 from service.intake.table.drafting.readings import MomentReading, NumberReading

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from service.domain.table_schema import SECONDS_OF
+from service.domain.field_schema import SECONDS_OF
 from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.drafting import sentinels
 

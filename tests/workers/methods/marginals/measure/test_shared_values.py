@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.domain.table_schema import FieldSchema
+from service.domain.field_schema import FieldSchema
 from service.domain.value_grids import ValueGrid, value_grid
 from workers.methods.marginals.measure.shared_values import (
     EXPECTED_FALSE,

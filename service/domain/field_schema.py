@@ -1,0 +1,260 @@
+"""One declared column: its name, its type, a closed public domain, and how its values are spelled.
+
+`bins` and `edges` are our extension of Table Schema for public grids. How values are spelled in text is in `spellings.py`, words that are
+refused in `table_words.py`, columns that no model learns in `roles.py`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from service.domain.bounds import a_kind, as_number, check_storable
+from service.domain.roles import Fine, Role, check_role, fine_shares
+from service.domain.spellings import (
+    SpelledField,
+    check_spelling,
+    check_two_digit_years,
+    texts_of,
+)
+from service.domain.table_words import DeclaredValues
+
+MAX_CATEGORIES = 10_000
+MAX_BINS = 1_024
+
+SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
+Scalar = str | int | float | bool
+
+
+class Constraints(BaseModel):
+    """The part of Frictionless constraints that closes a column's domain. Others are refused, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    required: bool = False
+    enum: tuple[Scalar, ...] | None = None
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+    pattern: str | None = None
+
+
+class ValueRange(BaseModel):
+    """From minimum to maximum, both included; without one of them, to the end of the declared range."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    minimum: Scalar | None = None
+    maximum: Scalar | None = None
+
+
+Values = Annotated[tuple[Scalar | None, ...], Field(min_length=1)]
+
+
+def _kind_of(condition: Any) -> str:
+    return "range" if isinstance(condition, dict | ValueRange) else "values"
+
+
+Condition = Annotated[Annotated[Values, Tag("values")] | Annotated[ValueRange, Tag("range")], Discriminator(_kind_of)]
+"""On one column: one of these values (None: missing), or a value in this range."""
+
+
+class FieldSchema(SpelledField):
+    """One column: name, type, a closed public domain, and how its values are spelled."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    type: FieldType
+    constraints: Constraints = Constraints()
+    title: str | None = None
+    description: str | None = None
+    rdf_type: Annotated[Any, Field(alias="rdfType", exclude=True)] = None
+    example: Annotated[Any, Field(exclude=True)] = None
+    bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
+    """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
+    decimals: Annotated[int, Field(ge=0, le=15)] | None = None
+    """Digits after the point that values of a number column have, for example 2 for money; our extension."""
+    resolution: Literal["second", "minute", "hour", "day"] | None = None
+    """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
+    edges: tuple[float, ...] | None = None
+    """Explicit, increasing cell edges instead of `bins` (integer and number only); first and last equal the bounds."""
+    role: Role | None = None
+    """Of a column that no model learns; our extension."""
+    pattern: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    """By which the values of an identifier are made anew: `uuid`, or as P[0-9]{6}."""
+    placeholder: Annotated[str | None, Field(max_length=1_000)] = None
+    """What stands in a synthetic row for a free text; without it the column is left out."""
+    hierarchy: Fine | None = None
+    """Of a string column, coarse categories, which are modelled, and of each the finer ones; our extension."""
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, name: str) -> str:
+        if not name.isprintable() or name != name.strip():
+            raise ValueError("a column name must be printable and not begin or end with a space")
+        return name
+
+    @model_validator(mode="after")
+    def _is_spelled_as_its_type(self) -> FieldSchema:
+        check_spelling(self, self.type)
+        if self.strptime_pattern is not None and self.constraints.minimum is not None:
+            check_two_digit_years(self.strptime_pattern, *self.first_and_last_day)
+        if self.resolution == "day" and self.timezone not in {None, "UTC"}:
+            raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
+        return self
+
+    @model_validator(mode="after")
+    def _closed_domain(self) -> FieldSchema:
+        return self if check_role(self) else self._with_closed_domain()
+
+    def _with_closed_domain(self) -> FieldSchema:
+        enum = self.constraints.enum
+        if enum is not None:
+            self._check_enum(enum)
+            if self._says_a_range:
+                raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
+        elif self.type == "string" and self.hierarchy is None:
+            raise ValueError("a string column needs constraints.enum: the categories must be declared")
+        elif not self.is_categorical:
+            low, high = self.bounds
+            if not low < high:
+                raise ValueError("constraints.minimum must be below constraints.maximum")
+        if self.type == "boolean" and self._says_a_range:
+            raise ValueError("a boolean column has no range")
+        if self.edges is not None:
+            self._check_edges(self.edges)
+        if self.decimals is not None and (self.type != "number" or enum is not None):
+            raise ValueError("decimals are for number columns with a range")
+        if self.resolution is not None and self.type != "datetime":
+            raise ValueError("resolution is for datetime columns")
+        return self
+
+    @property
+    def _says_a_range(self) -> bool:
+        c = self.constraints
+        return c.minimum is not None or c.maximum is not None or bool(self.bins) or bool(self.edges)
+
+    def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
+        if not 1 <= len(enum) <= MAX_CATEGORIES:
+            raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
+        if self.type in {"boolean", "date", "datetime"}:
+            raise ValueError(
+                f"enum is not supported for {self.type} columns: "
+                + (
+                    "leave it out"
+                    if self.type == "boolean"
+                    else "write minimum and maximum, or type string with these texts"
+                )
+            )
+        expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
+        if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
+            raise ValueError(
+                f"every enum value of {a_kind(self.type)} column must be {a_kind(self.type)}"
+                + (': write codes in quotes, as "0311"' if self.type == "string" else "")
+            )
+        if self.type == "number" and any(abs(v) > 2**53 for v in enum if isinstance(v, int)):
+            raise ValueError("whole numbers beyond ±2^53 are not exact as number: write type integer or string")
+        check_storable(enum)
+        if len(set(enum)) != len(enum):
+            raise ValueError("enum repeats a value")
+        if self.type == "string" and any("\x00" in str(v) for v in enum):
+            raise ValueError("enum values must not contain NUL")
+
+    def _check_edges(self, edges: tuple[float, ...]) -> None:
+        if self.type not in {"integer", "number"}:
+            raise ValueError("edges are for integer and number columns; use bins")
+        if self.bins is not None:
+            raise ValueError("give bins or edges, not both")
+        if not 2 <= len(edges) <= MAX_BINS + 1 or any(not a < b for a, b in pairwise(edges)):
+            raise ValueError("edges must increase and number between 2 and 1025")
+        if (edges[0], edges[-1]) != self.bounds:
+            raise ValueError("the first and last edge must equal minimum and maximum")
+
+    @property
+    def categories(self) -> tuple[Scalar, ...] | None:
+        """The declared values in the order of their codes, from 0; None of a range. A missing value, if any, has the code after them."""
+        if self.hierarchy is not None:
+            return tuple(fine_shares(self.hierarchy))
+        return (False, True) if self.type == "boolean" else self.constraints.enum
+
+    @property
+    def is_categorical(self) -> bool:
+        return self.categories is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
+        c = self.constraints
+        if c.minimum is None or c.maximum is None:
+            raise ValueError(
+                f"{a_kind(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)"
+            )
+        return self._as_number(c.minimum), self._as_number(c.maximum)
+
+    def _as_number(self, value: Scalar) -> float:
+        return as_number(self.type, value, self.zone)
+
+    @property
+    def declared_values(self) -> DeclaredValues:
+        bounds = None if self.is_categorical or self.type in {"date", "datetime"} else self.bounds
+        texts = {str(bound) for bound in (self.constraints.minimum, self.constraints.maximum) if isinstance(bound, str)}
+        if self.spells_booleans:
+            texts = {text for truth in (True, False) for text in texts_of(self, truth=truth)}
+        elif self.type == "boolean":
+            texts = {"true", "false", "0", "1"}
+        return DeclaredValues(self.name, self.type, self.constraints.enum, bounds, frozenset(texts))
+
+    @property
+    def first_and_last_day(self) -> tuple[dt.date, dt.date]:
+        """Of the range of a date or datetime column, as its zone counts days."""
+        if self.type == "date":
+            low, high = (dt.date(1970, 1, 1) + dt.timedelta(days=bound) for bound in self.bounds)
+            return low, high
+        first, last = (dt.datetime.fromtimestamp(bound, self.zone).date() for bound in self.bounds)
+        return first, last
+
+    @property
+    def step(self) -> int:
+        """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
+        return self.written_step if self.resolution is None else SECONDS_OF[self.resolution]
+
+    def check_condition(self, condition: Condition) -> None:
+        """Raise a ValueError if this can be no condition on the column."""
+        if isinstance(condition, ValueRange):
+            self._check_range(condition)
+            return
+        if None in condition and self.constraints.required:
+            raise ValueError(f"{self.name} is required, so that no value of it is missing")
+        values = [value for value in condition if value is not None]
+        if values and not self.is_categorical:
+            raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
+        declared = self.categories or ()
+        for value in values:
+            # True is 1 in Python, and 1 is 1.0.
+            is_of_type = isinstance(value, bool) == (self.type == "boolean")
+            is_of_type &= not (isinstance(value, float) and self.type == "integer")
+            if value not in declared or not is_of_type:
+                raise ValueError(f"{value!r} is not a declared value of {self.name}")
+        if len(set(condition)) != len(condition):
+            raise ValueError(f"{self.name} repeats a value")
+
+    def _check_range(self, condition: ValueRange) -> None:
+        if self.is_categorical:
+            raise ValueError(f"{self.name} has declared values: list those that are meant")
+        if condition.minimum is None and condition.maximum is None:
+            raise ValueError(f"{self.name} needs a minimum, a maximum or both")
+        low, high = self.numbers_of(condition)
+        if not low <= high:
+            raise ValueError(f"no value of {self.name} is in this range")
+
+    def numbers_of(self, condition: ValueRange) -> tuple[float, float]:
+        """The range within the declared one, as `bounds` are."""
+        low, high = self.bounds
+        if condition.minimum is not None:
+            low = max(low, self._as_number(condition.minimum))
+        if condition.maximum is not None:
+            high = min(high, self._as_number(condition.maximum))
+        return low, high
