@@ -9,9 +9,11 @@
 
 - `Client`, `AsyncClient`: one service and one API key; a method for every endpoint.
 - `publish`: a DataFrame in, a synthetic DataFrame out. `schema_of_frame`: what its dtypes declare, and a draft of the rest.
-- `Dataset`, `Release`, `Sample`: what a `Client` gives, and what can be asked of it next; `AsyncDataset`, … of an `AsyncClient`.
+- `Dataset`, `Release`, `Sample`: what a `Client` gives, and what can be asked of it next; `AsyncDataset`, `AsyncRelease`,
+  `AsyncSample` of an `AsyncClient`.
 - `Budget`, `Ledger`, `Quote`, `Json`, …: what else the service answers.
-- `ApiError`: what the service answered instead: status, code, a sentence. `imprimatur.errors` has a class for every code.
+- `ApiError`: what the service answered instead: status, code, a sentence. `imprimatur.errors` has a class for every code,
+  such as `BudgetExhausted`.
 - `NotPublished`: a release ended without anything to publish. `OrderedNotDelivered`: what came after an order failed.
 - `NotAsCertified`: a downloaded ZIP is not the one that its certificate signs.
 - `MissingExtra`: a package is missing that an extra installs.

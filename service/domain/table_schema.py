@@ -10,7 +10,7 @@ zeros. One column is in `field_schema.py`, what holds between columns in `relati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -106,6 +106,13 @@ class TableSchema(BaseModel):
         """What a generator learns: no columns with a role, none that follow from others, of a hierarchy the coarse level."""
         fields = self.understood.modelled()
         return self if fields == self.fields else self.model_copy(update={"fields": fields, "relations": ()})
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> TableSchema:
+        """A copy that thinks anew of what it says."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in ("understood", "modelled"):
+            copied.__dict__.pop(name, None)
+        return copied
 
     @property
     def names(self) -> tuple[str, ...]:

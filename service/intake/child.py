@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from service.base.errors import ImprimaturError, InvalidFile, TooLarge
-from service.domain.dialect import USUAL, codec_of
+from service.domain.dialect import USUAL, Dialect, codec_of
 from service.domain.image_schema import is_image_schema
 from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
 from service.domain.table_schema import TableSchema
@@ -301,7 +301,7 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
         document = json.loads(sys.stdin.buffer.read())
         for name in (
             *_FOR_ALL,
-            *_if_there("pandas"),
+            *_pandas(),
             *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES),
         ):
             importlib.import_module(name)
@@ -310,7 +310,8 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
         for name in zones_in(document["schema"]):
             offsets_of(name)
         if not is_image_schema(document["schema"]):
-            codec_of(TableSchema.model_validate(document["schema"]).dialect or USUAL)
+            dialect = document["schema"].get("dialect")
+            codec_of(USUAL if dialect is None else Dialect.model_validate(dialect))
         limit_resources(IngestLimits.model_validate(document["limits"]), begun.held_bytes())
         _say({"layers": sandbox.finish(begun, document["parent"])})
         answer = {"table": work(document)}
@@ -351,9 +352,10 @@ def _say(document: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _if_there(name: str) -> tuple[str, ...]:
+def _pandas() -> tuple[str, ...]:
     """No library of ours needs it, but pyarrow looks for it while it reads, and imports what it finds."""
-    return () if importlib.util.find_spec(name) is None else (name,)
+    there = importlib.util.find_spec("pandas") is not None
+    return ("pandas", "pyarrow.pandas_compat", "pyarrow.vendored.version") if there else ()
 
 
 def _own_line(error: BaseException) -> str:

@@ -145,11 +145,11 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
 
 
 def run_child(
-    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller, *, child: str = _CHILD
+    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller, *, child: str = ""
 ) -> dict[str, Any]:
     """What a child process in the sandbox answers to a job, with these files alone."""
     process = subprocess.Popen(  # noqa: S603 - our own module, no shell, nothing of the upload on the command line
-        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", child],
+        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", child or _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a library's panic may quote cells

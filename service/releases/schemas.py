@@ -112,7 +112,7 @@ class ReleaseReply(BaseModel):
         return cls(
             id=release.id,
             dataset_id=release.dataset_id,
-            name=shown_name(release.name, str(release.order_["method"]), release.id),
+            name=shown_name(release.name, str(release.order_.get("method", "release")), release.id),
             state=release.state,
             order=release.order_,
             price=PriceReply(

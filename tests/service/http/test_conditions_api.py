@@ -98,7 +98,7 @@ def test_conditions_weights_and_completion(api, release, subtests):
 
 def test_the_client_says_conditions_as_mappings(api, release):
     client = Client("http://testserver")
-    client._transport._http = api.http
+    client._session._http = api.http
     api.http.headers.update(api.reader)
     with client.sample(
         release, 20, format="jsonl", where={"smoker": True, "age": {"minimum": 65}}, weights={"city": "uniform"}

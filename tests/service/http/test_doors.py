@@ -64,6 +64,8 @@ class House:
             body = {"json": JSON_BODIES[method, path]}
         elif "multipart/form-data" in content:
             body = {"files": {"file": ("t.csv", b"")}}
+        elif "text/csv" in content:
+            headers, body = {**headers, "Content-Type": "text/csv"}, {"content": b"age\n30\n"}
         else:
             assert not content, f"{method} {path}: this test cannot send {list(content)}"
         return self.api.http.request(method, path.format(**ids), headers=headers, params=query, **body)

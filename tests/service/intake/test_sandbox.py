@@ -42,9 +42,10 @@ def _probe(monkeypatch, folder, content=CSV, schema=TABLE, unit=UNIT):
             "privacy_unit": None if unit is None else unit.as_json(),
             "limits": limits.model_dump(),
             "fingerprint_key": "00" * 32,
+            "accept_undeclared": [],
             "parent": os.getpid(),
         }
-        found = ingest._run_child(job, limits, (upload, canonical, more), Caller())
+        found = ingest.run_child(job, limits, (upload, canonical, more), Caller())
         handed = {upload.descriptor, canonical.descriptor, more.descriptor}
     return found | {"layers": said[0], "handed": handed, "secrets": [job["fingerprint_key"], job["upload"]["key"]]}
 
