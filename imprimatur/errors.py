@@ -58,6 +58,10 @@ class InvalidSchema(InvalidInput, code="invalid_schema"):
     """The declared schema cannot be used."""
 
 
+class DraftSchema(InvalidSchema, code="draft_schema"):
+    """The schema is still marked as a draft that was read from the rows. Values: columns."""
+
+
 class InvalidFile(InvalidInput, code="invalid_file"):
     """The uploaded file cannot be read, or disagrees with the schema."""
 

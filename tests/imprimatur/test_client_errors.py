@@ -26,7 +26,11 @@ def of_the_service():
         source = Path(module.module_finder.path, f"{module.name.rpartition('.')[2]}.py")
         if source.is_file() and re.search(r"^    code = ", source.read_text(encoding="utf-8"), re.MULTILINE):
             importlib.import_module(module.name)
-    return {kind for kind in every(ImprimaturError) if kind is not ImprimaturError and "local" not in kind.__module__}
+    return {
+        kind
+        for kind in every(ImprimaturError)
+        if kind.__module__.startswith("service.") and kind is not ImprimaturError and "local" not in kind.__module__
+    }
 
 
 def test_every_code_of_the_service_has_a_class(of_the_service):

@@ -105,7 +105,7 @@ def test_names_and_beginnings_of_ids_are_enough(reader, published):
     with pytest.raises(NotFound, match=r"no dataset has the name 'smal'.*the newest are: .*\(small\)"):
         reader.budget("smal")
     with pytest.raises(NotFound):
-        reader.dataset(dataset.id[:5])
+        reader.dataset(dataset.id[:3])
     with pytest.raises(NotFound, match="no release"):
         reader.release("ffffff")
 

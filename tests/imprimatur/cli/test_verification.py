@@ -25,7 +25,7 @@ class Liar:
 
 def truth(stack, published):
     with Client(stack.url, published.api_key) as client:
-        return client.ledger(published.dataset_id), client.releases(published.dataset_id)
+        return copy.deepcopy(client.ledger(published.dataset_id).raw), client.releases(published.dataset_id)
 
 
 def rehash(ledger):
