@@ -1715,7 +1715,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 INGEST_CHILD,
-                "            *fingerprints_of(job.fingerprint_key, table.names, job.schema.missing_values),\n",
+                "            *_fingerprints(job, table.names),\n",
                 "            *fingerprints_of(job.fingerprint_key, [f.name for f in job.schema.fields if f.role is None], ()),\n",
             ),
         ),
