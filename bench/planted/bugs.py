@@ -2322,7 +2322,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "reading process: a caller who leaves is not noticed while it says nothing",
-        ((INGEST_PARENT, "with caller.taking_along(child.kill):", "with suppress():"),),
+        ((INGEST_PARENT, "with caller.taking_along(process.kill):", "with suppress():"),),
         (f"{T_LEAVING}::test_a_caller_who_leaves_takes_the_reading_process_along",),
     ),
     Bug(
