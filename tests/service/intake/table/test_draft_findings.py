@@ -253,7 +253,6 @@ def test_names_that_no_schema_can_have_are_made_usable(reader):
     header = '"a\nb",a\u00a0b,' + "x" * 210 + ",c"
     draft = draft_table(reader.write("\n".join([header, *["u,u,u,u", "v,v,v,v"] * 20])))
     parse_table_schema(draft.schema)
-    assert [one["name"] for one in draft.schema["fields"]] == ["a b", "a b 2", "x" * 200, "c"]
-    said = " ".join(one.for_the_owner() for one in draft.findings)
-    assert said.count("give the column this name in the file") == 3
-    assert "'a b 2'" in said
+    names = [one["name"] for one in draft.schema["fields"]]
+    assert names == ["a b", "a b 2", "x" * 190, "c"]
+    assert draft.schema["dialect"] == {"names": names}, "so that the file may stay as it is"
