@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile
@@ -74,7 +75,10 @@ def pandas_index_of(path: Path) -> set[str]:
     """The columns that pandas made of an index when it wrote a Parquet file."""
     if path.is_dir() or _start_of(path) != _PARQUET:
         return set()
-    metadata = pq.read_schema(path).pandas_metadata or {}
+    try:
+        metadata = pq.read_schema(path).pandas_metadata or {}
+    except pa.ArrowException:  # a text that begins so, or a damaged file, of which reading says more
+        return set()
     return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
 
 

@@ -239,13 +239,15 @@ def _redeclare(api, dataset, schema, table=None):
 def test_a_decoy_does_not_become_the_rows_of_another_dataset(api):
     """Cells that are declared missing are exchanged by a new declaration: the decoy's would be the real ones then."""
     random = np.random.default_rng(0)
-    digits, codes = random.integers(0, 10, (6, 400)), random.integers(10**6, 10**8, (3, 400))
+    digits, codes = random.integers(1, 9, (6, 400)), random.integers(10**6, 10**8, (3, 400))
     first, second = [f"a{i}" for i in range(9)], [f"b{i}" for i in range(9)]
     largest = [9] * 6 + [10**9] * 3
     made = api.upload(_numbers(first, [*digits, *codes]), schema=json.dumps(_schema_of_numbers(first, largest)))
     assert made.status_code == 201
-    blanked = _schema_of_numbers(second, largest, missingValues=["", *map(str, range(10))])
-    decoy = _numbers(second, [*random.integers(0, 10, (6, 400)), *codes])
+    blanked = _schema_of_numbers(second, largest)
+    for field in blanked["fields"][:6]:
+        field["missingValues"] = ["", *map(str, range(1, 9))]
+    decoy = _numbers(second, [*random.integers(1, 9, (6, 400)), *codes])
     taken = api.upload(decoy, schema=json.dumps(blanked)).json()["id"]
     real = _numbers(second, [*digits, *codes])
     assert _redeclare(api, taken, blanked, real).json()["code"] == "other_rows"
@@ -269,12 +271,12 @@ def test_the_order_of_columns_in_a_file_sent_again_does_not_hide_any(api):
     random = np.random.default_rng(1)
     columns = random.integers(0, 10**6, (6, 400))
     names = [f"c{i}" for i in range(6)]
-    loose, tight = [10**7] * 6, [10**7] * 3 + [500_000] * 3
+    loose, tight = [10**7] * 6, [10**7] * 3 + [600_000] * 3
     made = api.upload(_numbers(names, columns), schema=json.dumps(_schema_of_numbers(names, loose))).json()["id"]
     order = [3, 4, 5, 0, 1, 2]
     resent = _numbers([names[i] for i in order], columns[order])
     assert _redeclare(api, made, _schema_of_numbers(names, tight), resent).status_code == 200
-    changed = [*columns[:3], *np.where(columns[3:] > 500_000, columns[3:] + 7, columns[3:])]
+    changed = [*columns[:3], *np.where(columns[3:] > 600_000, columns[3:] + 7, columns[3:])]
     others = [name.upper() for name in names]
     reply = api.upload(_numbers(others, changed), schema=json.dumps(_schema_of_numbers(others, tight)))
     _assert_problem(reply, 409, "duplicate_rows")
