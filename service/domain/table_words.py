@@ -69,8 +69,16 @@ def without_idle_words(document: Any) -> Any:
     return table
 
 
+_RELATIONS = (
+    'write a text like "start <= end" or "net + tax = gross", or an object: {"column": …, "by": …, "table": {…}}, '
+    '{"columns": […], "allowed": [[…], …]} or {"unique": […]}'
+)
+
+
 def place_of(document: Any, location: Sequence[str | int]) -> str:
     """Where a fault is, in the owner's words: the column's name, then the word."""
+    if len(location) > 1 and location[0] == "relations" and isinstance(location[1], int):
+        return f"relation {location[1] + 1}"
     if len(location) < 2 or location[0] != "fields" or not isinstance(location[1], int):
         return ".".join(map(str, location))
     word = ".".join(str(part) for part in location[2:] if not isinstance(part, int))
@@ -80,6 +88,8 @@ def place_of(document: Any, location: Sequence[str | int]) -> str:
 def sentence_about(error: Mapping[str, Any], known: Iterable[str]) -> str:
     """What is wrong, in place of words about a program's input; `known` are the words that may stand there."""
     kind = str(error["type"])
+    if error["loc"][:1] == ("relations",) and kind != "value_error":
+        return _RELATIONS
     if kind == "extra_forbidden":
         word, words = str(error["loc"][-1]), sorted(known)
         close = difflib.get_close_matches(word, words, n=1)

@@ -169,3 +169,11 @@ def test_a_schema_without_the_new_words_is_stored_as_before():
     assert plain.modelled is plain
     assert set(plain.as_json()) == {"fields"}
     assert written_to_config(plain) == {}
+
+
+@pytest.mark.parametrize("relation", [{"holds": "a <= b"}, 3, {"columns": ["a"], "allowed": 5}])
+def test_a_relation_of_no_form_is_answered_with_the_forms(relation):
+    fields = [{"name": name, "type": "integer", "constraints": {"minimum": 0, "maximum": 9}} for name in "ab"]
+    with pytest.raises(InvalidSchema, match=r"relation 1: write a text like .start <= end.") as caught:
+        parse_table_schema({"fields": fields, "relations": [relation]})
+    assert "constrained" not in str(caught.value)
