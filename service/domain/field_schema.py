@@ -7,6 +7,7 @@ refused in `table_words.py`, columns that no model learns in `roles.py`.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from service.domain.spellings import (
     texts_of,
 )
 from service.domain.table_words import DeclaredValues
+from service.domain.zones import offsets_of
 
 MAX_CATEGORIES = 10_000
 MAX_BINS = 1_024
@@ -61,6 +63,13 @@ def _kind_of(condition: Any) -> str:
 
 Condition = Annotated[Annotated[Values, Tag("values")] | Annotated[ValueRange, Tag("range")], Discriminator(_kind_of)]
 """On one column: one of these values (None: missing), or a value in this range."""
+
+
+def _check_whole_hours(zone: str, low: float, high: float) -> None:
+    offsets = offsets_of(zone)
+    ends = [*(offset.start for offset in offsets[1:]), math.inf]
+    if any(one.seconds % 3_600 for one, end in zip(offsets, ends, strict=True) if one.start <= high and low < end):
+        raise ValueError(f"hours of {zone} are no whole hours of UTC: write minutes (%M) into the format, too")
 
 
 class FieldSchema(SpelledField):
@@ -128,9 +137,19 @@ class FieldSchema(SpelledField):
             self._check_edges(self.edges)
         if self.decimals is not None and (self.type != "number" or enum is not None):
             raise ValueError("decimals are for number columns with a range")
+        self._check_steps()
+        return self
+
+    def _check_steps(self) -> None:
+        """Moments come out as they are written, no finer."""
         if self.resolution is not None and self.type != "datetime":
             raise ValueError("resolution is for datetime columns")
-        return self
+        if self.resolution is not None and SECONDS_OF[self.resolution] < self.written_step:
+            raise ValueError(
+                f"the format writes less than a {self.resolution}: write %H, %M or %S into it, or a coarser resolution"
+            )
+        if self.type == "datetime" and self.timezone is not None and self.written_step % 3_600 == 0:
+            _check_whole_hours(self.timezone, *self.bounds)
 
     @property
     def _says_a_range(self) -> bool:
@@ -155,8 +174,6 @@ class FieldSchema(SpelledField):
                 f"every enum value of {a_kind(self.type)} column must be {a_kind(self.type)}"
                 + (': write codes in quotes, as "0311"' if self.type == "string" else "")
             )
-        if self.type == "number" and any(abs(v) > 2**53 for v in enum if isinstance(v, int)):
-            raise ValueError("whole numbers beyond ±2^53 are not exact as number: write type integer or string")
         check_storable(enum)
         if len(set(enum)) != len(enum):
             raise ValueError("enum repeats a value")
@@ -219,6 +236,8 @@ class FieldSchema(SpelledField):
     @property
     def step(self) -> int:
         """Whole values of a range are multiples of it: 1, or of a datetime the seconds of its resolution."""
+        if self.type != "datetime":
+            return 1
         return self.written_step if self.resolution is None else SECONDS_OF[self.resolution]
 
     def check_condition(self, condition: Condition) -> None:

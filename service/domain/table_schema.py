@@ -21,7 +21,14 @@ from service.domain.dialect import Dialect, null_sequence_is_missing
 from service.domain.field_schema import Condition, Constraints, FieldSchema
 from service.domain.relations import MAX_RELATIONS, Relation
 from service.domain.spellings import Marks, values_of_markers
-from service.domain.table_words import WordRefused, check_markers, place_of, sentence_about, without_idle_words
+from service.domain.table_words import (
+    WordRefused,
+    check_exact,
+    check_markers,
+    place_of,
+    sentence_about,
+    without_idle_words,
+)
 from service.domain.understood import Relations, check_exclusions
 
 MAX_FIELDS = 1_000
@@ -140,6 +147,7 @@ def parse_table_schema(document: Any) -> TableSchema:
     try:
         schema = TableSchema.model_validate(without_idle_words(document))
         for field in schema.understood.read():
+            check_exact(field.declared_values)
             check_markers(
                 field.declared_values, schema.missing_values_of(field), are_own=field.missing_values is not None
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -69,6 +70,12 @@ def without_idle_words(document: Any) -> Any:
     return table
 
 
+_PLAIN = (
+    ("[Ii]nput should", "it should"),
+    ("a valid tuple", "a list"),
+    (r"a valid dictionary( or instance of \w+)?", "an object"),
+    ("Dictionary should have at least (\\d+) items.*", r"name at least \1 columns"),
+)
 _RELATIONS = (
     'write a text like "start <= end" or "net + tax = gross", or an object: {"column": …, "by": …, "table": {…}}, '
     '{"columns": […], "allowed": [[…], …]} or {"unique": […]}'
@@ -81,7 +88,7 @@ def place_of(document: Any, location: Sequence[str | int]) -> str:
         return f"relation {location[1] + 1}"
     if len(location) < 2 or location[0] != "fields" or not isinstance(location[1], int):
         return ".".join(map(str, location))
-    word = ".".join(str(part) for part in location[2:] if not isinstance(part, int))
+    word = ".".join(str(part) for part in location[2:] if not isinstance(part, int) and "[" not in part)
     return ": ".join(filter(None, (_called(location[1], document["fields"][location[1]]), word)))
 
 
@@ -97,7 +104,10 @@ def sentence_about(error: Mapping[str, Any], known: Iterable[str]) -> str:
         return f"there is no such word: leave it out{meant}"
     if kind == "missing":
         return "it must be said"
-    return sentence_of(error).replace("Input should", "it should").replace("input should", "it should")
+    said = sentence_of(error)
+    for word, plain in _PLAIN:
+        said = re.sub(word, plain, said)
+    return said
 
 
 class DeclaredValues(NamedTuple):
@@ -109,6 +119,15 @@ class DeclaredValues(NamedTuple):
     bounds: tuple[float, float] | None
     texts: frozenset[str]
     """Of true and false, and of the bounds of dates."""
+
+
+def check_exact(declared: DeclaredValues) -> None:
+    """Raise `WordRefused` for whole numbers that a column of type number would round."""
+    if declared.kind == "number" and any(isinstance(v, int) and abs(v) > 2**53 for v in declared.enum or ()):
+        raise WordRefused(
+            "enum",
+            f"column {declared.column!r}: whole numbers beyond ±2^53 are not exact as number: write type integer or string",
+        )
 
 
 def check_markers(declared: DeclaredValues, markers: Sequence[str], *, are_own: bool) -> None:

@@ -17,6 +17,7 @@ from service.samples.drain import Drain
 from service.samples.formulas import disarmed
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn, quoted
+from service.samples.table.identifiers import IdentifierColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -46,7 +47,9 @@ def csv(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
     written = disarmed if wanted.formulas == "escape" else str
     spelled = {column.name for column in sampler.columns if column.is_spelled}
     own = {c.name for c in sampler.columns if c.missing and c.missing_value != sampler.missing_value}
-    texts = _Texts(spelled | own, written, fill_missing=own)
+    made_anew = {c.name for c in sampler.columns if isinstance(c, IdentifierColumn) and c.type == "string"}
+    disarmed_too = made_anew if wanted.formulas == "escape" else set[str]()
+    texts = _Texts(spelled | own | disarmed_too, written, fill_missing=own)
     return _csv(_plain_batches(draws, sampler, _lookups(sampler, written), texts), sampler, written)
 
 

@@ -102,10 +102,9 @@ class Conditions:
 
     def _of_text(self, text: str) -> Selections:
         if text.lstrip().startswith("{"):
-            with suppress(ValueError):
-                mapping = json.loads(text)
-                if isinstance(mapping, dict):
-                    return self._of_mapping(mapping)
+            mapping = _json(text)
+            if isinstance(mapping, dict):
+                return self._of_mapping(mapping)
         with suppress(SamplingError):  # COLUMN:VALUE, whatever the value holds
             return self._of_one(text)
         found: Selections = {}
@@ -229,6 +228,14 @@ def _pieces(text: str) -> list[str]:
         pieces[-1] += ('"' if number else "") + own[0]
         pieces += own[1:]
     return pieces
+
+
+def _json(text: str) -> Any:
+    """What the text says as JSON; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _listed(inner: str) -> tuple[Any, ...]:

@@ -42,6 +42,15 @@ class SharedValues:
         return np.where(is_shared & (self.cells[found] == cells), self.values[found], np.nan), left
 
 
+def _fill_empty_bins(first: Array, last: Array, low: Array, high: Array, steps_per_one: Array) -> None:
+    """Of numbers with declared decimals, in place: a bin without such a number has that next to its middle, if the range has one."""
+    smallest, largest = np.ceil(low[0] * steps_per_one), np.floor(high[-1] * steps_per_one)
+    empty = (last < first) & (smallest <= largest)
+    nearest = np.clip(np.rint((low + high) / 2 * steps_per_one), smallest, largest)[empty]
+    first[empty] = last[empty] = nearest
+    low[empty] = high[empty] = nearest / steps_per_one[empty]
+
+
 class GridColumn:
     """A range cut into bins. A drawn column is a masked array of numbers; masked is missing.
 
@@ -74,6 +83,8 @@ class GridColumn:
         first, last = np.ceil(low * steps_per_one / self._step), np.floor(high * steps_per_one / self._step)
         first += first / steps_per_one * self._step < low  # products round
         last -= last / steps_per_one * self._step > high
+        if "decimals" in config:
+            _fill_empty_bins(first, last, low, high, steps_per_one)
         self._low, self._high, self._first, self._steps_per_one = low, high, first, steps_per_one
         self.steps = np.maximum(last - first + 1, 1)  # a bin too narrow for a step holds its end
         self.steps[np.diff(self.edges) < POINT * (self.edges[-1] - self.edges[0])] = 1

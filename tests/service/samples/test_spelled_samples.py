@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service.base.errors import InvalidSchema
-from service.domain.table_schema import parse_table_schema
+from service.domain.table_schema import TableSchema, parse_table_schema
 from service.intake.child import Job, read_table
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
@@ -249,3 +250,50 @@ def test_any_declared_value_comes_back_exactly(field):
     if "enum" in field["constraints"]:
         declared = {float(v) if field["type"] == "number" else v for v in field["constraints"]["enum"]}
         assert set(frame["x"].drop_nulls()) <= declared
+
+
+def test_dates_with_a_format_are_days():
+    field = {"name": "visit", "type": "date", "format": "%d/%m/%Y"}
+    field["constraints"] = {"minimum": "2020-01-01", "maximum": "2030-12-31", "required": True}
+    text = "".join(tiny_sampler({"fields": [field]}, numeric_bins=32).csv(500, seed=1))
+    assert len(set(text.splitlines()[1:])) > 300
+
+
+@pytest.mark.parametrize(("largest", "decimals"), [(0.5, 1), (0.25, 2), (10, 0)])
+def test_numbers_have_their_decimals_where_cells_are_narrower(largest, decimals):
+    number = {
+        "type": "number",
+        "decimals": decimals,
+        "constraints": {"minimum": 0, "maximum": largest, "required": True},
+    }
+    fields = [
+        {"name": "net", **number},
+        {"name": "tax", **number},
+        {"name": "gross", "type": "number", "role": "derived"},
+    ]
+    sampler = tiny_sampler({"fields": fields, "relations": ["net + tax = gross", "net <= tax"]}, numeric_bins=32)
+    rows = [[Decimal(cell) for cell in line.split(",")] for line in "".join(sampler.csv(500, seed=1)).splitlines()[1:]]
+    assert len(rows) == 500
+    for net, tax, gross in rows:
+        assert net + tax == gross
+        assert net <= tax
+        assert round(net, decimals) == net
+        assert 0 <= net <= Decimal(str(largest))
+
+
+def test_a_format_that_writes_less_than_the_resolution_is_refused():
+    field = {"name": "seen", "type": "datetime", "format": "%Y-%m-%d %H", "resolution": "minute"}
+    field["constraints"] = {"minimum": "2020-01-01", "maximum": "2030-12-31"}
+    with pytest.raises(InvalidSchema, match="writes less than a minute"):
+        parse_table_schema({"fields": [field]})
+    zoned = {**field, "resolution": None, "timezone": "Asia/Kolkata"}
+    with pytest.raises(InvalidSchema, match="no whole hours"):
+        parse_table_schema({"fields": [zoned]})
+    assert parse_table_schema({"fields": [{**zoned, "timezone": "Europe/Berlin"}]})
+
+
+def test_a_stored_schema_of_large_numbers_still_loads():
+    field = {"name": "code", "type": "number", "constraints": {"enum": [2**60, 1.5]}}
+    assert TableSchema.model_validate({"fields": [field]})
+    with pytest.raises(InvalidSchema, match="not exact as number"):
+        parse_table_schema({"fields": [field]})

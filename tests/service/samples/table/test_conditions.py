@@ -108,3 +108,10 @@ def test_a_missing_value_meets_no_comparison(sampler):
 def test_a_refusal_says_what_would_be_accepted(sampler, where, words):
     with pytest.raises(SamplingError, match=words):
         sampler.draws(10, where=where)
+
+
+def test_a_mapping_as_text_is_refused_for_what_is_wrong_with_it(sampler):
+    with pytest.raises(SamplingError) as caught:
+        sampler.draws(5, where='{"a": ["x", "nowhere"]}')
+    assert "nowhere" in str(caught.value)
+    assert "no column" not in str(caught.value)
