@@ -81,6 +81,10 @@ def _begun(sampler: TableSampler, wanted: Wanted) -> Iterator[Columns]:
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
         raise InvalidInput(str(error), where="sample") from None
+    except (OverflowError, RecursionError):
+        raise InvalidInput(
+            "a number in a condition or a weight is too large, or JSON is nested too deeply", where="sample"
+        ) from None
     return itertools.chain(first, draws)
 
 

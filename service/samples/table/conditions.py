@@ -204,7 +204,9 @@ def _conditions_of(name: str, place: int, wanted: Any) -> list[Condition]:
             elif operator == "!=" and value is None:
                 conditions.append(Condition(place, "not missing"))
             else:
-                values = tuple(value) if operator == "in" and not isinstance(value, str) else (value,)
+                if operator == "in" and not isinstance(value, list | tuple | set | frozenset):
+                    raise SamplingError(f'{name}: in takes a list of values, like {{"in": [1, 2]}}')
+                values = tuple(value) if operator == "in" else (value,)
                 conditions.append(Condition(place, operator, tuple(map(_plain, values))))
         return conditions
     if isinstance(wanted, list | tuple | set | frozenset):
@@ -239,10 +241,13 @@ def _json(text: str) -> Any:
 
 
 def _listed(inner: str) -> tuple[Any, ...]:
-    with suppress(ValueError):
-        return tuple(json.loads(f"[{inner}]"))
-    row = next(csv.reader([inner.strip()], skipinitialspace=True), [])
-    return tuple(row)
+    found = _json(f"[{inner}]")
+    if isinstance(found, list):
+        return tuple(found)
+    try:
+        return tuple(next(csv.reader([inner.strip()], skipinitialspace=True), []))
+    except csv.Error:
+        raise SamplingError(f"[{inner}] is no list of values in one line, like [A, B]") from None
 
 
 def _values(value: Any) -> list[Any]:

@@ -264,7 +264,9 @@ class TableSampler:
                 yield [column[first : first + self.rows_at_a_time] for column in columns]
 
     def _conditional_size(self, request: Request) -> int:
-        return max(1, min(self.rows_at_a_time, request.rows))
+        """Rows of a chunk: as many as are wanted, where all of them meet the condition; many, where some columns are asked only afterwards."""
+        is_sifted = not request.wanted.keys() <= self._written.place_of.keys()
+        return self.rows_at_a_time if is_sifted else max(1, min(self.rows_at_a_time, request.rows))
 
     def _conditional_chunks(self, request: Request, each: InOrder) -> Iterator[Columns]:
         """From a mixture, rows that meet the condition."""

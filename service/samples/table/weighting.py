@@ -22,6 +22,7 @@ Weights = Mapping[str, Mapping[str, float] | str]
 MOST_STRATA = 256
 """Of all weighted columns together."""
 UNIFORM = "uniform"
+LARGEST = 1e100
 
 
 def strata_of(
@@ -68,8 +69,10 @@ def _of_values(column: RowColumn, given: Any, wanted: Selections, conditions: Co
 def _parts(conditions: Conditions, column: RowColumn, of_values: Mapping[Any, Any]) -> list[tuple[float, Selections]]:
     """The shares of the values of one column, and what each means."""
     for value, weight in of_values.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-            raise SamplingError(f"weights: {column.name}: the weight of {value!r} is not a number of at least 0")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
+            raise SamplingError(
+                f"weights: {column.name}: the weight of {value!r} is not a number from 0 to {LARGEST:g}"
+            )
     total = math.fsum(of_values.values())
     if not total > 0:
         raise SamplingError(f"weights: {column.name}: one weight must be more than 0")

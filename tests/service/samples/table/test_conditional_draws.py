@@ -212,7 +212,7 @@ def test_weights_of_a_network():
     [
         ({"colur": "uniform"}, "did you mean 'colour'"),
         ({"colour": {"rad": 1}}, "did you mean 'red'"),
-        ({"colour": {"red": -1}}, "not a number of at least 0"),
+        ({"colour": {"red": -1}}, "not a number from 0"),
         ({"colour": {"red": 0}}, "must be more than 0"),
         ({"colour": {}}, "must be more than 0"),
         ({"colour": "even"}, '"uniform" or a weight'),

@@ -115,3 +115,24 @@ def test_a_mapping_as_text_is_refused_for_what_is_wrong_with_it(sampler):
         sampler.draws(5, where='{"a": ["x", "nowhere"]}')
     assert "nowhere" in str(caught.value)
     assert "no column" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "plain in " + "[" * 3_900,
+        '{"plain":' + "[" * 3_900,
+        "plain in [a\rb]",
+        {"age": {"in": 5}},
+        {"age": {"in": None}},
+    ],
+)
+def test_no_text_of_a_caller_ends_in_another_error(sampler, where):
+    with pytest.raises(SamplingError):
+        sampler.draws(5, where=where)
+
+
+@pytest.mark.parametrize("weight", [1e308, 10**400, float("nan")])
+def test_weights_have_a_largest(sampler, weight):
+    with pytest.raises(SamplingError, match="not a number from 0 to"):
+        sampler.draws(5, weights={"plain": {"a": weight, "b": 1}})
