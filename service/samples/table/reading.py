@@ -47,7 +47,7 @@ class ClockTimes:
     """The clocks of the declared zone: offsets as (from this second of UTC on, seconds ahead of it, name)."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self.offsets: list[tuple[int, int, str]] = [tuple(one) for one in config.get("offsets", [[0, 0, "UTC"]])]  # type: ignore[misc]
+        self.offsets: list[tuple[int, int, str]] = [tuple(one) for one in config.get("offsets", [[0, 0, "UTC"]])]
         self._starts = [-math.inf, *(start for start, _, _ in self.offsets[1:])]
 
     def utc_of(self, local: int) -> int:
@@ -86,7 +86,9 @@ class ReadMoment:
         ).year
         self._ahead = {"UTC": 0, "GMT": 0, "Z": 0} | {name: ahead for _, ahead, name in self._clocks.offsets}
         parts = config["parts"]
-        self._shape = re.compile("".join(self._piece(parts, place) for place in range(len(parts))), re.IGNORECASE)
+        self._shape = re.compile(
+            "".join(self._piece(parts, place) for place in range(len(parts))), re.IGNORECASE | re.ASCII
+        )
 
     def __call__(self, text: str) -> int:
         match = self._shape.fullmatch(text.strip(SPACES))

@@ -1,6 +1,7 @@
 """What a release writes, `complete` reads; and moments that name no zone are clock times of the declared one."""
 
 import csv
+import datetime as dt
 import importlib.util
 import io
 import json
@@ -10,6 +11,7 @@ import pytest
 from test_spelled_samples import SCHEMA
 
 from service.domain.table_schema import parse_table_schema
+from service.intake.sent_rows_child import _plain
 from service.samples.shipped import table_script
 from service.samples.table.base import SamplingError
 from service.samples.table.completing import rows_of_csv, rows_of_jsonl
@@ -204,3 +206,20 @@ def test_times_in_relations_are_those_of_the_declared_zone(relation):
     assert tree[2] == ["moment", 1_704_090_600, 1, "datetime"]
     times = [line.split(",")[1] for line in "".join(tiny_sampler(schema).csv(500, seed=1)).split("\n")[1:-1]]
     assert "2024-01-01T12:00:00" <= min(times) < "2024-01-01T13:00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("count", "inf"), ("count", "9" * 5_000), ("price", "€"), ("long", "monday, 3 ſune 24"), ("clock", "0000-00-00")],
+)
+def test_what_nobody_can_read_is_refused_by_name(sampler, name, text):
+    with pytest.raises(SamplingError, match=f"row 1: {name}"):
+        next(sampler.completed([{name: text}], as_spelled=True))
+
+
+def test_times_of_parquet_are_utc_or_those_of_their_zone():
+    moment = dt.datetime(2024, 1, 1, 10)  # noqa: DTZ001 - without a zone, as Parquet may hold it
+    there = moment.replace(tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    sampler = tiny_sampler(ZONED)
+    found = [row["s"] for row in sampler.complete([{"s": _plain(each)} for each in (moment, there)], seed=1)]
+    assert found == ["2024-01-01T15:30:00", "2024-01-01T13:30:00"]
