@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from service.domain.arithmetic import Tree, value_of
+from service.domain.arithmetic import Tree, columns_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,6 +43,8 @@ class Operand:
     high: Fraction
     digits: int | None
     """After the point; None where the declaration leaves that open."""
+    zone: dt.tzinfo = dt.UTC
+    """Of times that are written beside it without one."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,8 @@ class Reader:
         if len(others) == len(parts) or not others:
             return parts
         kind = self.span(others[0]).kind
-        return [_moment(part[1], kind) if part[0] == "text" else part for part in parts]
+        zone = next((self._operand(n).zone for n in columns_of(others[0]) if self._operand(n).kind == kind), dt.UTC)
+        return [_moment(part[1], kind, zone) if part[0] == "text" else part for part in parts]
 
 
 def digits_of(span: Span) -> int | None:
@@ -246,7 +249,7 @@ def _constant(value: object) -> Tree:
     return ["number", exact.numerator, exact.denominator]
 
 
-def _moment(text: str, kind: Kind) -> Tree:
+def _moment(text: str, kind: Kind, zone: dt.tzinfo) -> Tree:
     try:
         if kind == "date":
             return ["moment", (dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days, 1, kind]
@@ -255,7 +258,7 @@ def _moment(text: str, kind: Kind) -> Tree:
         raise ValueError(f"{text!r} is no date or time as in 2024-02-29 or 2024-02-29T12:00:00") from None
     if kind == "number":
         raise ValueError(f"{text!r} is a text, where a number is expected")
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
     return ["moment", math.floor(moment.timestamp()), 1, kind]
 
 

@@ -114,9 +114,9 @@ class SpelledField(BaseModel):
 
     @property
     def written_step(self) -> int:
-        """Seconds that moments are whole multiples of, as their pattern is written."""
+        """Seconds that moments are whole multiples of, as their pattern is written; of dates 1, which is a day."""
         letters = {part.directive for part in parts_of(self.strptime_pattern)} if self.strptime_pattern else {"S"}
-        return 1 if "S" in letters else 60 if "M" in letters else 3_600
+        return 1 if "S" in letters or letters.isdisjoint("HI") else 60 if "M" in letters else 3_600
 
     @property
     def spells_numbers(self) -> bool:

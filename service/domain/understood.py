@@ -317,7 +317,7 @@ def _operand(field: FieldSchema) -> Operand | None:
     else:
         digits = field.decimals if field.type == "number" else 0
         low, high = (Fraction(str(end)) for end in field.bounds)
-    return Operand(kind, low, high, digits)  # type: ignore[arg-type]
+    return Operand(kind, low, high, digits, field.zone)  # type: ignore[arg-type]
 
 
 def _digits_of(value: Fraction) -> int:

@@ -30,9 +30,9 @@ def read_sent_rows(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: dates and times as ISO text, what else there is as text."""
+    """As JSON has it: dates and times as ISO text, what else there is as text. Times without a zone are UTC, as in samples."""
     if isinstance(value, dt.datetime):
-        return value.replace(tzinfo=None).isoformat()
+        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).isoformat()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, dt.date) else str(value)

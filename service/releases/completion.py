@@ -77,7 +77,7 @@ async def complete_rows(
     open_samples: OpenSamples = request.app.state.open_samples
     with open_samples.open(release.tenant_id) as one:
         sampler, rows = await run_in_threadpool(_sent, request, context, release, content, format_)
-        drawn = await _completed(one, sampler, rows, seed)
+        drawn = await _completed(one, sampler, rows, seed, as_spelled=format_ != "parquet")
         pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))
         disposition = f'attachment; filename="completed.{FORMATS[format_].endings[0]}"'
         return one.reply(pieces, media_type(format_), {"Content-Disposition": disposition})
@@ -107,14 +107,14 @@ def _sent(
 
 
 async def _completed(
-    one: OpenSample, sampler: TableSampler, rows: list[dict[str, Any]], seed: int | None
+    one: OpenSample, sampler: TableSampler, rows: list[dict[str, Any]], seed: int | None, *, as_spelled: bool
 ) -> list[Columns]:
     """All rows, completed a few at a time, so that samples have their turns between."""
     from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
 
     drawn: list[Columns] = []
     try:
-        chunks = await one.draw(lambda: sampler.completed(rows, seed=seed))
+        chunks = await one.draw(lambda: sampler.completed(rows, seed=seed, as_spelled=as_spelled))
         while (chunk := await one.draw(lambda: next(chunks, None))) is not None:
             drawn.append(chunk)
     except SamplingError as error:

@@ -15,6 +15,7 @@ PACKAGE = "service.samples.table"
 MODULES = (
     "base",
     "spelling",
+    "reading",
     "columns",
     "ranges",
     "service.domain.arithmetic",

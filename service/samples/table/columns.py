@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.reading import number_read
 from service.samples.table.spelling import values_written
 
 
@@ -26,6 +27,7 @@ class CategoryColumn:
         self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
         write = values_written(config)
         self.is_spelled = write is not None
+        self._read = number_read(config)
         plain = [self.missing_value if v is None else text_of(v) for v in self.values]
         self.texts = (
             plain if write is None else [p if v is None else write(v) for v, p in zip(self.values, plain, strict=True)]
@@ -34,6 +36,7 @@ class CategoryColumn:
         self._code_of_text: dict[str, int] = {}
         for code, text in [*enumerate(plain), *enumerate(self.texts)]:
             self._code_of_text.setdefault(text, code)
+        self.code_of_written = {text: code for code, text in reversed(list(enumerate(self.texts)))}
         self._values = objects(self.values)
         self._texts = objects(
             [
@@ -73,14 +76,24 @@ class CategoryColumn:
         if wanted is None and self.missing:
             return self.size - 1
         text = text_of(wanted)
-        if self.type == "number":
+        if text not in self._code_of_text and self.type in {"integer", "number"}:
             with suppress(ValueError):
-                text = text_of(float(text))
+                number = self.number_of(wanted)
+                text = text_of(float(number) if self.type == "number" else number)
         if text not in self._code_of_text:
             raise SamplingError(
                 f"{self.name} has no value {text!r}{nearest(text, self._code_of_text)}; {self.described}"
             )
         return self._code_of_text[text]
+
+    def number_of(self, wanted: Any) -> float:
+        """The number that a value says, given as itself or as text; `ValueError` where it is none."""
+        try:
+            return float(text_of(wanted))
+        except ValueError:
+            if self._read is None or not isinstance(wanted, str):
+                raise
+            return self._read(wanted)
 
     @property
     def described(self) -> str:

@@ -61,7 +61,7 @@ def main() -> None:
         else:
             given = arguments.complete.read_bytes()
             rows = rows_of_jsonl(given) if arguments.complete.suffix == ".jsonl" else rows_of_csv(given)
-            completed = list(sampler.completed(rows, seed=arguments.seed))
+            completed = list(sampler.completed(rows, seed=arguments.seed, as_spelled=True))
             pieces = {"csv": sampler.csv_of, "jsonl": sampler.jsonl_of}[arguments.format](completed)
         if arguments.output:
             with arguments.output.open("w", encoding="utf-8", newline="") as file:

@@ -57,10 +57,13 @@ class Completion:
         self._network, self._columns, self._exclusions, self._components = network, columns, exclusions, components
         self.rows_at_a_time = int(np.clip(CHANCES_AT_A_TIME // len(components), *ROWS_COMPLETED_AT_A_TIME))
 
-    def known(self, rows: Sequence[Mapping[str, Any]], unasked: Collection[str] = ()) -> Known:
+    def known(
+        self, rows: Sequence[Mapping[str, Any]], unasked: Collection[str] = (), *, as_spelled: bool = False
+    ) -> Known:
         """What these rows have; `SamplingError` with the number of the first row that cannot be read.
 
-        `unasked`: columns of a synthetic row that are made without the generator.
+        `unasked`: columns of a synthetic row that are made without the generator; what rows have in them is not read.
+        `as_spelled`: texts are first read as the schema spells them, then as ISO and plain numbers.
         """
         names = [column.name for column in self._columns]
         places = {name: place for place, name in enumerate(names)}
@@ -71,7 +74,7 @@ class Completion:
             for name, value in row.items():
                 place = places.get(name)
                 if place is None and name in unasked:
-                    raise SamplingError(f"{name} follows from other columns or is made anew; leave it out of your rows")
+                    continue
                 if place is None:
                     known = ", ".join(names)
                     raise SamplingError(
@@ -82,7 +85,7 @@ class Completion:
                     imputed[place, number] = True
                     continue
                 try:
-                    codes[place, number], numbers[place][number] = _cell(column, value)
+                    codes[place, number], numbers[place][number] = _cell(column, value, as_spelled=as_spelled)
                 except SamplingError as error:
                     raise SamplingError(f"row {number + 1}: {error}") from None
         return Known(
@@ -177,18 +180,20 @@ def _is_missing(column: CategoryColumn | GridColumn, value: Any) -> bool:
     return value is None or value == column.missing_value
 
 
-def _cell(column: CategoryColumn | GridColumn, value: Any) -> tuple[int, Any]:
+def _cell(column: CategoryColumn | GridColumn, value: Any, *, as_spelled: bool) -> tuple[int, Any]:
     """The code of a value, and the number that it is."""
+    if isinstance(column, CategoryColumn):
+        written = column.code_of_written.get(value) if as_spelled and isinstance(value, str) else None
+        fine = column.code_of(value) if written is None else written
     if isinstance(column, HierarchyColumn):
-        fine = column.code_of(value)
         return int(column.coarse_codes(np.array(fine))), fine
     if isinstance(column, CategoryColumn):
-        return column.code_of(value), 0
+        return fine, 0
     try:
-        number = column.number_of(value)
+        number = column.number_of(value, as_spelled=as_spelled)
     except (TypeError, ValueError):
         raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}") from None
-    if column.type != "number" and number != int(number):
+    if column.type != "number" and not float(number).is_integer():
         raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}")
     if not column.holds(number):
         raise SamplingError(f"{column.name}: {value!r} is outside its declared range; {column.described}")

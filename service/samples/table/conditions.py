@@ -293,7 +293,7 @@ def _allowed(column: CategoryColumn, condition: Condition) -> np.ndarray[Any, An
     limit: Any = _values(said)[-1]
     if column.type in {"integer", "number"}:
         try:
-            limit = float(limit)
+            limit = column.number_of(limit)
         except (TypeError, ValueError):
             raise SamplingError(f"{column.name}: {said!r} is not a number; {column.described}") from None
     else:

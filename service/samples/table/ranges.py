@@ -6,12 +6,14 @@ import datetime as dt
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
+from service.samples.table.reading import ClockTimes, range_read
 from service.samples.table.spelling import range_written
 
 POINT = 2.0**-40
@@ -70,6 +72,8 @@ class GridColumn:
         self._missing_text = quoted(self.missing_value, empty_too=self.missing_value != missing_value)
         self._write = range_written(config)
         self.is_spelled = self._write is not None
+        self._read = range_read(config)
+        self._clocks = ClockTimes(config.get("spelling") or {})
         low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
         steps_per_one = np.ones_like(low)
         if self.type == "number":
@@ -127,13 +131,25 @@ class GridColumn:
         bins = np.searchsorted(self.edges[1:-1], np.ma.getdata(drawn), side="right")
         return np.where(np.ma.getmaskarray(drawn), self.size - 1, bins)
 
-    def number_of(self, value: Any) -> float:
-        """A number, a date or a time, given as itself or as ISO text, as a drawn column holds it; `ValueError` where it is none."""
+    def number_of(self, value: Any, *, as_spelled: bool = False) -> float:
+        """A number, a date or a time, as a drawn column holds it; `ValueError` where it is none.
+
+        Given as itself, as ISO text or plain digits, or as the schema spells it. Texts that could be read both ways
+        (1.234) are meant `as_spelled` or not.
+        """
+        if self._read is None or not isinstance(value, str):
+            return self._plain_number_of(value)
+        first, second = (self._read, self._plain_number_of) if as_spelled else (self._plain_number_of, self._read)
+        with suppress(ValueError):
+            return first(value)
+        return second(value)
+
+    def _plain_number_of(self, value: Any) -> float:
         text = text_of(value).strip()
         if self.type == "date":
             return days_of(text)
         if self.type == "datetime":
-            return seconds_of(text)
+            return self._clocks.seconds_of(text)
         number = float(text)
         if math.isnan(number):
             raise ValueError
@@ -147,9 +163,16 @@ class GridColumn:
     def described(self) -> str:
         """What the column holds, in words."""
         ends = np.array([self._smallest.min(), self._largest.max()])
-        first, last = self.to_values(self.drawn_of(ends, np.zeros(2, dtype=np.int64)))
+        first, last = self.to_values(self.on_clocks(self.drawn_of(ends, np.zeros(2, dtype=np.int64))))
         kind = {"integer": "whole numbers", "number": "numbers", "date": "dates", "datetime": "times"}[self.type]
         return f"it holds {kind} from {first} to {last}"
+
+    def on_clocks(self, drawn: Array) -> Array:
+        """Of times, what clocks of the declared zone show; others as they are."""
+        if self.type != "datetime":
+            return drawn
+        shown = [self._clocks.local_of(second) for second in np.ma.getdata(drawn).tolist()]
+        return np.ma.MaskedArray(np.array(shown, dtype=np.int64), mask=np.ma.getmask(drawn))
 
     def to_values(self, drawn: Array) -> list[Any]:
         """Numbers, or ISO texts of dates and times; None for missing."""
@@ -200,14 +223,6 @@ class GridColumn:
         else:
             met[: len(self._low)] = (self._smallest >= condition["low"]) & (self._largest <= condition["high"])
         return met
-
-
-def seconds_of(text: str) -> int:
-    """An ISO date and time as seconds since 1970-01-01T00:00:00; a date means its midnight."""
-    moment = dt.datetime.fromisoformat(text)
-    if moment.tzinfo is not None:
-        raise ValueError("a time with an offset")
-    return math.floor((moment - dt.datetime.fromisoformat("1970-01-01")).total_seconds())
 
 
 def days_of(text: str) -> int:

@@ -40,6 +40,7 @@ from service.samples.table.conditions import Conditions, Where
 from service.samples.table.dealing import deal, dealt_codes, dealt_noise
 from service.samples.table.exclusions import PATIENCE, RAREST, Exclusions, Origin
 from service.samples.table.network import Network
+from service.samples.table.ranges import GridColumn
 from service.samples.table.relations import Relations
 from service.samples.table.selections import CategorySelection, Selection, Selections, met_by
 from service.samples.table.weighting import Weights, strata_of
@@ -157,22 +158,30 @@ class TableSampler:
             yield self._written.numbered(columns, first, seeds)
             first += len(columns[0])
 
-    def completed(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> Iterator[Columns]:
-        """Chunks of drawn columns: these rows, with values where they have none (`completing.py`)."""
+    def completed(
+        self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None, as_spelled: bool = False
+    ) -> Iterator[Columns]:
+        """Chunks of drawn columns: these rows, with values where they have none (`completing.py`).
+
+        `as_spelled`: rows are those of a text file, so texts are read as the schema spells them before all else.
+        """
         self._written.check_rows(len(rows))
         seeds = np.random.SeedSequence(seed)
         completion = Completion(self._network, self._modelled, self._exclusions, self.components)
-        chunks = completion.chunks(completion.known(rows, self._written.unasked), seeds)
+        chunks = completion.chunks(completion.known(rows, self._written.unasked, as_spelled=as_spelled), seeds)
         return self._numbered(map(self._written.made, chunks), seeds)
 
     def complete(self, rows: Sequence[Mapping[str, Any]], *, seed: int | None = None) -> list[dict[str, Any]]:
         """These rows with all columns. A column that a row lacks is drawn given what it has; None is drawn, too, but not as missing.
 
-        One draw a row, from what the generator says; rows that it says cannot be raise `SamplingError` with their number.
+        Times are clock times of the declared zone, as they are read. One draw a row, from what the generator says; rows that it says cannot be raise `SamplingError` with their number.
         """
         found: list[dict[str, Any]] = []
         for drawn in self.completed(rows, seed=seed):
-            values = [column.to_values(own) for column, own in zip(self.columns, drawn, strict=True)]
+            values = [
+                column.to_values(column.on_clocks(own) if isinstance(column, GridColumn) else own)
+                for column, own in zip(self.columns, drawn, strict=True)
+            ]
             found += [dict(zip(self.names, row, strict=True)) for row in zip(*values, strict=True)]
         return found
 

@@ -152,6 +152,20 @@ def test_identifiers_come_from_the_seed_alone(sampler):
     assert set(map(len, ids(1))) == {5}
 
 
+def test_rows_of_a_release_are_completed_and_what_is_made_anew_is_not_read(sampler):
+    row = next(
+        row for row in map(json.loads, "".join(sampler.jsonl(500, seed=1)).splitlines()) if None not in row.values()
+    )
+    other = {"id": "mine", "gross": -1, "chapter": "?", "note": "", "uid": None, "rate": "x"}
+    (found,) = sampler.complete([row | other], seed=2)
+    made_anew = {"id", "uid", "number"}
+    assert {name: found[name] for name in row.keys() - made_anew} == {
+        name: row[name] for name in row.keys() - made_anew
+    }
+    assert found["id"] != "mine"
+    assert set(found) == set(row)
+
+
 def test_a_sample_has_no_more_rows_than_there_are_identifiers(sampler):
     with pytest.raises(SamplingError, match=r"id has only 10,000 identifiers"):
         sampler.draws(10_001)
