@@ -285,8 +285,12 @@ def _known(field: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Any] | N
         return [False, True, *field.get("trueValues", ()), *field.get("falseValues", ())]
     if enum is not None or field.get("role") != "derived":
         return enum if enum is None else list(enum)
+    return _looked_up(str(field["name"]), schema)
+
+
+def _looked_up(column: str, schema: Mapping[str, Any]) -> list[Any] | None:
     for relation in schema.get("relations") or ():
-        if isinstance(relation, dict) and relation.get("column") == field["name"]:
+        if isinstance(relation, dict) and relation.get("column") == column:
             table = relation.get("table") or {}
             return list(dict.fromkeys(table.values() if isinstance(table, dict) else (row[-1] for row in table)))
     return None
@@ -321,35 +325,25 @@ def _is_spelled(field: Mapping[str, Any]) -> bool:
 def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
     """Against declared ends. How a value is spelled is the service's to read."""
     kind, constraints = field.get("type"), field.get("constraints") or {}
-    low, high = constraints.get("minimum"), constraints.get("maximum")
-    if (
-        low is None
-        or high is None
-        or (isinstance(wanted, str) and kind in {"integer", "number"} and _is_spelled(field))
-    ):
+    ends = [constraints.get("minimum"), constraints.get("maximum")]
+    is_moment = kind in {"date", "datetime"}
+    if not is_moment and (kind not in {"integer", "number"} or (isinstance(wanted, str) and _is_spelled(field))):
         return
-    if kind in {"date", "datetime"}:
-        at, first, last = (_day(each) for each in (wanted, low, high))
-        apart = dt.timedelta(days=0 if kind == "date" else 1)  # a zone may make it another day
-        is_outside = (
-            at is not None and first is not None and last is not None and not first - apart <= at <= last + apart
-        )
-    elif kind in {"integer", "number"}:
-        number, least, most = (_number(each) for each in (wanted, low, high))
-        is_outside = number is not None and least is not None and most is not None and not least <= number <= most
-        if number is not None and kind == "integer" and not number.is_integer():
-            raise invalid("where", f"{column} holds whole numbers, and {text_of(wanted)} is none")
-        low, high = (f"{each:g}" if isinstance(each, float) else each for each in (low, high))
-    else:
+    at, low, high = ((_day if is_moment else _number)(each) for each in (wanted, *ends))
+    if at is None or low is None or high is None:
         return
-    if is_outside:
-        raise invalid("where", f"{column}: {text_of(wanted)} is outside {low} to {high}, as declared")
+    if kind == "integer" and at % 1:
+        raise invalid("where", f"{column} holds whole numbers, and {text_of(wanted)} is none")
+    apart = 1 if kind == "datetime" else 0  # a zone may make it another day
+    if not low - apart <= at <= high + apart:
+        first, last = ends if is_moment else (f"{low:g}", f"{high:g}")
+        raise invalid("where", f"{column}: {text_of(wanted)} is outside {first} to {last}, as declared")
 
 
-def _day(value: Any) -> dt.date | None:
-    """Of a date or a moment, given as itself or in ISO 8601."""
+def _day(value: Any) -> float | None:
+    """The number of the day of a date or a moment, given as itself or in ISO 8601."""
     with suppress(ValueError):
-        return dt.datetime.fromisoformat(text_of(value).strip()).date()
+        return dt.datetime.fromisoformat(text_of(value).strip()).toordinal()
     return None
 
 
