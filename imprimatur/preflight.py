@@ -324,8 +324,8 @@ def _is_spelled(field: Mapping[str, Any]) -> bool:
 
 def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
     """Against declared ends. How a value is spelled is the service's to read."""
-    kind, constraints = field.get("type"), field.get("constraints") or {}
-    ends = [constraints.get("minimum"), constraints.get("maximum")]
+    kind = field.get("type")
+    ends = [field.get("constraints", {}).get(word) for word in ("minimum", "maximum")]
     is_moment = kind in {"date", "datetime"}
     if not is_moment and (kind not in {"integer", "number"} or (isinstance(wanted, str) and _is_spelled(field))):
         return
@@ -334,7 +334,7 @@ def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
         return
     if kind == "integer" and at % 1:
         raise invalid("where", f"{column} holds whole numbers, and {text_of(wanted)} is none")
-    apart = 1 if kind == "datetime" else 0  # a zone may make it another day
+    apart = int(kind == "datetime")  # a zone may make it another day
     if not low - apart <= at <= high + apart:
         first, last = ends if is_moment else (f"{low:g}", f"{high:g}")
         raise invalid("where", f"{column}: {text_of(wanted)} is outside {first} to {last}, as declared")
