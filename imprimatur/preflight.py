@@ -325,7 +325,7 @@ def _is_spelled(field: Mapping[str, Any]) -> bool:
 def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
     """Against declared ends. How a value is spelled is the service's to read."""
     kind = field.get("type")
-    ends = [field.get("constraints", {}).get(word) for word in ("minimum", "maximum")]
+    ends = [(field.get("constraints") or {}).get(word) for word in ("minimum", "maximum")]
     is_moment = kind in {"date", "datetime"}
     if not is_moment and (kind not in {"integer", "number"} or (isinstance(wanted, str) and _is_spelled(field))):
         return
