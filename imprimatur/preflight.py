@@ -332,12 +332,16 @@ def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
     at, low, high = ((_day if is_moment else _number)(each) for each in (wanted, *ends))
     if at is None or low is None or high is None:
         return
-    if kind == "integer" and at % 1:
-        raise invalid("where", f"{column} holds whole numbers, and {text_of(wanted)} is none")
+    _check_whole(column, kind, at)
     apart = int(kind == "datetime")  # a zone may make it another day
     if not low - apart <= at <= high + apart:
         first, last = ends if is_moment else (f"{low:g}", f"{high:g}")
         raise invalid("where", f"{column}: {text_of(wanted)} is outside {first} to {last}, as declared")
+
+
+def _check_whole(column: str, kind: Any, number: float) -> None:
+    if kind == "integer" and number % 1:
+        raise invalid("where", f"{column} holds whole numbers, and {number:g} is none")
 
 
 def _day(value: Any) -> float | None:
