@@ -21,8 +21,8 @@ class Frame(Protocol):
     def declared(self, name: str) -> Json | None:
         """The field that the column's dtype declares by itself; None: its domain is open."""
 
-    def distinct(self, name: str) -> list[Any]:
-        """The values of a column, each once, without missing ones."""
+    def counts(self, name: str) -> dict[Any, int]:
+        """The values of a column without missing ones, and how many rows have each."""
 
     def has_missing(self, name: str) -> bool:
         """Whether a cell is empty."""
@@ -75,9 +75,9 @@ class PolarsFrame:
             return categories_field(name, dtype.categories.to_list(), self.rows)
         return None
 
-    def distinct(self, name: str) -> list[Any]:
-        column = self._frame[name].drop_nulls().unique()
-        return [value for value in column.to_list() if value == value]  # noqa: PLR0124 - without NaN
+    def counts(self, name: str) -> dict[Any, int]:
+        counted = self._frame[name].alias("value").drop_nulls().value_counts(name="rows")
+        return {value: rows for value, rows in counted.iter_rows() if value == value}  # noqa: PLR0124 - without NaN
 
     def has_missing(self, name: str) -> bool:
         column = self._frame[name]
@@ -118,9 +118,11 @@ class ArrowFrame:
         is_boolean = self._table.schema.field(name).type == importlib.import_module("pyarrow").bool_()
         return {"name": name, "type": "boolean"} if is_boolean else None
 
-    def distinct(self, name: str) -> list[Any]:
-        values = importlib.import_module("pyarrow.compute").unique(plain(self._table.column(name))).to_pylist()
-        return [value for value in values if value is not None and value == value]  # noqa: PLR0124 - without NaN
+    def counts(self, name: str) -> dict[Any, int]:
+        counted = importlib.import_module("pyarrow.compute").value_counts(plain(self._table.column(name)))
+        values, rows = (counted.field(which).to_pylist() for which in ("values", "counts"))
+        pairs = zip(values, rows, strict=True)
+        return {value: times for value, times in pairs if value is not None and value == value}  # noqa: PLR0124 - without NaN
 
     def has_missing(self, name: str) -> bool:
         return bool(self._table.column(name).null_count)

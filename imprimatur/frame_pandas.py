@@ -49,9 +49,11 @@ class PandasFrame:
             return {"name": name, "type": "boolean", **never_missing}
         return None
 
-    def distinct(self, name: str) -> list[Any]:
-        values = self._column(name).dropna().unique().tolist()
-        return [value.to_pydatetime(warn=False) if isinstance(value, pd.Timestamp) else value for value in values]
+    def counts(self, name: str) -> dict[Any, int]:
+        counted = self._column(name).dropna().value_counts(sort=False)
+        pairs = zip(counted.index.tolist(), counted.tolist(), strict=True)
+        found = ((value, rows) for value, rows in pairs if rows)  # a category of no row is counted, too
+        return {v.to_pydatetime(warn=False) if isinstance(v, pd.Timestamp) else v: rows for v, rows in found}
 
     def has_missing(self, name: str) -> bool:
         return bool(self._column(name).isna().any())

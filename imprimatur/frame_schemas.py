@@ -7,13 +7,13 @@ them is marked as a draft, and `publish` takes it only from an owner who says so
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from decimal import Decimal
+import json
 from typing import TYPE_CHECKING, Any
 
 from imprimatur.formats import invalid
 from imprimatur.frame_columns import frame_of
+from imprimatur.frame_domains import domain_of
+from imprimatur.person_columns import person_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,9 +25,6 @@ DRAFT = "DRAFT"
 """How the description of what was read from rows begins, also in the drafts of the command line."""
 _ABOUT = f"{DRAFT}: read from the rows, so it may tell what only they could have told. Declare what everybody may know instead."
 _ACCEPTED = "Read from the private rows; their owner has accepted that."
-_FEW = 20
-_MOST_DECIMALS = 9
-_LARGEST = 2**53
 _HOW = (
     "write the schema from what is known without the rows and give it as schema=: "
     '{"fields": [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}, …]}; '
@@ -38,7 +35,7 @@ _HOW = (
 def schema_of_frame(frame: Any, *, target: str | None = None, privacy_unit: Mapping[str, Any] | None = None) -> Json:
     """A schema to be read and corrected. `InvalidInput` for columns that look like names, identifiers or free text.
 
-    The column of the privacy unit says whose a row is, and is no field.
+    What occurs once is not listed. The column of the privacy unit says whose a row is, and is no field.
     """
     return drafted(frame_of(frame), target, privacy_unit)
 
@@ -62,7 +59,9 @@ def drafted(frame: Frame, target: str | None, privacy_unit: Mapping[str, Any] | 
     if refused:
         why = "; ".join(f"{name!r}: {reason}" for name, reason in refused.items())
         raise invalid(
-            "schema", f"no domain can be drafted for {why}. Drop these columns, or declare them by hand as schema="
+            "schema",
+            f"no domain can be drafted for {why}. Drop these columns, or declare them by hand as schema=, where"
+            ' "role": "ignore" keeps a column out of the synthetic rows',
         )
     texts = {value for field in fields for value in field.get("constraints", {}).get("enum", ()) if value == ""}
     schema: Json = {"fields": fields} | ({"missingValues": []} if texts else {})
@@ -93,7 +92,25 @@ def agreed_schema(
             "schema",
             f"this schema is a draft: parts of it begin with {DRAFT}. Read them, declare what everybody may know and take the word out, or say accept_draft=True",
         )
-    return accepted(made)
+    return accepted(made) if accept_draft else made
+
+
+def ask_whose_rows(
+    schema: Mapping[str, Any], names: Sequence[str], privacy_unit: Mapping[str, Any] | None, *, rows_are_units: bool
+) -> None:
+    """Refused where a column says whose row it is, and the owner has not said whether several rows are one person."""
+    if privacy_unit is not None and rows_are_units:
+        raise invalid("privacy_unit", "rows_are_units=True says that each row is a unit; leave one of the two out")
+    if privacy_unit is not None or rows_are_units or schema.get("type") == "image":
+        return
+    named = person_columns(schema, names)
+    if named:
+        quoted = json.dumps(named[0], ensure_ascii=False)
+        raise invalid(
+            "privacy_unit",
+            f"column {named[0]!r} looks like a person's id: are several rows one person? If so, leave it out of the schema and give"
+            f' privacy_unit={{"column": {quoted}, "max_rows_per_unit": …}}. If each row is another person, say rows_are_units=True',
+        )
 
 
 def accepted(schema: Mapping[str, Any]) -> Json:
@@ -134,83 +151,22 @@ def with_target(schema: Mapping[str, Any], target: str | None) -> Json:
     field = fields.get(target)
     if field is None:
         raise invalid("target", f"there is no column {target!r}; the columns are {', '.join(map(repr, fields))}")
-    if field.get("type") != "boolean" and "enum" not in field.get("constraints", {}):
+    has_categories = field.get("hierarchy") is not None or "enum" in (field.get("constraints") or {})
+    if field.get("type") != "boolean" and not has_categories:
         raise invalid(
             "target",
-            f"{target!r} has no declared categories: only a column with an enum, or a boolean one, can be the target",
+            f"{target!r} has no declared categories: only a column with an enum or a hierarchy, or a boolean one, can be the target",
         )
     return {**schema, "target": target}
 
 
 def _draft_field(frame: Frame, name: str) -> Json | str:
     """The field, or why none is drafted."""
-    values = frame.distinct(name)
-    found = _domain(values, frame.rows)
+    counts = frame.counts(name)
+    found = domain_of(name, counts, frame.rows)
     if isinstance(found, str):
         return found
-    required = {} if frame.has_missing(name) else {"required": True}
-    return {**found, "name": name, "description": _ABOUT, "constraints": {**found["constraints"], **required}}
-
-
-def _domain(values: Sequence[Any], rows: int) -> Json | str:
-    """Type and constraints of a column with these distinct values."""
-    kinds = {bool if isinstance(v, bool) else next((k for k in _KINDS if isinstance(v, k)), type(v)) for v in values}
-    found: Json | str
-    if not values:
-        found = "it is empty"
-    elif kinds == {bool}:
-        found = {"type": "boolean", "constraints": {}}
-    elif kinds == {str}:
-        found = {"type": "string", "constraints": {"enum": sorted(values)}}
-        if len(values) > max(_FEW, rows // 2):
-            found = "its texts look like names, identifiers or free text"
-    elif kinds <= {int, float, Decimal}:
-        found = _numbers(values, rows, kinds)
-    elif kinds == {dt.date}:
-        found = {"type": "date", "constraints": _years(values, "", "")}
-    elif kinds == {dt.datetime}:
-        found = {"type": "datetime", "constraints": _years(values, "T00:00:00", "T23:59:59")}
-    else:
-        found = f"no schema has values of type {', '.join(sorted(kind.__name__ for kind in kinds))}"
-        if dt.timedelta in kinds:
-            found += "; .dt.total_seconds() makes numbers of time differences"
-    return found
-
-
-_KINDS = (int, float, Decimal, str, dt.datetime, dt.date, dt.timedelta)
-
-
-def _numbers(values: Sequence[Any], rows: int, kinds: set[type]) -> Json | str:
-    low, high = min(values), max(values)
-    if not (math.isfinite(low) and math.isfinite(high)) or max(-low, high) > _LARGEST:
-        return "its numbers are infinite or beyond 2^53"
-    if kinds == {int}:
-        if rows > _FEW and len(values) == rows == high - low + 1:
-            return "it numbers the rows"
-        if len(values) <= _FEW:
-            return {"type": "integer", "constraints": {"enum": sorted(values)}}
-        low, high = _outwards(low, high)
-        return {"type": "integer", "constraints": {"minimum": int(low), "maximum": int(high)}}
-    decimals = max(_decimals(value) for value in values)
-    if len(values) == 1:
-        return {"type": "number", "constraints": {"enum": [float(low)]}}
-    low, high = _outwards(float(low), float(high))
-    found: Json = {"type": "number", "constraints": {"minimum": low, "maximum": high}}
-    return found | ({"decimals": decimals} if decimals <= _MOST_DECIMALS else {})
-
-
-def _decimals(value: Any) -> int:
-    exponent = Decimal(str(value)).as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
-def _outwards(low: float, high: float) -> tuple[float, float]:
-    """Bounds on multiples of the power of ten below their distance, so that they are not one person's value."""
-    exponent = math.floor(math.log10(max(high - low, 1e-300)))
-    lowest, highest = math.floor(low / 10.0**exponent), math.ceil(high / 10.0**exponent)
-    return float(f"{lowest}e{exponent}"), float(f"{highest}e{exponent}")
-
-
-def _years(values: Sequence[Any], first: str, last: str) -> Json:
-    """Whole years."""
-    return {"minimum": f"{min(values).year:04}-01-01{first}", "maximum": f"{max(values).year:04}-12-31{last}"}
+    constraints = found["constraints"]
+    is_all = not frame.has_missing(name) and set(counts) <= set(constraints.get("enum", counts))
+    required = {"required": True} if is_all else {}  # what occurs once is not listed, and becomes missing
+    return {**found, "name": name, "description": _ABOUT, "constraints": {**constraints, **required}}

@@ -15,7 +15,8 @@ from imprimatur.datasets import refuse_unknown
 from imprimatur.errors import DuplicateRows, NotPublished, OrderedNotDelivered, how_to_go_on
 from imprimatur.formats import invalid
 from imprimatur.frame_columns import frame_of
-from imprimatur.frame_schemas import accepted, agreed_schema, check_columns, is_draft, with_target
+from imprimatur.frame_schemas import accepted, agreed_schema, ask_whose_rows, check_columns, is_draft, with_target
+from imprimatur.person_columns import header_of
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
 from imprimatur.replies import Declaration
 from imprimatur.tables import PANDAS, POLARS, read_parquet
@@ -32,6 +33,7 @@ class FrameOptions(Declaration, total=False):
     """Further keywords of `publish`."""
 
     budget_epsilon: float | None
+    rows_are_units: bool
     accept_undeclared: Sequence[str]
     where: Where | None
     seed: int | None
@@ -72,6 +74,8 @@ def publish(
     `epsilon`: of this release; `order` has all knobs. `budget_epsilon`: of the table's whole budget, given **once and
     for ever**; default: this release's ε, so that nothing is left for a second one. Rows that were declared so before
     keep the budget that they have.
+    `privacy_unit`: where several rows are one person; `rows_are_units=True`: where none are. A column that looks like a
+    person's id needs one of the two.
     `target`: the column that people will want to predict. `client`: default, the service of IMPRIMATUR_URL with the key
     of IMPRIMATUR_API_KEY.
 
@@ -122,10 +126,12 @@ def _table_of(
     table: Any, schema: Mapping[str, Any] | None, target: str | None, options: FrameOptions, *, accept_draft: bool
 ) -> _Table:
     if isinstance(table, str | Path):
-        return _file(Path(table), schema, target, accept_draft=accept_draft)
+        return _file(Path(table), schema, target, options, accept_draft=accept_draft)
     frame = frame_of(table)
-    unit = options.get("privacy_unit")
+    unit, rows_are_units = options.get("privacy_unit"), bool(options.get("rows_are_units"))
+    ask_whose_rows(schema or {}, frame.names, unit, rows_are_units=rows_are_units)
     declared = agreed_schema(frame, schema, target, unit, accept_draft=accept_draft)
+    ask_whose_rows(declared, frame.names, unit, rows_are_units=rows_are_units)
     check_columns(frame, declared, unit)
 
     def write(folder: Path) -> Path:
@@ -136,7 +142,9 @@ def _table_of(
     return _Table(declared, write, frame.restored, "table")
 
 
-def _file(path: Path, schema: Mapping[str, Any] | None, target: str | None, *, accept_draft: bool) -> _Table:
+def _file(
+    path: Path, schema: Mapping[str, Any] | None, target: str | None, options: FrameOptions, *, accept_draft: bool
+) -> _Table:
     """A file on the disk."""
     if schema is None:
         raise invalid(
@@ -149,11 +157,14 @@ def _file(path: Path, schema: Mapping[str, Any] | None, target: str | None, *, a
         )
     if not path.is_file():
         raise invalid("table", f"there is no file {path}")
+    rows_are_units = bool(options.get("rows_are_units"))
+    ask_whose_rows(schema, header_of(path), options.get("privacy_unit"), rows_are_units=rows_are_units)
     library = POLARS if POLARS.is_installed else PANDAS
     library.check_installed()
-    return _Table(
-        accepted(with_target(schema, target)), lambda _: path, lambda rows: read_parquet(rows, library), path.stem
-    )
+    declared = with_target(schema, target)
+    if accept_draft:
+        declared = accepted(declared)
+    return _Table(declared, lambda _: path, lambda rows: read_parquet(rows, library), path.stem)
 
 
 def _dataset_of(client: Client, table: _Table, folder: Path, epsilon: float, options: FrameOptions) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imprimatur.errors import AmbiguousName, NotFound
 
@@ -29,11 +29,49 @@ def whole_id(named: object) -> str | None:
         return None
 
 
-def id_among(items: Sequence[Mapping[str, Any]], named: str, kind: str) -> str:
-    """The id of the one item that has this name, or whose id begins so (four hexadecimal digits at least)."""
-    text = named.lower()
-    begins = bool(_PREFIX.match(text))
-    found = [item for item in items if item.get("name") == named or (begins and _matches(str(item["id"]), text))]
+class Thing(NamedTuple):
+    """One dataset or release of a list."""
+
+    id: str
+    name: str
+    within: str = ""
+    """The name of the dataset of a release."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.within}/{self.name}" if self.within else self.name
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    """A release's name; an older service gives none."""
+    return str(item.get("name") or item["id"][:8])
+
+
+def thing_of(item: Mapping[str, Any], datasets: Mapping[str, str] | None = None) -> Thing:
+    """`datasets`: their names by their ids, for a release."""
+    return Thing(str(item["id"]), name_of(item), (datasets or {}).get(str(item.get("dataset_id")), ""))
+
+
+def begins_an_id(typed: str) -> bool:
+    """Whether it may be the beginning of an id: four hexadecimal digits at least."""
+    return bool(_PREFIX.match(typed.lower()))
+
+
+def meant(typed: str, among: Sequence[Thing]) -> list[Thing]:
+    """All that may be meant: those of this name (a release's may be DATASET/NAME), else those whose ids begin so."""
+    found = [each for each in among if typed in {each.name, each.full_name}]
+    if found or not begins_an_id(typed):
+        return found
+    wanted = typed.lower().replace("-", "")
+    return [each for each in among if each.id.replace("-", "").startswith(wanted)]
+
+
+def id_among(
+    items: Sequence[Mapping[str, Any]], named: str, kind: str, datasets: Mapping[str, str] | None = None
+) -> str:
+    """The id of the one item that is meant. `datasets`: their names by their ids, for releases that are named DATASET/NAME."""
+    ids = {each.id for each in meant(named, [thing_of(item, datasets) for item in items])}
+    found = [item for item in items if str(item["id"]) in ids]
     if len(found) == 1:
         return str(found[0]["id"])
     if not found:
@@ -50,10 +88,6 @@ def id_among(items: Sequence[Mapping[str, Any]], named: str, kind: str) -> str:
         f"several {kind}s are meant by {named!r}: {candidates}; give more of the id",
         {"candidates": [str(item["id"]) for item in found]},
     )
-
-
-def _matches(item_id: str, text: str) -> bool:
-    return item_id.startswith(text) or item_id.replace("-", "").startswith(text)
 
 
 def _label(item: Mapping[str, Any]) -> str:

@@ -1,13 +1,16 @@
-"""Which column names say that a column holds whose row it is: patient_id, customer, userId."""
+"""What the name of a column says: whose row it is (patient_id, customer, userId), a name or an address, an identifier, a code."""
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
+_HEADER_BYTES = 1 << 16
 _PERSONS = frozenset(
     [
         "patient",
@@ -61,6 +64,60 @@ _ALONE = frozenset(
 )
 """Names that mean a person's id by themselves."""
 
+_DIRECT = frozenset(
+    [
+        "name",
+        "firstname",
+        "lastname",
+        "surname",
+        "forename",
+        "fullname",
+        "email",
+        "mail",
+        "phone",
+        "mobile",
+        "telephone",
+        "tel",
+        "fax",
+        "address",
+        "street",
+        "iban",
+        "ssn",
+        "passport",
+        "vorname",
+        "nachname",
+        "strasse",
+        "telefon",
+    ]
+)
+"""Words of names whose cells are taken to point to a person, whatever they look like."""
+
+_ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "key", "nr", "no", "num", "number", "nummer", "ssn", "mrn", "iban"})
+_CODE_WORDS = frozenset(
+    [
+        "code",
+        "codes",
+        "zip",
+        "zipcode",
+        "postcode",
+        "postal",
+        "plz",
+        "icd",
+        "atc",
+        "nuts",
+        "fips",
+        "nace",
+        "isco",
+        "isic",
+        "cpt",
+        "sku",
+        "naics",
+        "dept",
+        "ward",
+    ]
+)
+"""Words of names whose numbers are names of something: no sum or mean of them makes sense."""
+
 FEW_CATEGORIES = 20
 """A column `customer` of at most so many declared categories may be a kind of customer."""
 
@@ -82,6 +139,41 @@ def may_be_person_id(name: str) -> bool:
     """`customer` alone: an id, or a kind of customer."""
     words = words_of(name)
     return len(words) == 1 and words[0] in _PERSONS
+
+
+def says_person(name: str) -> bool:
+    """`first_name`, `email`: not `hostname` or `product_name`."""
+    words = words_of(name)
+    direct = [word for word in words if word in _DIRECT]
+    return bool(direct) and (
+        len(words) == 1 or words[-1] != "name" or words[0] in {"first", "last", "full", "family", "given"}
+    )
+
+
+def says_identifier(name: str) -> bool:
+    words = words_of(name)
+    return bool(words) and words[-1] in _ID_WORDS and not says_code(name)
+
+
+def says_code(name: str) -> bool:
+    return any(word in _CODE_WORDS for word in words_of(name))
+
+
+def person_columns(schema: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Columns that say whose row it is: those that are declared, else those of the table by their names alone."""
+    return declared_person_columns(schema) or [name for name in names if is_person_id(name)]
+
+
+def header_of(file: Path) -> list[str]:
+    """Of a CSV file, as its first line has them; others are asked by their schema alone."""
+    if not file.is_file():
+        return []
+    with file.open("rb") as opened:
+        start = opened.read(_HEADER_BYTES)
+    if b"\x00" in start or start.startswith((b"PAR1", b"PK", b"\x1f\x8b")):
+        return []
+    line = start.decode("utf-8-sig", errors="replace").split("\n", 1)[0]
+    return [name.strip() for name in next(csv.reader([line]), [])]
 
 
 def declared_person_columns(schema: Mapping[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ An order is charged when it is placed. What would fail after that for a reason o
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.errors import NameTaken
+from imprimatur.errors import InvalidInput, NameTaken
 from imprimatur.formats import chosen_format, invalid
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
     from imprimatur.formats import SampleFormat
 
 _SHOWN = 10
-_OPERATORS = ("<", ">", "=", "!")
+_FOLLOWS = re.compile(
+    r":|\s*(?:>=|<=|!=|=|<|>)|\s+(?:is\s+)?(?:not\s+)?missing\b|\s+(?:not\s+)?in\s*[\[(]", re.IGNORECASE
+)
+"""What comes after the name of a column in a condition."""
+_MISSING = re.compile(r"\s+(?:is\s+)?missing\s*", re.IGNORECASE)
+_HOW = "COLUMN=VALUE, COLUMN>=NUMBER (also !=, <, <=, >), COLUMN in [A, B], COLUMN missing or COLUMN not missing"
+_SPELLINGS = ("decimalChar", "groupChar", "prefix", "suffix", "negative")
 
 
 def check_before_paying(
@@ -95,11 +102,10 @@ def check_where(where: Mapping[str, Any] | str | Sequence[str] | None, schema: M
         fields = _fields_of(schema)
         if column not in fields:
             raise invalid("where", f"there is no column {column!r}; {_nearest(str(column), list(fields))}")
-        if fields[column].get("role") == "ignore":
-            raise invalid(
-                "where", f"{column!r} stays out of the synthetic rows (role: ignore): no condition can be on it"
-            )
-        _check_value(column, wanted, fields[column])
+        _check_role(fields[column])
+        listed = isinstance(wanted, list | tuple | set | frozenset)
+        for each in wanted if listed else [wanted]:
+            _check_value(each, fields[column], schema)
 
 
 def where_texts(where: Mapping[str, Any] | str | Sequence[str] | None) -> list[str]:
@@ -135,19 +141,53 @@ def _fields_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _check_text(text: str, schema: Mapping[str, Any]) -> None:
-    """COLUMN:VALUE is looked at as a mapping is; of other texts only whether they begin with a column."""
+    """One condition or several that are joined by &; of a value that holds an & itself, what is plainly declared is let through."""
     if text.lstrip().startswith("{"):
         with suppress(ValueError):
             return check_where(json.loads(text), schema)
-    names = ["label"] if schema.get("type") == "image" else list(_fields_of(schema))
-    begun = sorted((name for name in names if text.lstrip(' "').startswith(name)), key=len)
-    if not begun:
-        column = re.split(r"\s*(?::|[<>=!]| in\b| not\b| missing\b)", text.strip(), maxsplit=1)[0]
-        raise invalid("where", f"there is no column {column!r}; {_nearest(column, names)}")
-    name = begun[-1]
-    if text.startswith(f"{name}:"):
-        check_where({name: text[len(name) + 1 :]}, schema)
+    fields = {"label": {"name": "label"}} if schema.get("type") == "image" else _fields_of(schema)
+    pieces = text.split("&")
+    if len(pieces) == 1 or '"' in text or not all(_readings(piece, fields) for piece in pieces):
+        return _check_one(text, fields, schema)
+    try:
+        for piece in pieces:
+            _check_one(piece, fields, schema)
+    except InvalidInput:
+        if not any(_is_declared(rest[1:], fields[name], schema) for name, rest in _readings(text, fields)):
+            raise
     return None
+
+
+def _readings(text: str, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The columns that a condition may be on, and what follows their names: a name may itself hold signs."""
+    start = text.lstrip()
+    own = [(name, form) for name in fields for form in (name, json.dumps(name, ensure_ascii=False))]
+    found = [(name, start[len(form) :]) for name, form in own if start.startswith(form)]
+    return [(name, rest) for name, rest in found if _FOLLOWS.match(rest)]
+
+
+def _check_one(text: str, fields: Mapping[str, Mapping[str, Any]], schema: Mapping[str, Any]) -> None:
+    """The column and, where only one can be meant, a value after a colon or an equals sign."""
+    readings = _readings(text, fields)
+    if not readings:
+        column = re.split(r"\s*(?::|[<>=!]| in\b| not\b| is\b| missing\b)", text.strip(), maxsplit=1)[0].strip('"')
+        if column in fields:
+            raise invalid("where", f"{text!r} is no condition on {column!r}: write {_HOW}")
+        raise invalid("where", f"there is no column {column!r}; {_nearest(column, list(fields))}")
+    if len(readings) > 1:
+        return
+    ((name, rest),) = readings
+    if schema.get("type") == "image":
+        if rest.startswith(":"):
+            _check_label(name, rest[1:], schema)
+        return
+    _check_role(fields[name])
+    if _MISSING.fullmatch(rest):
+        _check_value(None, fields[name], schema)
+    elif rest.startswith(":"):
+        _check_value(rest[1:], fields[name], schema)
+    elif rest.lstrip().startswith("=") and '"' not in rest:
+        _check_value(rest.lstrip()[1:].strip(), fields[name], schema)
 
 
 def check_name(datasets: Iterable[Mapping[str, Any]], name: str, schema: Mapping[str, Any]) -> None:
@@ -205,32 +245,110 @@ def _check_label(column: str, wanted: Any, schema: Mapping[str, Any]) -> None:
         raise invalid("where", f"there is no class {wanted!r}; the classes are {_some(names)}")
 
 
-def _check_value(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
-    """Only a plain value is looked at: lists, ranges and operators are the service's to read."""
-    kind, constraints = field.get("type"), field.get("constraints") or {}
-    enum = [False, True] if kind == "boolean" else constraints.get("enum")
-    if not _is_plain(wanted):
+def _check_role(field: Mapping[str, Any]) -> None:
+    """Rows are drawn from what a generator models, and from what follows from that."""
+    role = field.get("role")
+    if role == "ignore":
+        raise invalid(
+            "where", f"{field['name']!r} stays out of the synthetic rows (role: ignore): no condition can be on it"
+        )
+    if role not in {None, "derived"}:
+        raise invalid("where", f"{field['name']!r} is made anew for each row (role: {role}): no condition can be on it")
+
+
+def _check_value(wanted: Any, field: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """One value, or None for a missing one. Ranges and operators are the service's to read."""
+    column, constraints = field["name"], field.get("constraints") or {}
+    if isinstance(wanted, Mapping):
         return
-    if enum is None:
-        _check_in_range(column, wanted, kind, constraints)
+    if wanted is None or text_of(wanted) in _markers(field, schema):
+        if constraints.get("required") and field.get("role") is None and not _is_declared(wanted, field, schema):
+            raise invalid("where", f"{column} is required: none of its values is missing")
         return
+    known = _known(field, schema)
+    if known is None:
+        _check_in_range(column, wanted, field)
+    elif not _is_declared(wanted, field, schema) and not (_is_spelled(field) and _number(wanted) is None):
+        text = text_of(wanted)
+        near = get_close_matches(text, sorted(map(text_of, known)), 1, 0.6)
+        hint = f"did you mean {near[0]!r}?" if near else f"its values are {_some([text_of(value) for value in known])}"
+        raise invalid("where", f"{column} has no value {text!r}; {hint}")
+
+
+def _known(field: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Any] | None:
+    """All values that are declared: of a hierarchy the coarse and the fine ones, of a looked-up column those of its table."""
+    hierarchy, kind = field.get("hierarchy"), field.get("type")
+    enum = (field.get("constraints") or {}).get("enum")
+    if hierarchy:
+        return [*hierarchy, *(fine for values in hierarchy.values() for fine in values)]
+    if kind == "boolean":
+        return [False, True, *field.get("trueValues", ()), *field.get("falseValues", ())]
+    if enum is not None or field.get("role") != "derived":
+        return enum if enum is None else list(enum)
+    return _looked_up(str(field["name"]), schema)
+
+
+def _looked_up(column: str, schema: Mapping[str, Any]) -> list[Any] | None:
+    for relation in schema.get("relations") or ():
+        if isinstance(relation, dict) and relation.get("column") == column:
+            table = relation.get("table") or {}
+            return list(dict.fromkeys(table.values() if isinstance(table, dict) else (row[-1] for row in table)))
+    return None
+
+
+def _is_declared(wanted: Any, field: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    known = _known(field, schema) or []
+    numbers = {_number(each) for each in known} - {None} if field.get("type") in {"integer", "number"} else set()
     text = text_of(wanted)
-    known = {text_of(value) for value in [*enum, *field.get("trueValues", []), *field.get("falseValues", [])]}
-    numbers = {_number(each) for each in known} - {None} if kind in {"integer", "number"} else set()
-    if text in known or _number(text) in numbers or text.startswith(_OPERATORS):
-        return
-    near = get_close_matches(text, sorted(known), 1, 0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"its values are {_some([text_of(value) for value in enum])}"
-    raise invalid("where", f"{column} has no value {text!r}; {hint}")
+    return (
+        any(each in map(text_of, known) for each in (text, text.strip(), _unquoted(text))) or _number(text) in numbers
+    )
 
 
-def _check_in_range(column: str, wanted: Any, kind: Any, constraints: Mapping[str, Any]) -> None:
-    number, low, high = (_number(each) for each in (wanted, constraints.get("minimum"), constraints.get("maximum")))
-    if kind not in {"integer", "number"} or None in {number, low, high}:
+def _unquoted(text: str) -> str:
+    with suppress(ValueError):
+        return text_of(json.loads(text.strip()))
+    return text
+
+
+def _markers(field: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """How a missing value is written."""
+    own = field.get("missingValues")
+    listed = schema.get("missingValues", [""]) if own is None else own
+    return [str(each.get("value")) if isinstance(each, dict) else str(each) for each in listed]
+
+
+def _is_spelled(field: Mapping[str, Any]) -> bool:
+    return any(field.get(word) not in {None, ""} for word in _SPELLINGS) or field.get("bareNumber") is False
+
+
+def _check_in_range(column: str, wanted: Any, field: Mapping[str, Any]) -> None:
+    """Against declared ends. How a value is spelled is the service's to read."""
+    kind = field.get("type")
+    ends = [(field.get("constraints") or {}).get(word) for word in ("minimum", "maximum")]
+    is_moment = kind in {"date", "datetime"}
+    if not is_moment and (kind not in {"integer", "number"} or (isinstance(wanted, str) and _is_spelled(field))):
         return
-    assert number is not None and low is not None and high is not None  # noqa: S101, PT018 - for mypy
-    if not low <= number <= high:
-        raise invalid("where", f"{column}: {text_of(wanted)} is outside {low:g} to {high:g}, as declared")
+    at, low, high = ((_day if is_moment else _number)(each) for each in (wanted, *ends))
+    if at is None or low is None or high is None:
+        return
+    _check_whole(column, kind, at)
+    apart = int(kind == "datetime")  # a zone may make it another day
+    if not low - apart <= at <= high + apart:
+        first, last = ends if is_moment else (f"{low:g}", f"{high:g}")
+        raise invalid("where", f"{column}: {text_of(wanted)} is outside {first} to {last}, as declared")
+
+
+def _check_whole(column: str, kind: Any, number: float) -> None:
+    if kind == "integer" and number % 1:
+        raise invalid("where", f"{column} holds whole numbers, and {number:g} is none")
+
+
+def _day(value: Any) -> float | None:
+    """The number of the day of a date or a moment, given as itself or in ISO 8601."""
+    with suppress(ValueError):
+        return dt.datetime.fromisoformat(text_of(value).strip()).toordinal()
+    return None
 
 
 def _number(value: Any) -> float | None:

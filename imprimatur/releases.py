@@ -159,7 +159,12 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         known = whole_id(named)
         if known is not None:
             return known
-        return id_among((yield from listed(self.asking.pages("/v1/releases"))), str(named), "release")
+        datasets: dict[str, str] = {}
+        if "/" in str(named):  # DATASET/NAME
+            found = yield from listed(self.asking.pages("/v1/datasets"))
+            datasets = {str(each["id"]): str(each["name"]) for each in found}
+        releases = yield from listed(self.asking.pages("/v1/releases"))
+        return id_among(releases, str(named), "release", datasets)
 
     # -- what a release leaves ------------------------------------------------------------------------------------
 

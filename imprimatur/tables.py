@@ -10,6 +10,8 @@ from typing import Any
 
 from imprimatur.errors import MissingExtra
 from imprimatur.formats import SampleFormat
+from imprimatur.person_columns import is_person_id
+from imprimatur.personal_looks import look_of
 from imprimatur.replies import Json
 
 _FEW = 20
@@ -74,6 +76,8 @@ def pandas_of(table: Any) -> Any:
 def categories_field(name: str, values: list[Any], rows: int) -> Json | None:
     """A field with these declared categories; None where they look as if they had been read from identifiers."""
     if not values or len(values) > max(_FEW, rows // 2):
+        return None
+    if is_person_id(name) or look_of(dict.fromkeys(map(str, values), 1)):
         return None
     if all(isinstance(value, str) for value in values):
         return {"name": name, "type": "string", "constraints": {"enum": values}}

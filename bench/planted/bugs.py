@@ -1587,6 +1587,27 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_FRAMES}::test_what_was_read_from_rows_is_no_declaration",),
     ),
     Bug(
+        "client: a draft of a frame lists values that occur once",
+        (("imprimatur/frame_domains.py", "for text, times in counts.items() if times > 1)", "for text in counts)"),),
+        (f"{T_FRAMES}::test_what_occurs_once_is_not_listed",),
+    ),
+    Bug(
+        "client: a draft of a frame lists what looks like e-mail addresses",
+        (("imprimatur/frame_domains.py", "if look := look_of(counts):", "if look := None:"),),
+        (f"{T_FRAMES}::test_no_draft_lists_what_points_to_a_person",),
+    ),
+    Bug(
+        "client: whose the rows of a frame are is not asked",
+        (
+            (
+                "imprimatur/frame_schemas.py",
+                "    named = person_columns(schema, names)\n",
+                "    named: list[str] = []\n",
+            ),
+        ),
+        (f"{T_FRAMES}::test_a_person_id_is_asked_about",),
+    ),
+    Bug(
         "client: each try of an order has a key of its own",
         (
             (

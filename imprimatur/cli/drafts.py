@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 from imprimatur.cli.output import Exit, Failure, echo
-from imprimatur.person_columns import declared_person_columns, is_person_id
+from imprimatur.person_columns import header_of, person_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 DRAFT = "DRAFT"
 """How descriptions of `imprimatur schema draft` begin."""
-
-_HEADER_BYTES = 1 << 16
 
 
 def refuse_draft(schema: dict[str, Any], *, accepted: bool) -> None:
@@ -45,7 +42,7 @@ def ask_whose_rows(
     """Stop where a column says whose row it is, and the owner has not said whether several rows are one person."""
     if unit is not None or rows_are_units or schema.get("type") == "image":
         return
-    named = declared_person_columns(schema) or [name for name in _names_of(file) if is_person_id(name)]
+    named = person_columns(schema, [] if file is None else header_of(file))
     if not named:
         return
     name = named[0]
@@ -56,18 +53,6 @@ def ask_whose_rows(
         "whose_rows",
         columns=named[:20],
     )
-
-
-def _names_of(file: Path | None) -> list[str]:
-    """Of a CSV file, as its first line has them; others are asked by their schema alone."""
-    if file is None or file.is_dir():
-        return []
-    with file.open("rb") as opened:
-        start = opened.read(_HEADER_BYTES)
-    if b"\x00" in start or start.startswith((b"PAR1", b"PK", b"\x1f\x8b")):
-        return []
-    line = start.decode("utf-8-sig", errors="replace").split("\n", 1)[0]
-    return [name.strip() for name in next(csv.reader([line]), [])]
 
 
 def _is_draft(part: dict[str, Any]) -> bool:

@@ -10,9 +10,9 @@ import typer
 
 from imprimatur.cli.certificates import read_certificate_of
 from imprimatur.cli.connection import DEFAULT_DATA, Data, Key, Url
-from imprimatur.cli.named import name_of
 from imprimatur.cli.output import Exit, Failure, echo, print_next
 from imprimatur.explanation import MARK, Names, page
+from imprimatur.naming import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

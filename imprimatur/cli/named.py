@@ -3,64 +3,38 @@
 from __future__ import annotations
 
 import difflib
-import re
-import uuid
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from imprimatur.cli.output import Exit, Failure
+from imprimatur.naming import Thing, begins_an_id, meant, thing_of, whole_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from imprimatur.client import Client
 
-BEGINNING = re.compile(r"[0-9a-fA-F][0-9a-fA-F-]{3,}\Z")
-"""Four characters of an id, or more."""
+__all__ = ["Thing", "dataset_id_of", "find", "nearest", "release_id_of", "releases_of"]
 MOST_SHOWN = 5
-
-
-class Thing(NamedTuple):
-    """One dataset or release of a list."""
-
-    id: str
-    name: str
-    within: str = ""
-    """The name of the dataset of a release."""
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.within}/{self.name}" if self.within else self.name
 
 
 def dataset_id_of(client: Client, typed: str) -> str:
     """A dataset's id, by id, by its beginning, or by a name that only one dataset has."""
-    return _whole_id(typed) or find("dataset", typed, [_of_dataset(each) for each in client.datasets()]).id
+    return whole_id(typed) or find("dataset", typed, [thing_of(each) for each in client.datasets()]).id
 
 
 def release_id_of(client: Client, typed: str) -> str:
     """A release's id, by id, by its beginning, by its name, or by DATASET/NAME."""
-    return _whole_id(typed) or find("release", typed, releases_of(client)).id
+    return whole_id(typed) or find("release", typed, releases_of(client)).id
 
 
 def releases_of(client: Client) -> list[Thing]:
     """All releases of the tenant, with the names of their datasets."""
     names = {each["id"]: each["name"] for each in client.datasets()}
-    return [Thing(each["id"], name_of(each), names.get(each["dataset_id"], "")) for each in client.releases()]
-
-
-def name_of(release: Mapping[str, Any]) -> str:
-    """A release's name; an older service gives none."""
-    return str(release.get("name") or release["id"][:8])
+    return [thing_of(each, names) for each in client.releases()]
 
 
 def find(kind: str, typed: str, among: Sequence[Thing]) -> Thing:
     """The one that is meant: a name goes before the beginning of an id. A `Failure` lists what it may have been."""
-    found = [each for each in among if typed in {each.name, each.full_name}]
-    if not found and BEGINNING.match(typed):
-        wanted = typed.lower().replace("-", "")
-        found = [each for each in among if each.id.replace("-", "").startswith(wanted)]
+    found = meant(typed, among)
     if len(found) == 1:
         return found[0]
     if found:
@@ -81,7 +55,7 @@ def nearest(typed: str, known: Iterable[str]) -> list[str]:
 
 def _unknown(kind: str, typed: str, among: Sequence[Thing]) -> str:
     listing = {"dataset": "imprimatur datasets", "release": "imprimatur status"}[kind]
-    begin = "" if BEGINNING.match(typed) else "; the beginning of an id has at least four hexadecimal digits"
+    begin = "" if begins_an_id(typed) else "; the beginning of an id has at least four hexadecimal digits"
     close = nearest(typed, dict.fromkeys(name for each in among for name in (each.name, each.full_name)))
     meant = f" Nearest: {', '.join(close)}." if close else ""
     return (
@@ -92,14 +66,3 @@ def _unknown(kind: str, typed: str, among: Sequence[Thing]) -> str:
 def _listed(found: Sequence[Thing]) -> str:
     some = ", ".join(f"{each.id} ({each.full_name})" for each in found[:MOST_SHOWN])
     return some + (f" and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else "")
-
-
-def _whole_id(typed: str) -> str | None:
-    try:
-        return str(uuid.UUID(typed))
-    except ValueError:
-        return None
-
-
-def _of_dataset(dataset: Mapping[str, Any]) -> Thing:
-    return Thing(str(dataset["id"]), str(dataset["name"]))

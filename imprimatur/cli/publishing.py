@@ -16,7 +16,7 @@ from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit,
 from imprimatur.cli.drafts import ask_whose_rows, refuse_draft
 from imprimatur.cli.explaining import check_page, page_beside, save_page
 from imprimatur.cli.failures import expected
-from imprimatur.cli.named import dataset_id_of, name_of
+from imprimatur.cli.named import dataset_id_of
 from imprimatur.cli.options import (
     REFUSE,
     AcceptDraft,
@@ -64,6 +64,7 @@ from imprimatur.cli.progress import byte_count, follow, upload_bar
 from imprimatur.cli.publishing_plan import Declared, Wanted
 from imprimatur.cli.results import as_excel_wants, save_json, write_to_stdout
 from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
+from imprimatur.naming import name_of
 from imprimatur.preflight import check_before_paying, check_known_budget, check_name
 
 if TYPE_CHECKING:

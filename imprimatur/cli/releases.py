@@ -10,7 +10,7 @@ from imprimatur.cli import amounts
 from imprimatur.cli.ages import age
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from imprimatur.cli.datasets import print_warnings
-from imprimatur.cli.named import dataset_id_of, name_of, release_id_of
+from imprimatur.cli.named import dataset_id_of, release_id_of
 from imprimatur.cli.options import DatasetArgument, ReleaseArgument
 from imprimatur.cli.order_options import (
     ConditionOn,
@@ -38,6 +38,7 @@ from imprimatur.cli.output import (
     rounded_down,
 )
 from imprimatur.cli.progress import follow
+from imprimatur.naming import name_of
 from imprimatur.wording import estimate_in_words
 
 if TYPE_CHECKING:

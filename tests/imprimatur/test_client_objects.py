@@ -102,6 +102,8 @@ def test_names_and_beginnings_of_ids_are_enough(reader, published):
         assert reader.dataset(named).id == dataset.id
         assert [each.id for each in reader.releases(named)] == [published.release_id]
     assert reader.certificate(published.release_id[:8])["release_id"] == published.release_id
+    name = reader.release(published.release_id)["name"]
+    assert reader.release(f"small/{name}").id == published.release_id
     with pytest.raises(NotFound, match=r"no dataset has the name 'smal'.*the newest are: .*\(small\)"):
         reader.budget("smal")
     with pytest.raises(NotFound):
@@ -116,9 +118,18 @@ def test_what_fits_several_is_refused_with_all_of_them():
         with pytest.raises(AmbiguousName, match=r"abcdef01-1 \(a\), abcdef02-2 \(a\)") as ambiguous:
             id_among(items, named, "dataset")
         assert ambiguous.value.values == {"candidates": ["abcdef01-1", "abcdef02-2"]}
-    with pytest.raises(AmbiguousName):
-        id_among(items, "abcdef", "dataset")
     assert id_among(items, "abcdef02", "dataset") == "abcdef02-2"
+    assert id_among(items, "abcdef", "dataset") == "b0", "a name goes before the beginning of an id"
+
+
+def test_a_release_is_named_with_its_dataset():
+    items = [{"id": "aa", "name": "first", "dataset_id": "d1"}, {"id": "bb", "name": "first", "dataset_id": "d2"}]
+    datasets = {"d1": "people", "d2": "visits"}
+    assert id_among(items, "visits/first", "release", datasets) == "bb"
+    with pytest.raises(AmbiguousName):
+        id_among(items, "first", "release", datasets)
+    with pytest.raises(NotFound):
+        id_among(items, "towns/first", "release", datasets)
 
 
 def test_conditions_as_the_service_reads_them():

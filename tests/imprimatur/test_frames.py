@@ -225,3 +225,106 @@ def test_a_draft_that_is_accepted_says_where_it_comes_from(frame):
         said = {field["name"]: field.get("description") for field in agreed["fields"]}
         assert said["price"] == "Read from the private rows; their owner has accepted that."
         assert said["size"] is None
+
+
+def personal(library):
+    """What points to a person, though twenty or fewer values of it are shared by rows."""
+    n = 40
+    columns = {
+        "contact": [f"p{i % 18}@x.org" for i in range(n)],
+        "called": [f"+43 660 12345{i % 10}" for i in range(n)],
+        "token": [f"6f9619ff-8b86-4011-b42d-00cf4fc964f{i % 10}" for i in range(n)],
+        "caller": [660123450 + i % 10 for i in range(n)],
+        "patient_id": [i % 20 + 1000 for i in range(n)],
+        "name": ["Ann Lee", "Bo Ek"] * (n // 2),
+        "said": ["felt dizzy, came with his daughter", "wants a call back as soon as possible"] * (n // 2),
+        "note": ["is very dizzy", "wants a call"] * (n // 2),
+        "row": list(range(n)),
+        "seldom": ["a", "b"] * (n // 2 - 5) + [f"only {i}" for i in range(10)],
+    }
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[library](columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_no_draft_lists_what_points_to_a_person(library):
+    table = personal(library)
+    with pytest.raises(InvalidInput, match='"role": "ignore"') as refused_draft:
+        imprimatur.schema_of_frame(table)
+    said = str(refused_draft.value)
+    assert "'contact': its texts look like e-mail addresses" in said
+    assert "'called': its texts look like phone numbers" in said
+    assert "'token': its texts look like UUIDs" in said
+    assert "'caller': its numbers are long" in said
+    assert "'patient_id': its name says whose row it is" in said
+    assert "'name': its name says that it points to a person" in said
+    assert "'said': it is free text" in said
+    assert "'note': it is free text" in said
+    assert "'row': it numbers the rows" in said
+    assert "'seldom': most of its values occur once" in said
+    assert "x.org" not in said
+    assert "only" not in said
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_what_occurs_once_is_not_listed(make):
+    table = make(
+        {
+            "kind": ["a", "b"] * 20 + ["only once"],
+            "stage": [1, 2] * 20 + [7],
+            "ward": [1, 2] * 20 + [2],
+            "day": [dt.date(2020, 1, 1 + n % 28) for n in range(41)],
+        }
+    )
+    kind, stage, ward, day = imprimatur.schema_of_frame(table)["fields"]
+    assert kind["constraints"] == {"enum": ["a", "b"]}, "what is not listed becomes missing, so it is not required"
+    assert stage["constraints"] == {"minimum": 1, "maximum": 7, "required": True}
+    assert ward["constraints"] == {"enum": [1, 2], "required": True}
+    assert day["constraints"] == {"minimum": "2020-01-01", "maximum": "2020-12-31", "required": True}
+
+
+def test_categories_that_look_like_persons_are_not_declared():
+    mails = pd.Series([f"p{n % 9}@x.org" for n in range(40)])
+    for column in ({"contact": mails.astype("category")}, {"patient_id": pd.Categorical(["a", "b"] * 20)}):
+        with pytest.raises(InvalidInput, match="no domain can be drafted"):
+            imprimatur.schema_of_frame(pd.DataFrame(column))
+
+
+def test_a_person_id_is_asked_about(tmp_path):
+    table = pd.DataFrame({"patient_id": [1, 1, 2] * 10, "well": [True, False, True] * 10})
+    fields = [
+        {"name": "well", "type": "boolean"},
+        {"name": "patient_id", "type": "integer", "role": "ignore"},
+    ]
+    asked = r"'patient_id' looks like a person's id: are several rows one person\?.*rows_are_units=True"
+    refused(table, match=asked)
+    refused(table, match=asked, accept_draft=True)
+    refused(table, {"fields": fields}, match=asked)
+    refused(table, {"fields": fields[:1]}, match=asked)
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    refused(path, {"fields": fields}, match=asked)
+    refused(path, {"fields": fields[:1]}, match=asked)
+    unit = {"column": "patient_id", "max_rows_per_unit": 2}
+    refused(table, {"fields": fields}, match="leave one of the two out", privacy_unit=unit, rows_are_units=True)
+    for answer, given in (({"privacy_unit": unit}, fields[:1]), ({"rows_are_units": True}, fields)):
+        with pytest.raises(AssertionError, match="asked for datasets"):
+            imprimatur.publish(table, {"fields": given}, epsilon=1.0, client=Nothing(), **answer)
+    refused(table, match="its name says whose row it is", rows_are_units=True, accept_draft=True)
+
+
+def test_marks_of_a_draft_stay_until_it_is_accepted(frame):
+    from imprimatur.frame_columns import frame_of
+    from imprimatur.frame_schemas import agreed_schema
+
+    booleans = frame_of(frame[["Admitted"]])
+    said = {"fields": [{"name": "Admitted", "type": "boolean", "description": "DRAFT of ours"}]}
+    assert agreed_schema(booleans, said, None, None, accept_draft=True)["fields"][0]["description"].startswith("Read")
+    with pytest.raises(InvalidInput, match="is a draft"):
+        agreed_schema(booleans, said, None, None, accept_draft=False)
+
+
+def test_a_hierarchy_can_be_the_target():
+    from imprimatur.frame_schemas import with_target
+
+    schema = {"fields": [{"name": "d", "type": "string", "hierarchy": {"c": ["x", "y"]}}]}
+    assert with_target(schema, "d")["target"] == "d"

@@ -132,3 +132,107 @@ def test_a_budget_that_would_be_ignored():
         check_known_budget(known, 10.0)
     with pytest.raises(InvalidInput, match="delta"):
         check_known_budget(known, 3.0, 1e-5)
+
+
+RICH = {
+    "missingValues": ["", "NA"],
+    "fields": [
+        {"name": "id", "type": "string", "role": "identifier"},
+        {"name": "note", "type": "string", "role": "free_text", "placeholder": "x"},
+        {"name": "skip", "type": "integer", "role": "ignore"},
+        {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m", "a&b"], "required": True}},
+        {"name": "diag", "type": "string", "hierarchy": {"I": ["I10", "I20"], "J": {"J00": 3}}},
+        {
+            "name": "visit",
+            "type": "date",
+            "format": "%d/%m/%Y",
+            "constraints": {"minimum": "2020-01-01", "maximum": "2030-12-31"},
+        },
+        {
+            "name": "seen",
+            "type": "datetime",
+            "constraints": {"minimum": "2020-01-01T00:00:00", "maximum": "2020-12-31T23:59:59"},
+        },
+        {"name": "rate", "type": "number", "decimalChar": ",", "constraints": {"enum": [1, 2.5]}},
+        {
+            "name": "price",
+            "type": "number",
+            "decimalChar": ",",
+            "groupChar": ".",
+            "constraints": {"minimum": 0, "maximum": 9},
+        },
+        {"name": "count", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+        {"name": "member", "type": "boolean", "trueValues": ["Yes"], "falseValues": ["No"]},
+        {"name": "city", "type": "string", "role": "derived"},
+        {"name": "sum", "type": "number", "role": "derived"},
+        {"name": "a b>c", "type": "boolean"},
+    ],
+    "relations": [{"column": "city", "by": "diag", "table": {"I10": "Wien", "J00": "Graz"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ({"id": "P1"}, "made anew"),
+        ({"note": "x"}, "made anew"),
+        ("note missing", "made anew"),
+        ('"id"=3', "made anew"),
+        ("skip>1", "stays out"),
+        ("count>1&skip>1", "stays out"),
+        ({"diag": "XX"}, "no value 'XX'"),
+        ({"diag": ["I", "XX"]}, "no value 'XX'"),
+        ({"city": "Paris"}, "its values are 'Wien', 'Graz'"),
+        ("city=Paris", "its values are"),
+        ({"visit": "2050-01-01"}, "outside 2020-01-01 to 2030-12-31"),
+        ({"visit": dt.date(2019, 12, 31)}, "outside"),
+        ({"seen": dt.datetime(2022, 1, 1, 10)}, "outside"),  # noqa: DTZ001 - as the column
+        ({"count": 2.5}, "whole numbers"),
+        ({"count": "12"}, "outside 0 to 9"),
+        ({"rate": 3}, "no value '3'"),
+        ({"sex": None}, "is required"),
+        ("sex missing", "is required"),
+        ("sexx:f", "no column 'sexx'; did you mean 'sex'"),
+        ("sex f", "no column 'sex f'"),
+        ("sex=f&sexx=m", "no value 'f&sexx=m'"),
+        ("sex==f", "no value '=f'"),
+        ({"member": "ja"}, "no value 'ja'"),
+    ],
+)
+def test_conditions_that_the_service_refuses_after_the_charge(where, why):
+    with pytest.raises(InvalidInput, match=why):
+        check_before_paying(RICH, where=where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"rate": "2,5"},
+        {"rate": 2.5},
+        {"rate": ""},
+        {"rate": "NA"},
+        {"price": "1.234,5"},
+        {"price": "NA"},
+        {"visit": "17/04/2023"},
+        {"visit": "2023-04-17"},
+        {"seen": dt.datetime(2020, 12, 31, 23, 59)},  # noqa: DTZ001 - as the column
+        {"diag": "I"},
+        {"diag": ["I20", "J00"]},
+        {"diag": None},
+        {"member": "Yes"},
+        {"member": True},
+        {"city": "Wien"},
+        {"sum": 3},
+        {"count": {"minimum": 3}},
+        "sex not missing",
+        "diag is missing",
+        'sex="f"',
+        "sex = f & count>=3",
+        "sex:a&b",
+        "sex in [f, m]",
+        "a b>c=true",
+        '"a b>c":true',
+    ],
+)
+def test_conditions_that_the_service_takes(where):
+    check_before_paying(RICH, where=where)

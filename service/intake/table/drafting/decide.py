@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from imprimatur.person_columns import FEW_CATEGORIES, is_person_id, may_be_person_id
+from imprimatur import personal_looks
+from imprimatur.person_columns import (
+    FEW_CATEGORIES,
+    is_person_id,
+    may_be_person_id,
+    says_code,
+    says_identifier,
+    says_person,
+)
 from service.intake.table.columns import cells_are
 from service.intake.table.drafting import looks, names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
@@ -107,10 +115,10 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
     elif _says_whose(seen):
         _leave_out(decided, seen, "its name says whose row it is", "identifier", WHOSE, cells=seen.sample)
-    elif names.says_person(seen.name) and _different(seen) > looks.FEW_SENTENCES:
+    elif says_person(seen.name) and _different(seen) > looks.FEW_SENTENCES:
         why = "its name says that it points to a person"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
-    elif names.says_identifier(seen.name) and _is_mostly_different(seen):
+    elif says_identifier(seen.name) and _is_mostly_different(seen):
         why = "its name is that of an identifier, and nearly all its cells are different"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
 
@@ -119,7 +127,9 @@ def _look_of(seen: Observed) -> tuple[str, int] | tuple[()]:
     """What the cells look like, and how many do; nothing where they are dates, or too few look like it."""
     if 2 * seen.moment.count >= seen.cells:
         return ()
-    return next(((look, count) for look, count in seen.looks.most_common() if looks.SOME * count >= seen.cells), ())
+    return next(
+        ((look, count) for look, count in seen.looks.most_common() if personal_looks.SOME * count >= seen.cells), ()
+    )
 
 
 def _says_whose(seen: Observed) -> bool:
@@ -181,7 +191,7 @@ def _is_of_codes(seen: Observed) -> bool:
     number = seen.number
     if not (number.spelling.is_plain and number.whole == number.count == seen.cells and not number.decimals):
         return False
-    if number.has_leading_zeros or names.says_code(seen.name):
+    if number.has_leading_zeros or says_code(seen.name):
         return True
     extents = [abs(one) for one in (number.low, number.high) if one is not None]
     is_too_long = any(one >= 2**63 for one in extents)
@@ -204,7 +214,7 @@ def _boolean(seen: Observed) -> dict[str, Any] | None:
 
 def _is_free_text(seen: Observed) -> bool:
     words = (seen.spaces + seen.cells) / seen.cells
-    is_long = seen.characters >= looks.LONG_TEXT * seen.cells or words >= looks.WORDS_OF_TEXT
+    is_long = seen.characters >= personal_looks.LONG_TEXT * seen.cells or words >= personal_looks.WORDS_OF_TEXT
     return is_long and _different(seen) > looks.FEW_SENTENCES
 
 
@@ -224,7 +234,7 @@ def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
         )
     elif seen.texts is None or len(known) > many:
         _leave_out(decided, seen, mostly or why_too_many, "ignore", _PUBLIC_LIST, cells=[] if mostly else seen.sample)
-    elif looks.are_shaped_ids(list(known)) and not names.says_code(seen.name):
+    elif personal_looks.are_shaped_ids(list(known)) and not says_code(seen.name):
         why = "its cells are letters and numbers of one form, as identifiers are"
         _leave_out(decided, seen, why, "identifier", f"{_MADE_ANEW}; {_PUBLIC_LIST}", cells=seen.sample)
     elif 2 * len(seen.singles) > len(known):

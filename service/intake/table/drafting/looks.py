@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from imprimatur.personal_looks import LOOKS
+
 if TYPE_CHECKING:
     import polars as pl
 
-LOOKS = {
-    "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[A-Za-z]{2,}$",
-    "UUIDs": r"^\{?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\}?$",
-    "IBANs": r"^[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?$",
-    "phone numbers": r"^(?:\+|00)[0-9][0-9 ()/.-]{6,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
-    r"|^(?:1-)?\(?[0-9]{3}\)?[ .-][0-9]{3}[.-][0-9]{4}$",
-    "IP addresses": r"^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$",
-    "web addresses": r"^https?://",
-    "social security numbers": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
-    "hashes": r"^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
-}
-"""What is never a category. A column is one of these if a tenth of its cells look so: the others are slips."""
-
-SOME = 10
-"""One cell in so many."""
-
-LONG_TEXT = 40
-WORDS_OF_TEXT = 6
-"""Characters and words of an average cell from which on a column is sentences, however often they repeat."""
-
 FEW_SENTENCES = 10
 """So many different sentences are the answers of a form."""
-
-SHAPED_IDS = 20
-"""From so many different cells on, cells of one shape (letters, then digits) are identifiers rather than categories."""
 
 
 def counts_by_look(text: pl.Series, times: pl.Series) -> dict[str, int]:
@@ -42,16 +21,3 @@ def counts_by_look(text: pl.Series, times: pl.Series) -> dict[str, int]:
         if count:
             found[look] = count
     return found
-
-
-def shape_of(text: str) -> str:
-    """`AB-0042` and `XY-9311` have one shape."""
-    return "".join("9" if char.isdecimal() else "a" if char.isalpha() else char for char in text)
-
-
-def are_shaped_ids(texts: list[str]) -> bool:
-    """Whether all are of one or two shapes that hold at least three digits and a letter, as numbered things have."""
-    if len(texts) < SHAPED_IDS:
-        return False
-    shapes = {shape_of(text) for text in texts}
-    return len(shapes) <= 2 and all(shape.count("9") >= 3 and "a" in shape for shape in shapes)

@@ -1,0 +1,55 @@
+"""Cells that point to somebody by their look: e-mail addresses, phone numbers, account numbers, identifiers; and free text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOOKS = {
+    "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[A-Za-z]{2,}$",
+    "UUIDs": r"^\{?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\}?$",
+    "IBANs": r"^[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?$",
+    "phone numbers": r"^(?:\+|00)[0-9][0-9 ()/.-]{6,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
+    r"|^(?:1-)?\(?[0-9]{3}\)?[ .-][0-9]{3}[.-][0-9]{4}$",
+    "IP addresses": r"^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$",
+    "web addresses": r"^https?://",
+    "social security numbers": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
+    "hashes": r"^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
+}
+"""What is never a category. A column is one of these if a tenth of its cells look so: the others are slips."""
+
+SOME = 10
+"""One cell in so many."""
+
+LONG_TEXT = 40
+WORDS_OF_TEXT = 6
+"""Characters and words of an average cell from which on a column is sentences, however often they repeat."""
+
+SHAPED_IDS = 20
+"""From so many different cells on, cells of one shape (letters, then digits) are identifiers rather than categories."""
+
+
+def look_of(texts: Mapping[str, int]) -> str | None:
+    """What the cells look like, given how many rows have each text; None where too few look like anything."""
+    cells = sum(texts.values())
+    for look, pattern in LOOKS.items():
+        count = sum(rows for text, rows in texts.items() if re.search(pattern, text.strip()))
+        if count and SOME * count >= cells:
+            return look
+    return None
+
+
+def shape_of(text: str) -> str:
+    """`AB-0042` and `XY-9311` have one shape."""
+    return "".join("9" if char.isdecimal() else "a" if char.isalpha() else char for char in text)
+
+
+def are_shaped_ids(texts: list[str]) -> bool:
+    """Whether all are of one or two shapes that hold at least three digits and a letter, as numbered things have."""
+    if len(texts) < SHAPED_IDS:
+        return False
+    shapes = {shape_of(text) for text in texts}
+    return len(shapes) <= 2 and all(shape.count("9") >= 3 and "a" in shape for shape in shapes)
