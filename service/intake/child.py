@@ -38,6 +38,7 @@ from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, re
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
 from service.intake.table.column_fingerprint import ColumnFingerprints
 from service.intake.table.columns import Chunk, Column, cells_are
+from service.intake.table.detecting import DETECTED
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.fingerprint import Blocks, Fingerprint, fingerprints_of, meaning_of
 from service.intake.table.first_line import refuse_row_as_header, some_cells
@@ -305,7 +306,7 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
             *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES),
         ):
             importlib.import_module(name)
-        for name in _ENCODINGS:
+        for name in (*_ENCODINGS, *DETECTED):
             codecs.lookup(name)
         for name in zones_in(document["schema"]):
             offsets_of(name)

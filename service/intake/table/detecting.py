@@ -34,6 +34,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """How a file with a byte-order mark begins; UTF-32 before UTF-16, whose mark it begins with."""
+_WITHOUT_MARK = ("utf-16-le", "utf-16-be", "windows-1252")
+DETECTED = (*dict.fromkeys(encoding for _, encoding in _MARKS), *_WITHOUT_MARK)
+"""All that `encoding_of` may answer. Who reads where nothing can be imported any more looks them up before."""
 _NOT_IN_WINDOWS_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _RUN = re.compile(rb"[\x80-\xff]{2,}")
 _ONE = re.compile(rb"[\x80-\xff]")
