@@ -194,9 +194,10 @@ class _Columns:
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     room = Room(job.scratch, job.limits.unpacked_limit(job.upload.size))
-    table = open_table(job.upload, job.limits, job.schema.dialect, room)
     unit = job.privacy_unit
-    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])], table)
+    declared = [*job.schema.names, *([unit.column] if unit else [])]
+    table = open_table(job.upload, job.limits, job.schema.dialect, room, declared)
+    check_names(table.names, declared, table)
     columns, exclusions = _Columns(job, table), ExclusionReader(job.schema.modelled)
     relations, modelled = RelationReader(job.schema), Modelled(job.schema)
     with ThreadPoolExecutor(_THREADS) as threads:
