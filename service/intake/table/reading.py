@@ -119,13 +119,16 @@ def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Tab
     members = _members(upload, limits, room)
     content = members[0].content
     dialect: Dialect | None = None
+    notices: list[str] = []
     if len(members) == 1:
         reader = reader_of(content)
         if reader is CsvTable:
             dialect = propose(content)
         elif reader is SheetTable and len(names := sheet_names(content, limits)) > 1:
             dialect = Dialect(sheet=names[0])
+            notices.append(f"Sheet {names[0][:60]!r} was read; the workbook has others: {_listed(names[1:])}.")
     table = _opened(members, limits, dialect, room)
+    table.notices.extend(notices)
     if names_to_declare := _instead_of_odd(table.names):
         dialect = (dialect or USUAL).model_copy(update={"names": names_to_declare})
         table.names = names_to_declare

@@ -59,6 +59,7 @@ DIALECTS: dict[str, tuple[bytes, dict[str, object]]] = {
         f"Report of 2024\n{_csv(delimiter=';')}".encode(),
         {"delimiter": ";", "headerRows": [2]},
     ),
+    "Excel's first line": (f"sep=;\r\n{_csv(delimiter=';')}".encode(), {"delimiter": ";", "headerRows": [2]}),
     "line ends of old Macs": (_csv(delimiter=";", lineterminator="\r").encode(), {"delimiter": ";"}),
 }
 
