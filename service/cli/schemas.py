@@ -50,12 +50,14 @@ def draft(
     from service.intake.table.draft import draft_table
 
     findings: list[str] = []
+    notices: list[str] = []
     with as_file(file) as path:
         if looks_like_images(path):
             drafted = draft_image_schema(path)
         else:
             found = draft_table(path)
             drafted, findings = found.schema, [finding.for_the_owner() for finding in found.findings]
+            notices = found.notices
     document = json.dumps(drafted, ensure_ascii=False, indent=2)
     if output is None:
         echo(document)
@@ -63,6 +65,8 @@ def draft(
         output.write_text(document + "\n", encoding="utf-8")
     for finding in findings:
         echo(f"look at {finding}", err=True)
+    for notice in notices:
+        echo(f"note: {notice}", err=True)
     if "dialect" in drafted:
         echo(
             f"note: how the file is written was found by looking at it: {json.dumps(drafted['dialect'], ensure_ascii=False)}. Check it.",

@@ -38,6 +38,7 @@ from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, re
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
 from service.intake.table.column_fingerprint import ColumnFingerprints
 from service.intake.table.columns import Chunk, Column, cells_are
+from service.intake.table.detecting import DETECTED
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.fingerprint import Blocks, Fingerprint, fingerprints_of, meaning_of
 from service.intake.table.first_line import refuse_row_as_header, some_cells
@@ -193,9 +194,10 @@ class _Columns:
 def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> dict[str, Any]:
     """Read the whole file once, reporting the share that is read; the canonical file is written on the way and only counts if nothing was wrong."""
     room = Room(job.scratch, job.limits.unpacked_limit(job.upload.size))
-    table = open_table(job.upload, job.limits, job.schema.dialect, room)
     unit = job.privacy_unit
-    check_names(table.names, [*job.schema.names, *([unit.column] if unit else [])], table)
+    declared = [*job.schema.names, *([unit.column] if unit else [])]
+    table = open_table(job.upload, job.limits, job.schema.dialect, room, declared)
+    check_names(table.names, declared, table)
     columns, exclusions = _Columns(job, table), ExclusionReader(job.schema.modelled)
     relations, modelled = RelationReader(job.schema), Modelled(job.schema)
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -305,7 +307,7 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
             *(_FOR_IMAGES if is_image_schema(document["schema"]) else _FOR_TABLES),
         ):
             importlib.import_module(name)
-        for name in _ENCODINGS:
+        for name in (*_ENCODINGS, *DETECTED):
             codecs.lookup(name)
         for name in zones_in(document["schema"]):
             offsets_of(name)

@@ -40,7 +40,8 @@ __all__ = ["IngestLimits", "IngestedTable", "ingest_table"]
 
 _log = logging.getLogger(__name__)
 _CHILD = "service.intake.child"
-_MOST_LINE_BYTES = 16 << 20
+MOST_LINE_BYTES = 16 << 20
+"""Of what a child says; the rest of a longer line is lost."""
 _TOO_HARD = "The file is damaged, or reading it takes more memory than is allowed."
 
 
@@ -182,7 +183,7 @@ def _converse(child: subprocess.Popen[bytes], job: bytes, caller: Caller) -> dic
     with child.stdin, suppress(BrokenPipeError):
         child.stdin.write(job)
     with child.stdout as lines, suppress(ValueError):  # a line cut off when the child was killed
-        while line := lines.readline(_MOST_LINE_BYTES):
+        while line := lines.readline(MOST_LINE_BYTES):
             said: dict[str, Any] = json.loads(line)
             if "layers" in said:
                 _notice_layers(said["layers"])

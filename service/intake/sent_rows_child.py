@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,15 +19,28 @@ if TYPE_CHECKING:
 
 def read_sent_rows(document: dict[str, Any]) -> dict[str, Any]:
     """What is to be done, in the sandbox."""
-    most_rows = document["most_rows"]
+    most_rows, most_cells = document["most_rows"], document["most_cells"]
     try:
         file = pq.ParquetFile(SealedFile.handed_over(document["upload"]).reader(), pre_buffer=False)
         if file.metadata.num_rows > most_rows:
             raise TooLarge(f"{file.metadata.num_rows} rows; {most_rows} may be completed at once", limit_rows=most_rows)
-        rows = file.read(use_threads=False).to_pylist()
+        if file.metadata.num_rows * file.metadata.num_columns > most_cells:
+            raise TooLarge(
+                f"too many cells: {most_cells} may be completed at once; send fewer rows", limit_cells=most_cells
+            )
+        table = file.read(use_threads=False)
     except (pa.ArrowException, OSError):
         raise InvalidFile("the rows cannot be read as Parquet") from None
-    return {"rows": [{name: _plain(value) for name, value in row.items()} for row in rows]}
+    if len(set(table.column_names)) < table.num_columns:
+        raise InvalidFile("the rows name a column twice")
+    columns = {
+        name: [_plain(value) for value in column.to_pylist()]
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    if len(json.dumps(columns)) > document["most_bytes"]:
+        most = document["most_bytes"]
+        raise TooLarge(f"too many cells: their text has more than {most} bytes; send fewer rows", limit_bytes=most)
+    return {"columns": columns}
 
 
 def _plain(value: Any) -> Any:

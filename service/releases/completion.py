@@ -30,6 +30,8 @@ router = APIRouter(prefix="/v1", tags=["releases"])
 
 ROWS_IN = {media_type(name).partition(";")[0]: name for name in ("csv", "jsonl", "parquet")}
 COMPLETE_CONTENT = dict.fromkeys(ROWS_IN, BINARY)
+_MOST_CELLS = 2_000_000
+"""Of the rows of one request: what bounds its memory, since an empty cell is one byte of the request and ten times that here."""
 COMPLETE_BODY = {"requestBody": {"required": True, "content": COMPLETE_CONTENT}}
 
 
@@ -76,34 +78,37 @@ async def complete_rows(
 
     open_samples: OpenSamples = request.app.state.open_samples
     with open_samples.open(release.tenant_id) as one:
-        sampler, rows = await run_in_threadpool(_sent, request, context, release, content, format_)
+        sampler = await run_in_threadpool(_table_sampler, request, release)
+        rows = await one.draw(lambda: _sent(context, content, format_))
         drawn = await _completed(one, sampler, rows, seed, as_spelled=format_ != "parquet")
         pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))
         disposition = f'attachment; filename="completed.{FORMATS[format_].endings[0]}"'
         return one.reply(pieces, media_type(format_), {"Content-Disposition": disposition})
 
 
-def _sent(
-    request: Request, context: Context, release: Release, content: bytes, format_: str
-) -> tuple[TableSampler, list[dict[str, Any]]]:
-    """The release's sampler and the rows that were sent."""
-    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
-    from service.samples.table.completing import rows_of_csv, rows_of_jsonl  # noqa: PLC0415 - as above
-    from service.samples.table.sampler import TableSampler  # noqa: PLC0415 - as above
+def _table_sampler(request: Request, release: Release) -> TableSampler:
+    from service.samples.table.sampler import TableSampler  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
 
-    sampler, most_rows = sampler_of(request, release), context.settings.complete_rows_limit
+    sampler = sampler_of(request, release)
     if not isinstance(sampler, TableSampler):
         raise InvalidInput("this release makes images; rows are completed from a release of rows", where="release")
+    return sampler
+
+
+def _sent(context: Context, content: bytes, format_: str) -> list[dict[str, Any]]:
+    """The rows that were sent; reading takes as long as drawing some, so it waits for the tenant's turn as that does."""
+    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+    from service.samples.table.completing import Most, TooManyCells, rows_of_csv, rows_of_jsonl  # noqa: PLC0415 - as above
+
+    most_rows = context.settings.complete_rows_limit
+    if format_ == "parquet":
+        return rows_of_parquet(content, context.settings.scratch_dir, most_rows=most_rows, most_cells=_MOST_CELLS)
     try:
-        if format_ == "parquet":
-            rows = rows_of_parquet(content, context.settings.scratch_dir, most_rows=most_rows)
-        else:
-            rows = {"csv": rows_of_csv, "jsonl": rows_of_jsonl}[format_](content)
+        return {"csv": rows_of_csv, "jsonl": rows_of_jsonl}[format_](content, Most(most_rows, _MOST_CELLS))
+    except TooManyCells as error:
+        raise TooLarge(str(error), limit_rows=most_rows, limit_cells=_MOST_CELLS) from None
     except SamplingError as error:
         raise InvalidInput(str(error), where="rows") from None
-    if len(rows) > most_rows:
-        raise TooLarge(f"{len(rows)} rows; {most_rows} may be completed at once", limit_rows=most_rows)
-    return sampler, rows
 
 
 async def _completed(

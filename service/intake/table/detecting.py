@@ -34,7 +34,11 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """How a file with a byte-order mark begins; UTF-32 before UTF-16, whose mark it begins with."""
+_WITHOUT_MARK = ("utf-16-le", "utf-16-be", "windows-1252")
+DETECTED = (*dict.fromkeys(encoding for _, encoding in _MARKS), *_WITHOUT_MARK)
+"""All that `encoding_of` may answer. Who reads where nothing can be imported any more looks them up before."""
 _NOT_IN_WINDOWS_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+_EXCEL_MARK = re.compile(r'"?sep=[^\r\n]"?(\r\n|\r|\n)', re.IGNORECASE)
 _RUN = re.compile(rb"[\x80-\xff]{2,}")
 _ONE = re.compile(rb"[\x80-\xff]")
 
@@ -118,10 +122,10 @@ def propose(content: Source, encoding: str | None = None) -> Dialect | None:
     encoding = encoding or encoding_of(content)
     if encoding is None:
         return None
-    text = _beginning(content, encoding)
+    text, above = _without_mark(_beginning(content, encoding))
     way, title_rows, comment = _way(text)
     if way is None:
-        return Dialect(encoding=encoding)
+        return Dialect(encoding=encoding, header_rows=(above + 1,))
     return Dialect(
         encoding=encoding,
         delimiter=way.delimiter,
@@ -129,7 +133,7 @@ def propose(content: Source, encoding: str | None = None) -> Dialect | None:
         escape_char=way.escape,
         double_quote=way.escape is None,
         comment_char=comment,
-        header_rows=(title_rows + 1,),
+        header_rows=(above + title_rows + 1,),
     )
 
 
@@ -141,6 +145,12 @@ def _beginning(content: Source, encoding: str) -> _Text:
         whole, line_end, _ = text.rpartition("\n")
         text = whole + line_end or text
     return _Text(text, is_whole=len(data) == content.size)
+
+
+def _without_mark(text: _Text) -> tuple[_Text, int]:
+    """Without Excel's first line `sep=;`, and how many lines that are."""
+    mark = _EXCEL_MARK.match(text.text)
+    return (text, 0) if mark is None else (text._replace(text=text.text[mark.end() :]), 1)
 
 
 def _way(text: _Text) -> tuple[_Way | None, int, str | None]:

@@ -50,6 +50,8 @@ class Draft:
     schema: dict[str, Any]
     findings: list[Finding]
     columns: list[Decided]
+    notices: list[str]
+    """On how the file was read."""
 
 
 def draft_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _drafted(table: Table, index_columns: Collection[str]) -> Draft:
     fields = [field for one in decided if (field := _field(one)) is not None]
     left_out = {name: one.why for name, one in zip(columns, decided, strict=True) if one.why}
     schema = {"description": _about(left_out), "fields": fields, "missingValues": markers}
-    return Draft(schema, [finding for one in decided for finding in one.findings], decided)
+    return Draft(schema, [finding for one in decided for finding in one.findings], decided, table.notices)
 
 
 def _usable_names(names: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""JSON lines as chunks of text: one object a line, its members are cells. Numbers keep their digits: no float is made."""
+"""JSON lines as chunks of text: one object a line, its members are cells. Numbers keep their digits: no float is made.
+
+It is always UTF-8, whatever a dialect says of text: so are the JSON lines that are written here.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
 from service.intake.table.columns import Chunk, ColumnSource, chunk
-from service.intake.table.encodings import as_utf8
 from service.intake.table.header import check_width, named
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ _WORDS = {True: "true", False: "false"}
 class JsonLines:
     """An opened file. Opening reads it once for the names, since a line may leave members out; `chunks` reads it again."""
 
-    def __init__(self, content: Source, limits: IngestLimits, dialect: Dialect, room: Room) -> None:
-        self._file = as_utf8(content, dialect, room)
+    def __init__(self, content: Source, limits: IngestLimits, dialect: Dialect, room: Room) -> None:  # noqa: ARG002 - as all readers
+        self._file = content
         self._limits = limits
         names: dict[str, None] = {}
         for _, members in self._objects():
@@ -40,7 +42,8 @@ class JsonLines:
                 "The file's objects have no members; write one object a line, with a member for each column."
             )
         self._keys = list(names)
-        self.names = named(self._keys, dialect)
+        # Members that have the dialect's names are told apart by them, not by their order.
+        self.names = tuple(names) if names.keys() <= set(dialect.names or ()) else named(self._keys, dialect)
         self.notices: list[str] = []
         self.hint = ""
         self.expected_bytes = 4 * self._file.size

@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from service.base.errors import InvalidFile
+from service.base.errors import InvalidFile, TooLarge
 from service.domain.dialect import OF_TEXT, USUAL, UTF_8, Dialect
 from service.intake.table import arrow_reading, statistics_reading
 from service.intake.table.arrow_reading import ArrowTable
 from service.intake.table.csv_reading import CsvTable
 from service.intake.table.detecting import encoding_of, proposal, propose
+from service.intake.table.header import read_header
 from service.intake.table.json_reading import JsonLines
 from service.intake.table.parquet_reading import ParquetTable
 from service.intake.table.parts_reading import PARQUET_MARK, ParquetParts
@@ -24,7 +25,7 @@ from service.intake.table.statistics_reading import StatisticsTable
 from service.intake.table.unpacking import is_workbook, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from service.intake.limits import IngestLimits
     from service.intake.room import Room, Source
@@ -81,23 +82,35 @@ class Table(Protocol):
     def chunks(self) -> Iterator[Chunk]: ...
 
 
-def open_table(upload: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
-    """The table in the upload, packed or not, by the declared dialect; `InvalidFile` says what to declare."""
+def open_table(
+    upload: Source, limits: IngestLimits, dialect: Dialect | None, room: Room, declared: Collection[str] = ()
+) -> Table:
+    """The table in the upload, packed or not, by the declared dialect; `InvalidFile` says what to declare.
+
+    `declared`: all columns; a plain CSV of just these is read as it is, although the dialect is another. Samples are written so.
+    """
     members = _members(upload, limits, room)
     whole = limits.model_copy(update={"unpacked_bytes": limits.unpacked_limit(upload.size)})
-    return _opened(members, whole, dialect, room)
+    return _opened(members, whole, dialect, room, declared)
 
 
-def _opened(members: Sequence[Member], limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
+def _opened(
+    members: Sequence[Member],
+    limits: IngestLimits,
+    dialect: Dialect | None,
+    room: Room,
+    declared: Collection[str] = (),
+) -> Table:
     if len(members) > 1 or any("=" in folder for folder in members[0].path[:-1]):
         return _parts(members, limits, dialect or USUAL)
     content = members[0].content
     reader = reader_of(content)
-    table = (
-        _text(content, limits, dialect, room) if reader is CsvTable else reader(content, limits, dialect or USUAL, room)
-    )
-    if reader not in {CsvTable, JsonLines} and (unused := sorted(OF_TEXT & set((dialect or USUAL).as_json()))):
-        table.notices.append(f"The dialect's {', '.join(unused)} had no use: the file is no text.")
+    if reader is CsvTable:
+        return _plain(content, limits, dialect, room, declared) or _text(content, limits, dialect, room)
+    table = reader(content, limits, dialect or USUAL, room)
+    if unused := sorted(OF_TEXT & set((dialect or USUAL).as_json())):
+        why = "JSON lines are always UTF-8" if reader is JsonLines else "the file is no text"
+        table.notices.append(f"The dialect's {', '.join(unused)} had no use: {why}.")
     return table
 
 
@@ -106,13 +119,16 @@ def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Tab
     members = _members(upload, limits, room)
     content = members[0].content
     dialect: Dialect | None = None
+    notices: list[str] = []
     if len(members) == 1:
         reader = reader_of(content)
         if reader is CsvTable:
             dialect = propose(content)
         elif reader is SheetTable and len(names := sheet_names(content, limits)) > 1:
             dialect = Dialect(sheet=names[0])
+            notices.append(f"Sheet {names[0][:60]!r} was read; the workbook has others: {_listed(names[1:])}.")
     table = _opened(members, limits, dialect, room)
+    table.notices.extend(notices)
     if names_to_declare := _instead_of_odd(table.names):
         dialect = (dialect or USUAL).model_copy(update={"names": names_to_declare})
         table.names = names_to_declare
@@ -180,6 +196,29 @@ def _parts(members: Sequence[Member], limits: IngestLimits, dialect: Dialect) ->
             count=len(members),
         )
     return ParquetParts(members, limits, dialect)
+
+
+def _plain(
+    content: Source, limits: IngestLimits, dialect: Dialect | None, room: Room, declared: Collection[str]
+) -> Table | None:
+    """A plain CSV of all declared columns, where the dialect does not find them; nothing where it does, or it is none."""
+    if dialect is None or not dialect.as_json() or not declared:
+        return None
+    try:
+        names = read_header(content, limits, USUAL).names
+    except (InvalidFile, UnicodeError):
+        return None
+    if sorted(names) != sorted(declared):
+        return None
+    try:
+        # Without a header the dialect's names are found in any file, and a first row of names alone is no row.
+        if dialect.header and set(declared) <= set(CsvTable(content, limits, dialect, room).names):
+            return None
+    except (InvalidFile, TooLarge):
+        pass
+    table = CsvTable(content, limits, USUAL, room)
+    table.notices.append("The file was read as plain CSV, not by the dialect: so its header has the declared columns.")
+    return table
 
 
 def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:

@@ -40,6 +40,11 @@ _CHUNK_ROWS = 32_768
 _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]{0,200}?\br=[\"']([A-Za-z]{1,3})([0-9]{1,7})[\"']")
 _LONGEST_CELL_START = 300
 _ENTITY = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_ZERO_FORMAT = re.compile(rb"formatCode=[\"']0{2,}[\"';\\\\-]")
+_ZEROS = (
+    "The workbook has a number format of zeros, like 00000, which shows 1234 as 01234: numbers in such cells are read"
+    " without the zeros that the format adds. Where they count, as in postal codes, make the cells text."
+)
 _SHOWN_SHEETS = 10
 _DAMAGED = "The file begins like a workbook (.xlsx) but cannot be read; it is damaged, cut off or encrypted."
 
@@ -49,14 +54,14 @@ class SheetTable:
 
     def __init__(self, content: Source, limits: IngestLimits, dialect: Dialect, room: Room) -> None:  # noqa: ARG002 - as all readers
         self._limits = limits
-        check_workbook(content, limits)
+        has_zeros = check_workbook(content, limits)
         sheet = _sheet(_workbook(content), dialect)
         rows = (_texts(row) for row in sheet.iter_rows())
         heads = ([cell or "" for cell in _without_empty_end(row)] for row in rows)
         header = _checked(header_of, heads, dialect)
         check_width(header, limits)
         self._rows = rows
-        self.notices: list[str] = []
+        self.notices = [_ZEROS] if has_zeros else []
         self.names = tuple(header)
         self.hint = ""
         self._height = max(1, sheet.total_height)
@@ -85,8 +90,12 @@ def sheet_names(content: Source, limits: IngestLimits) -> list[str]:
     return list(_workbook(content).sheet_names)
 
 
-def check_workbook(content: Source, limits: IngestLimits) -> None:
-    """Unpack every member once, keeping nothing; refuses what would not fit and what XML could make grow."""
+def check_workbook(content: Source, limits: IngestLimits) -> bool:
+    """Unpack every member once, keeping nothing; refuses what would not fit and what XML could make grow.
+
+    Whether numbers are formatted with leading zeros; the library gives numbers without their formats.
+    """
+    has_zeros = False
     most = min(_MOST_BYTES, limits.unpacked_limit(content.size))
     total = 0
     try:
@@ -104,9 +113,12 @@ def check_workbook(content: Source, limits: IngestLimits) -> None:
                                 f"The workbook unpacks to more than {most} bytes; save the sheet as CSV or Parquet.",
                                 limit_bytes=most,
                             )
+                        if member.filename.lower().endswith("styles.xml"):
+                            has_zeros = has_zeros or _ZERO_FORMAT.search(rest + piece) is not None
                         rest = _checked_piece(rest + piece, member.filename)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError, RuntimeError):
         raise InvalidFile(_DAMAGED) from None
+    return has_zeros
 
 
 def _checked_piece(piece: bytes, name: str) -> bytes:

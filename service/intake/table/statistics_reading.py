@@ -59,7 +59,10 @@ class StatisticsTable:
                 f"A {self._kind} file may have {_MOST_BYTES} bytes at most; write it as Parquet.",
                 limit_bytes=_MOST_BYTES,
             )
-        _, about = self._read(metadataonly=True)
+        # Only with this option does the library say which columns have values that are declared missing.
+        kept = {"user_missing": True} if self._kind == "SPSS" else {}
+        _, about = self._read(metadataonly=True, **kept)
+        self._own_missing = [name for name in about.column_names if name in (about.missing_ranges or {})]
         self._columns = list(about.column_names)
         check_width(self._columns, limits)
         if not self._columns:
@@ -81,6 +84,7 @@ class StatisticsTable:
         columns = [found[name] for name in self._columns]
         rows = len(columns[0])
         self._check_rows(rows)
+        self._note_own_missing(found)
         for start in range(0, rows, _CHUNK_ROWS):
             stop = min(start + _CHUNK_ROWS, rows)
             arrays = [
@@ -88,6 +92,20 @@ class StatisticsTable:
                 for name, values in zip(self._columns, columns, strict=True)
             ]
             yield chunk(sources, arrays, stop / rows)
+
+    def _note_own_missing(self, found: Mapping[str, Any]) -> None:
+        """How many cells hold what the file declares missing: they are read as missing, whatever they say."""
+        if not self._own_missing:
+            return
+        kept, _ = self._read(row_limit=self._most_rows + 1, user_missing=True, usecols=self._own_missing)
+        names = dict(zip(self._columns, self.names, strict=True))
+        for name in self._own_missing:
+            count = _known(kept[name]) - _known(found[name])
+            if count:
+                cells = "1 cell holds" if count == 1 else f"{count} cells hold"
+                self.notices.append(
+                    f"Column {names[name]!r}: {cells} a value that the SPSS file declares missing (user-missing); read as missing."
+                )
 
     def _check_rows(self, rows: int) -> None:
         if rows > min(self._most_rows, self._limits.rows):
@@ -113,6 +131,13 @@ class StatisticsTable:
             f"The file begins like one of {self._kind} but cannot be read: it is damaged, cut off or encrypted, or holds a date beyond"
             " the year 9999. Write it as Parquet or CSV."
         )
+
+
+def _known(values: Any) -> int:
+    """How many cells have a value."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        return int(np.count_nonzero(~np.isnan(values)))
+    return sum(not _is_nothing(value) for value in values)
 
 
 def _array(values: Any, labels: Mapping[Any, str]) -> pa.Array:

@@ -44,6 +44,36 @@ class Known:
         return Known([column[rows] for column in self.columns], self.codes[:, rows], self.imputed[:, rows])
 
 
+class TooManyCells(SamplingError):
+    """More than are read at once."""
+
+
+@dataclass(frozen=True)
+class Most:
+    """How many rows, and cells of all of them together, are read at once."""
+
+    rows: int
+    cells: int
+
+
+class _Counted:
+    """Counts as it is read, so that no more than the limit is ever held."""
+
+    def __init__(self, most: Most | None) -> None:
+        self._most, self._rows, self._cells = most, 0, 0
+
+    def row(self, cells: int) -> None:
+        self._rows += 1
+        if self._most is not None and self._rows > self._most.rows:
+            raise TooManyCells(f"more than {self._most.rows} rows; so many may be completed at once")
+        self.cells(cells)
+
+    def cells(self, cells: int) -> None:
+        self._cells += cells
+        if self._most is not None and self._cells > self._most.cells:
+            raise TooManyCells(f"too many cells: {self._most.cells} may be completed at once; send fewer rows")
+
+
 class Completion:
     """Completes rows from a generator."""
 
@@ -200,7 +230,7 @@ def _cell(column: CategoryColumn | GridColumn, value: Any, *, as_spelled: bool) 
     return int(column.code_of(np.ma.array([number]))[0]), number
 
 
-def rows_of_csv(content: bytes) -> list[dict[str, Any]]:
+def rows_of_csv(content: bytes, most: Most | None = None) -> list[dict[str, Any]]:
     """The rows of a CSV file in UTF-8, with a header; an empty cell is one to be drawn."""
     try:
         lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
@@ -208,9 +238,12 @@ def rows_of_csv(content: bytes) -> list[dict[str, Any]]:
         if len(set(header)) < len(header):
             raise SamplingError("the header names a column twice")
         rows: list[dict[str, Any]] = []
+        counted = _Counted(most)
+        counted.cells(len(header))
         for line in lines:
             if not line:
                 continue
+            counted.row(len(line))
             if len(line) != len(header):
                 raise SamplingError(f"row {len(rows) + 1} has {len(line)} cells, the header has {len(header)}")
             rows.append({name: text or None for name, text in zip(header, line, strict=True)})
@@ -221,10 +254,11 @@ def rows_of_csv(content: bytes) -> list[dict[str, Any]]:
     return rows
 
 
-def rows_of_jsonl(content: bytes) -> list[dict[str, Any]]:
+def rows_of_jsonl(content: bytes, most: Most | None = None) -> list[dict[str, Any]]:
     """The rows of JSON lines; null is a cell to be drawn."""
     rows: list[dict[str, Any]] = []
-    for line in content.splitlines():
+    counted = _Counted(most)
+    for line in io.BytesIO(content):
         if not line.strip():
             continue
         try:
@@ -233,5 +267,6 @@ def rows_of_jsonl(content: bytes) -> list[dict[str, Any]]:
             row = None
         if not isinstance(row, dict):
             raise SamplingError(f"row {len(rows) + 1} is not a JSON object in one line")
+        counted.row(len(row))
         rows.append(row)
     return rows

@@ -96,6 +96,29 @@ def test_conditions_weights_and_completion(api, release, subtests):
         _assert_problem(nobody, 401, "unauthenticated")
 
 
+def _parquet(columns) -> bytes:
+    sent = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(sent)
+    return sent.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("age,smoker\n" + ",\n" * 5_000_000, "text/csv"),
+        ('{"age":3}\n' * 50_001, "application/x-ndjson"),
+        (_parquet({f"c{number}": [None] * 30_000 for number in range(80)}), "application/vnd.apache.parquet"),
+        (_parquet({"city": ["R" * 1_000] * 20_000}), "application/vnd.apache.parquet"),
+    ],
+    ids=["rows of CSV", "JSON lines", "cells of Parquet", "text of Parquet"],
+)
+def test_more_rows_or_cells_than_are_completed_at_once_are_refused(api, release, content, kind):
+    headers = {**api.reader, "Content-Type": kind}
+    reply = api.http.post(f"/v1/releases/{release}/complete", content=content, headers=headers)
+    _assert_problem(reply, 413, "too_large")
+    assert ("too many cells" if "parquet" in kind else "more than 50000 rows") in reply.json()["detail"]
+
+
 def test_the_client_says_conditions_as_mappings(api, release):
     client = Client("http://testserver")
     client._session._http = api.http

@@ -20,6 +20,7 @@ from service.domain.table_schema import parse_table_schema
 from service.intake import ingest
 from service.intake.ingest import IngestLimits, _environment, ingest_table
 from service.intake.sealed import SealedFile
+from service.intake.table.detecting import DETECTED
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MARKER = "Zanzibar-90210.75"
@@ -149,3 +150,21 @@ def test_the_api_process_loads_no_table_library():
     code = "import sys, service.intake.ingest; print([m for m in ('polars', 'pyarrow', 'numpy', 'PIL') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("encoding", [*DETECTED, "iso-8859-1"])
+def test_text_in_an_undeclared_encoding_is_told_what_to_declare(encoding, delimiter, tmp_path: Path):
+    """What detection looks up must be there before the sandbox closes: nothing can be imported behind it."""
+    path = tmp_path / "upload"
+    schema = SCHEMA.as_json()
+    schema["fields"][1]["constraints"]["enum"].append("Köln")
+    path.write_bytes(f"x{delimiter}town\n1{delimiter}Köln\n2{delimiter}Ulm\n3{delimiter}Bern\n".encode(encoding))
+    if (encoding, delimiter) == ("utf-8", ","):
+        assert _ingest(path, parse_table_schema(schema)).rows == 3
+        return
+    expected = "windows-1252" if encoding == "iso-8859-1" else encoding
+    words = ([] if encoding == "utf-8" else [f'"encoding": "{expected}"']) + ['"delimiter": ";"'] * (delimiter == ";")
+    with pytest.raises(InvalidFile) as caught:
+        _ingest(path, parse_table_schema(schema))
+    assert f'"dialect": {{{", ".join(words)}}}' in caught.value.detail

@@ -59,6 +59,7 @@ DIALECTS: dict[str, tuple[bytes, dict[str, object]]] = {
         f"Report of 2024\n{_csv(delimiter=';')}".encode(),
         {"delimiter": ";", "headerRows": [2]},
     ),
+    "Excel's first line": (f"sep=;\r\n{_csv(delimiter=';')}".encode(), {"delimiter": ";", "headerRows": [2]}),
     "line ends of old Macs": (_csv(delimiter=";", lineterminator="\r").encode(), {"delimiter": ";"}),
 }
 
@@ -343,3 +344,54 @@ def test_a_dialect_takes_no_other_way_in_the_reading_process(reader):
     }
     assert reader.read(path, _schema(**words))[1].equals(reader.read(path, _schema())[1])
     assert isinstance(reader.read(path, _schema())[1], pl.DataFrame)
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        {"delimiter": ";", "encoding": "windows-1252"},
+        {"delimiter": "\t", "encoding": "utf-16"},
+        {"quoteChar": "'", "delimiter": "|"},
+        {"headerRows": [3]},
+        {"headerRows": [1, 2]},
+        {"header": False, "names": ["age", "town"]},
+        {"header": False, "names": ["age", "town"], "delimiter": ";"},
+    ],
+)
+def test_a_plain_file_of_all_declared_columns_is_read_beside_the_dialect(dialect, reader):
+    """As samples are written."""
+    usual, _ = reader.read(reader.write(_csv()), _schema())
+    answer, table = reader.read(reader.write(_csv()), _schema(**dialect))
+    assert (table["age"].to_list(), table["town"].to_list()) == (AGES, ["Ulm", "Bern", "Köln"])
+    assert (answer["fingerprints"], answer["columns"]) == (usual["fingerprints"], usual["columns"])
+    assert any("read as plain CSV" in notice for notice in answer["notices"])
+
+
+@pytest.mark.parametrize("header", [["age", "town", "more"], ["age"], ["age", "Town"]])
+def test_a_plain_file_of_other_columns_is_not(header, reader):
+    rows = [(["41", "Ulm", "x"])[: len(header)]] * 3
+    with pytest.raises(InvalidFile):
+        reader.read(reader.write(_csv(rows, header)), _schema(delimiter=";", headerRows=[1]))
+
+
+def test_what_the_dialect_finds_is_read_by_it(reader):
+    """A name with a comma is a name of the dialect, and no plain header."""
+    fields = [{**field, "name": name} for field, name in zip(SCHEMA["fields"], ["a,b", "c"], strict=True)]
+    schema = parse_table_schema({"fields": fields, "dialect": {"delimiter": ";"}})
+    answer, table = reader.read(reader.write("a,b;c\n41;Ulm\n65;Bern\n"), schema)
+    assert (table["a,b"].to_list(), answer["notices"]) == ([41, 65], [])
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        {"encoding": "windows-1252", "delimiter": ";"},
+        {"encoding": "utf-16"},
+        {"names": ["row", "town", "age"], "encoding": "utf-16"},
+    ],
+)
+def test_json_lines_are_utf8_and_have_their_own_names_under_any_dialect(dialect, reader):
+    lines = "".join(json.dumps({"age": int(age), "town": town}, ensure_ascii=False) + "\n" for age, town in ROWS)
+    answer, table = reader.read(reader.write(lines), _schema(**dialect))
+    assert (table["age"].to_list(), table["town"].to_list()) == (AGES, ["Ulm", "Bern", "Köln"])
+    assert any("JSON lines are always UTF-8" in notice for notice in answer["notices"])

@@ -23,7 +23,7 @@ from service.intake.ingest import ingest_table
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
 from service.intake.table import sheet_reading
-from service.intake.table.draft import draft_schema
+from service.intake.table.draft import draft_schema, draft_table
 from tests.service.intake.table import table_files as files
 
 MARKER = "Zanzibar-90210.75"
@@ -319,3 +319,40 @@ def test_damaged_files_are_refused_or_read(name, places, cut, forms, reader):
         content[int(share * (len(content) - 1))] = byte
     with suppress(ImprimaturError):
         reader.read(reader.write(bytes(content[: len(content) - cut])), files.SCHEMA)
+
+
+def test_a_notice_counts_what_spss_declares_missing(reader, tmp_path):
+    frame = pl.DataFrame(
+        {"sex": [1.0, 2, 9, None, 9], "wage": [1.0, 95, 99, 4, 5], "town": ["Ulm", "NA", "Ulm", "Ulm", ""]}
+    )
+    ranges = {"sex": [9], "wage": [{"lo": 90, "hi": 98}, 99], "town": ["NA", "X"]}
+    path = reader.write(files.statistics(pyreadstat.write_sav, tmp_path, frame, "sav", missing_ranges=ranges))
+    field = {"type": "number", "constraints": {"minimum": 0, "maximum": 120}}
+    town = {"name": "town", "type": "string", "constraints": {"enum": ["Ulm"]}}
+    document = {"fields": [{"name": "sex"} | field, {"name": "wage"} | field, town]}
+    answer, table = reader.read(path, parse_table_schema(document))
+    assert table["wage"].to_list() == [1, None, None, 4, 5]
+    said = [notice for notice in answer["notices"] if "user-missing" in notice]
+    assert [notice.partition(" hold")[0] for notice in said] == [
+        "Column 'sex': 2 cells",
+        "Column 'wage': 2 cells",
+        "Column 'town': 1 cell",
+    ]
+    assert draft_table(path).notices == said
+
+
+@pytest.mark.parametrize(
+    ("code", "is_said"), [("00000", True), ("00000\\-0000", True), ("0.00", False), ("#,##0", False), ("00.0", False)]
+)
+def test_a_number_format_that_adds_zeros_is_said(code, is_said, reader):
+    styles = f'<styleSheet><numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts></styleSheet>'
+    content = files.workbook({"A": [["x"], [1234], [2345]]}, more={"xl/styles.xml": styles.encode()})
+    path = reader.write(content)
+    answer, _ = reader.read(path, _one("x", "integer", minimum=0, maximum=9_999))
+    for notices in (answer["notices"], draft_table(path).notices):
+        assert any("format of zeros" in notice for notice in notices) is is_said
+
+
+def test_a_draft_names_the_sheets_that_it_did_not_read(reader):
+    path = reader.write(files.workbook({"A": [["x"], [1], [2]], "B": [], "C": []}))
+    assert draft_table(path).notices == ["Sheet 'A' was read; the workbook has others: 'B', 'C'."]

@@ -7,7 +7,7 @@ from tiny_generators import tiny_sampler
 from tiny_mixtures import tiny_mixture
 
 from service.samples.table.base import SamplingError
-from service.samples.table.completing import rows_of_csv, rows_of_jsonl
+from service.samples.table.completing import Most, TooManyCells, rows_of_csv, rows_of_jsonl
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +107,20 @@ def test_files_of_rows():
     for content in (b"[1]", b"{", b'{"a": 1}\n3'):
         with pytest.raises(SamplingError, match=r"row \d is not a JSON object"):
             rows_of_jsonl(content)
+
+
+@pytest.mark.parametrize(
+    ("read", "head", "row"), [(rows_of_csv, b"a,b\n", b",\n"), (rows_of_jsonl, b"", b'{"a": null, "b": null}\n')]
+)
+def test_reading_ends_at_the_limit_of_rows_and_of_cells(read, head, row):
+    """What stands behind the limit is not even looked at: it would be refused otherwise."""
+    assert len(read(head + row * 3, Most(rows=3, cells=8))) == 3
+    with pytest.raises(TooManyCells, match="more than 3 rows"):
+        read(head + row * 4 + b'"', Most(rows=3, cells=100))
+    with pytest.raises(TooManyCells, match="too many cells: 5 may be"):
+        read(head + row * 3 + b'"', Most(rows=100, cells=5))
+
+
+def test_a_header_of_too_many_columns_is_too_many_cells():
+    with pytest.raises(TooManyCells):
+        rows_of_csv(b"a,b,c\n", Most(rows=9, cells=2))
