@@ -1720,15 +1720,15 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 INGEST_CHILD,
-                "job.fingerprint_key, [n for n in table.names if n in modelled]",
-                "job.fingerprint_key, table.names",
+                "            [n for n in table.names if n in modelled],\n",
+                "            table.names,\n",
             ),
         ),
         (T_COLUMN_FINGERPRINT,),
     ),
     Bug(
         "another cell in an ignored column makes other rows",
-        ((INGEST_CHILD, "    if len(names) == len(table.names):\n", "    if names:\n"),),
+        ((INGEST_CHILD, "    if len(stored) == len(table.names):\n", "    if stored:\n"),),
         (T_UPLOADED_RELATIONS,),
     ),
     Bug(
@@ -1736,8 +1736,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 INGEST_CHILD,
-                "            *_fingerprints(job, table.names),\n",
-                "            *fingerprints_of(job.fingerprint_key, [f.name for f in job.schema.fields if f.role is None], ()),\n",
+                "    return [stored, table.names]\n",
+                "    return [stored]\n",
             ),
         ),
         (T_UPLOADED_RELATIONS,),
@@ -1747,8 +1747,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 INGEST_CHILD,
-                "job.fingerprint_key, [n for n in table.names if n in modelled]",
-                "job.fingerprint_key, [n for n in table.names if unit is None or n != unit.column]",
+                "            [n for n in table.names if n in modelled],\n",
+                "            [n for n in table.names if unit is None or n != unit.column],\n",
             ),
         ),
         (T_UPLOADED_RELATIONS,),
@@ -2579,5 +2579,23 @@ BUGS: tuple[Bug, ...] = (
         "an error of a database shows its password",
         (("imprimatur/sources.py", "{without_secrets(said, place.secrets)}", "{said}"),),
         ("tests/imprimatur/test_sources.py::test_a_password_is_in_no_error",),
+    ),
+    Bug(
+        "another column that follows from the others makes other rows",
+        ((INGEST_CHILD, "            [n for n in table.names if n in derived],\n", "            [],\n"),),
+        (f"{T_UPLOADED_RELATIONS}::test_what_follows_from_what_opens_no_second_budget",),
+    ),
+    Bug(
+        "columns that follow from others make a match smaller",
+        (
+            (ALIKE, "FIRST_DERIVED_PLACE = 1_000_000", "FIRST_DERIVED_PLACE = 2_000_000_000"),
+            (ALIKE, "ROWS_PLACE < place < FIRST_DERIVED_PLACE", "ROWS_PLACE < place"),
+        ),
+        (f"{T_UPLOADED_RELATIONS}::test_columns_that_follow_are_no_column_of_the_number",),
+    ),
+    Bug(
+        "the same rows in another spelling are other rows where columns say little",
+        ((INGEST_CHILD, "reader.field.spells for reader", "False for reader"),),
+        (f"{T_SPELLED}::test_rows_that_say_little_have_one_budget_in_every_spelling",),
     ),
 )

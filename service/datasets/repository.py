@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
-from service.intake.table.alike import ROWS_PLACE, ColumnFingerprint, Match, count_columns
+from service.intake.table.alike import FIRST_DERIVED_PLACE, ROWS_PLACE, ColumnFingerprint, Match, count_columns
 from service.ledger.models import LedgerEntry
 from service.platform.paging import Page, in_order
 from service.privacy.filters import Budget
@@ -117,11 +117,17 @@ def _places(column_fingerprints: Sequence[ColumnFingerprint], known: Mapping[byt
     for one in column_fingerprints:
         if one.fingerprint in known:
             place_of.setdefault(one.place, known[one.fingerprint][0])
-    free = 1 + max((place for place, _ in known.values()), default=0)
+    free = {
+        first: max(
+            (place + 1 for place, _ in known.values() if (place >= FIRST_DERIVED_PLACE) == (first > 1)), default=first
+        )
+        for first in (1, FIRST_DERIVED_PLACE)
+    }
     for one in column_fingerprints:
         if one.place not in place_of:
-            place_of[one.place] = one.place if not known else free
-            free += 1
+            first = FIRST_DERIVED_PLACE if one.place >= FIRST_DERIVED_PLACE else 1
+            place_of[one.place] = one.place if not known else free[first]
+            free[first] += 1
     return place_of
 
 

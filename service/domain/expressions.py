@@ -28,6 +28,8 @@ _MOST = 2**62
 _MOST_POWER = 4
 _MOST_PARTS = 200
 _DEEPEST = 50
+_MOST_OPERATIONS = 3_000
+"""Written out: what is used twice counts twice, because a library that reads a table computes it twice."""
 _BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _COMPARED: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.NotEq: "!=", ast.Eq: "="}
 _FUNCTIONS = {"abs": 1, "min": 2, "max": 2, "year": 1, "month": 1}
@@ -87,6 +89,10 @@ class Reader:
         if _depth(node) > _DEEPEST:
             raise ValueError("the expression is nested too deeply")
         sides = [self._tree(side) for side in (node.left, *node.comparators)]
+        if sum(map(_operations, sides)) > _MOST_OPERATIONS:
+            raise ValueError(
+                f"{text!r} takes too many operations: nest fewer min, max, year and month; each uses what is in it several times"
+            )
         found = []
         for operator, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True):
             if type(operator) not in _COMPARED:
@@ -240,11 +246,39 @@ def _size(tree: Tree) -> int:
     return 1 + sum(_size(part) for part in tree[1:] if isinstance(part, list))
 
 
+class _Counted:
+    """In the place of values: how many operations, columns and numbers it takes to compute them."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+
+    def _with(self, other: object = None) -> _Counted:
+        return _Counted(self.count + 1 + (other.count if isinstance(other, _Counted) else 1))
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _with
+    __abs__ = _with
+
+
+def _operations(tree: Tree) -> int:
+    """By the arithmetic itself."""
+    parts = value_of(_of_columns(tree), lambda _name, _digits: _Counted())
+    return sum(part.count for part in parts if isinstance(part, _Counted))
+
+
+def _of_columns(tree: Tree) -> Tree:
+    """Texts are dates or times, which are known only beside other columns."""
+    if tree[0] == "text":
+        return ["number", 0, 1]
+    return [_of_columns(part) if isinstance(part, list) else part for part in tree]
+
+
 def _constant(value: object) -> Tree:
     if isinstance(value, str):
         return ["text", value]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"an expression has only {_ALLOWED}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"an expression has only {_ALLOWED}")  # noqa: TRY004 - pydantic wants ValueError
+    if not abs(value) < _MOST:  # before anything else: whole numbers may be too large for a float, or to be printed
+        raise ValueError("a number in an expression is below 2**62 = 4611686018427387904")
     exact = Fraction(Decimal(str(value)))
     return ["number", exact.numerator, exact.denominator]
 

@@ -250,7 +250,7 @@ class FieldSchema(SpelledField):
         values = [value for value in condition if value is not None]
         if values and not self.is_categorical:
             raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
-        declared = self.categories or ()
+        declared = frozenset(self.categories or ())  # equal as in a list: 1 is in it if True is
         for value in values:
             # True is 1 in Python, and 1 is 1.0.
             is_of_type = isinstance(value, bool) == (self.type == "boolean")

@@ -125,6 +125,11 @@ class SpelledField(BaseModel):
         return any(word is not None for word in said) or not self.bare_number
 
     @property
+    def spells(self) -> bool:
+        """Whether any text of the field is read otherwise than everybody would."""
+        return self.spells_numbers or self.spells_moments or self.spells_booleans
+
+    @property
     def spells_moments(self) -> bool:
         return self.strptime_pattern is not None or self.timezone is not None
 

@@ -36,7 +36,7 @@ from service.intake.room import Room
 from service.intake.sealed import SealedFile
 from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
-from service.intake.table.column_fingerprint import ColumnFingerprints
+from service.intake.table.column_fingerprint import ColumnFingerprints, spelled_meaning
 from service.intake.table.columns import Chunk, Column, cells_are
 from service.intake.table.detecting import DETECTED
 from service.intake.table.exclusions import ExclusionReader
@@ -113,14 +113,24 @@ class _Columns:
             for field in job.schema.understood.read()
         }
         modelled = set(job.schema.modelled.names)
+        stored = [n for n in table.names if n in modelled or (unit is not None and n == unit.column)]
+        is_spelled = any(reader.field.spells for reader in self._readers.values())
+        # As the text is declared to be read, where that is declared; of other files as it is written.
+        self._read_as_declared = (
+            [Fingerprint(job.fingerprint_key, names, ()) for names in _each_once(stored, table)] if is_spelled else []
+        )
         # The last is of the whole file.
         self._fingerprints = [
-            *_of_modelled(
-                job, [n for n in table.names if n in modelled or (unit is not None and n == unit.column)], table
-            ),
-            *_fingerprints(job, table.names),
+            *self._read_as_declared,
+            *(one for names in _each_once(stored, table) for one in _fingerprints(job, names)),
         ]
-        self._columns = ColumnFingerprints(job.fingerprint_key, [n for n in table.names if n in modelled])
+        derived = job.schema.understood.names_derived
+        self._columns = ColumnFingerprints(
+            job.fingerprint_key,
+            [n for n in table.names if n in modelled],
+            [n for n in table.names if n in derived],
+            is_spelled=is_spelled,
+        )
         self._ids = None if unit is None else _unit_ids(job, unit)
         self._unique, self._modelled = UniqueReader(job.schema), Modelled(job.schema)
         self._accepted = job.accept_undeclared
@@ -135,8 +145,11 @@ class _Columns:
         reader = self._readers.get(column.name)
         declared = None if reader is None else reader.read_cells(column)
         meanings = [meaning_of(column.cells, one.missing_values_of(column.name)) for one in self._fingerprints]
+        spelled = spelled_meaning(declared)
+        if spelled is not None:
+            meanings[: len(self._read_as_declared)] = [spelled] * len(self._read_as_declared)
         meant = None if declared is None else self._modelled.meant(column.name, declared)
-        self._columns.read(column, meanings[-1], meant)  # the last is of cells as they are written
+        self._columns.read(column, meanings[-1], meant, spelled)  # the last is of cells as they are written
         return _Read(
             column,
             [
@@ -170,10 +183,10 @@ class _Columns:
         yield from _notices_of_units(self._unit, self._ids, units)
 
     def fingerprints(self) -> dict[str, Any]:
-        """Of the rows, each once, and of the columns."""
+        """Of the rows, each once, the whole file's last, and of the columns."""
         digests = [fingerprint.digest().hex() for fingerprint in self._fingerprints]
         columns = [[one.place, one.fingerprint.hex(), one.bits] for one in self._columns.fingerprints()]
-        return {"fingerprints": list(dict.fromkeys(digests)), "columns": columns}
+        return {"fingerprints": list(dict.fromkeys(digests[::-1]))[::-1], "columns": columns}
 
     def _key_of(self, found: _Read) -> tuple[Blocks, Any]:
         """A column of a declared key: keyed blocks of its rows, and which have no value."""
@@ -227,11 +240,11 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
     }
 
 
-def _of_modelled(job: Job, names: list[str], table: Table) -> list[Fingerprint]:
-    """Of what is stored, where that is not the whole file: the rest may be changed at will, and the rows are the same rows."""
-    if len(names) == len(table.names):
-        return []
-    return _fingerprints(job, names)
+def _each_once(stored: list[str], table: Table) -> list[Sequence[str]]:
+    """What is stored, where that is not the whole file (the rest may be changed at will, and the rows are the same rows); and the file."""
+    if len(stored) == len(table.names):
+        return [table.names]
+    return [stored, table.names]
 
 
 def _fingerprints(job: Job, names: Sequence[str]) -> list[Fingerprint]:

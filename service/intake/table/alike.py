@@ -11,6 +11,10 @@ is minus the binary logarithm of a bound on the chance of a match by accident, a
 million for each pair of tables. This takes columns for independent of one another and another table's rows for draws
 from the same proportions. Columns that follow from one another count more than they say, and a column that is the same
 by design (every day of a year, 1 to n, quotas) says nothing and counts: therefore more than half, and an owner's word.
+
+Columns that follow from others may match, and are no column of their table's number: of net, tax and gross any two are
+the table, whichever is declared to follow from the others. So matches are counted twice, by the modelled columns of
+either table, which may match any column of the other one.
 """
 
 from __future__ import annotations
@@ -21,10 +25,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 ROWS_PLACE = 0
 """Stands for whole rows without names; columns count from 1, in the order of the file."""
+
+FIRST_DERIVED_PLACE = 1_000_000
+"""Places from here on are of columns that follow from others, which are not counted."""
 
 LEAST_EVIDENCE = 20.0
 
@@ -48,7 +55,11 @@ class Match(NamedTuple):
 
 
 def count_columns(fingerprints: Iterable[ColumnFingerprint]) -> int:
-    return len({one.place for one in fingerprints} - {ROWS_PLACE})
+    return len({one.place for one in fingerprints if _is_counted(one.place)})
+
+
+def _is_counted(place: int) -> bool:
+    return ROWS_PLACE < place < FIRST_DERIVED_PLACE
 
 
 def alike(fingerprints: Sequence[ColumnFingerprint], matches: Iterable[Match]) -> set[uuid.UUID]:
@@ -60,16 +71,22 @@ def alike(fingerprints: Sequence[ColumnFingerprint], matches: Iterable[Match]) -
 
 
 def _is_alike(fingerprints: Sequence[ColumnFingerprint], matches: Sequence[Match]) -> bool:
-    shared = {match.fingerprint for match in matches}
-    bits_of_column: dict[int, float] = {}
+    place_of = {match.fingerprint: match.place for match in matches}
+    ours: dict[int, float] = {}
+    theirs: dict[int, float] = {}
     for one in fingerprints:
-        if one.fingerprint in shared:
+        if one.fingerprint in place_of:
             if one.place == ROWS_PLACE:
                 return True
-            bits_of_column[one.place] = max(one.bits, bits_of_column.get(one.place, 0.0))
-    theirs = {match.place for match in matches}
+            for bits_of, place in ((ours, one.place), (theirs, place_of[one.fingerprint])):
+                bits_of[place] = max(one.bits, bits_of.get(place, 0.0))
     smaller = min(count_columns(fingerprints), max(match.column_count for match in matches))
-    bits = sorted(bits_of_column.values())[: min(len(theirs), smaller)]
+    return _are_most(ours, len(theirs), smaller) or _are_most(theirs, len(ours), smaller)
+
+
+def _are_most(bits_of_column: Mapping[int, float], partners: int, smaller: int) -> bool:
+    """Whether the modelled ones of a table's columns that match are most, and enough."""
+    bits = sorted(bits for place, bits in bits_of_column.items() if _is_counted(place))[: min(partners, smaller)]
     return 2 * len(bits) > smaller and evidence(bits, smaller) >= LEAST_EVIDENCE
 
 

@@ -53,6 +53,8 @@ class DeclaredCells(NamedTuple):
     """Mask of the cells that mean something else than they say: declared missing, undeclared, or out of range."""
     meant: pl.Series
     """What the altered cells mean: null, or the end of the declared range."""
+    is_spelled: bool = False
+    """Whether the declaration says how the column's text is to be read, so that another file may spell its values otherwise."""
 
 
 class ColumnReader:
@@ -109,7 +111,8 @@ class ColumnReader:
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
         altered = values.is_null() & ~cells.usually_missing
-        if cells is not column.cells:  # another file may spell the same values otherwise
+        is_spelled = cells is not column.cells
+        if is_spelled:  # another file may spell the same values otherwise
             altered |= values.is_not_null()
         if self.field.type in {"integer", "number"}:
             self.leading_zeros += column.count(cells.leading_zeros & ~absent)
@@ -121,7 +124,7 @@ class ColumnReader:
         else:
             meant = values.filter(altered)
         self._rows.go_on(column)
-        return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype))
+        return DeclaredCells(values.cast(self._dtype), altered, meant.cast(self._dtype), is_spelled)
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""

@@ -10,8 +10,10 @@ Order of rows does not matter, nor does spelling. A column has up to two: of its
 declaration makes them, which is what a generator learns from (out of range: the end of the range; undeclared: missing).
 The privacy unit's column has none, because unit ids say who a row is of and not what it holds.
 
-Beside them, one of whole rows without names: renamed columns of a table that holds too little for the rule
-(`alike.py`) are recognised by that. A row is the sum of its cells' blocks through AES-256, a table the sum of its rows.
+Beside them, of whole rows without names: renamed columns of a table that holds too little for the rule (`alike.py`) are
+recognised by that. A row is the sum of its cells' blocks through AES-256, a table the sum of its rows. Where the
+declaration says how text is to be read, two more are of rows so read, with and without what is altered; where columns
+follow from others, as many more are of rows with these.
 
 Two different columns of n < 2^27 rows have one fingerprint with probability 2^-74 at most: some value is in them m and m'
 times, and given all else (m - m')·F(value) must be one given pair of halves; at most 2^27 values of each half of F(value) do.
@@ -34,7 +36,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from service.intake.table.alike import ROWS_PLACE, ColumnFingerprint
+from service.intake.table.alike import FIRST_DERIVED_PLACE, ROWS_PLACE, ColumnFingerprint
 from service.intake.table.cells import Cells, MomentCells, NumberCells, WholeCells
 from service.intake.table.fingerprint import Blocks, CellKeys, Meaning, aes, meaning_of, spread
 
@@ -57,24 +59,29 @@ _LOOKED_AT = 4_096
 
 
 class ColumnFingerprints:
-    """Sums the columns of chunks. `names`: all columns of the file but the privacy unit's."""
+    """Sums the columns of chunks. `names`: all modelled columns of the file; `derived`: those that follow from them."""
 
-    def __init__(self, key: bytes, names: Sequence[str]) -> None:
+    def __init__(
+        self, key: bytes, names: Sequence[str], derived: Sequence[str] = (), *, is_spelled: bool = False
+    ) -> None:
         self._key = key
         self._cells = CellKeys(_subkey(key, "cells"), _subkey(key, "texts"))
-        self._rows_cipher = aes(_subkey(key, "rows"))
-        self._written = {name: _Values() for name in names}
-        self._declared = {name: _Values() for name in names}
-        self._rows_sum = np.zeros(2, dtype=np.uint64)
-        self._chunk: Blocks | None = None
+        self._written = {name: _Values() for name in (*names, *derived)}
+        self._declared = {name: _Values() for name in (*names, *derived)}
+        self._derived = frozenset(derived)
+        kinds = 3 if is_spelled else 1
+        self._rows_of_modelled, self._rows_of_all = (
+            [_Rows(aes(_subkey(key, "rows"))) for _ in range(count)] for count in (kinds, kinds if derived else 0)
+        )
         self._lock = threading.Lock()
-        self._rows = 0
 
-    def read(self, column: Column, written: Meaning, declared: DeclaredCells | None) -> None:
+    def read(
+        self, column: Column, written: Meaning, declared: DeclaredCells | None, spelled: Meaning | None = None
+    ) -> None:
         """Count a column of a chunk in; threads may do several columns at once. `add` when all are."""
         if column.name not in self._written:
             return
-        blocks = self._cells.blocks(written)
+        meant = blocks = self._cells.blocks(written)
         part = _Part.of(blocks, column.times)
         self._written[column.name].add(part)
         if declared is not None and declared.altered.any():
@@ -82,25 +89,30 @@ class ColumnFingerprints:
             meant[declared.altered.to_numpy()] = self._cells.blocks(meaning_of(_cells_of(declared.meant), ()))
             part = _Part.of(meant, column.times)
         self._declared[column.name].add(part)
-        rows = spread(column, blocks)
-        with self._lock:
-            if self._chunk is None:
-                self._chunk = rows
-            else:
-                self._chunk += rows
+        kinds = [blocks]
+        if len(self._rows_of_modelled) > 1:
+            kinds += [blocks if spelled is None else self._cells.blocks(spelled), meant]
+        modelled = () if column.name in self._derived else self._rows_of_modelled
+        for place, cells in enumerate(kinds):
+            rows = spread(column, cells)
+            with self._lock:
+                for one in (*modelled[place : place + 1], *self._rows_of_all[place : place + 1]):
+                    one.read(rows)
 
     def add(self) -> None:
         """Count every row of the chunk in."""
-        if self._chunk is not None:
-            self._rows_sum += _sum(self._rows_cipher(self._chunk))
-            self._rows += len(self._chunk)
-            self._chunk = None
+        for one in (*self._rows_of_modelled, *self._rows_of_all):
+            one.add()
 
     def fingerprints(self) -> list[ColumnFingerprint]:
         """Of whole rows, and of every column that says something. Columns that share one are one column."""
-        found = [ColumnFingerprint(ROWS_PLACE, self._digest("rows", self._rows_sum), 0.0)]
+        of_rows = [self._digest("rows", one.sum) for one in (*self._rows_of_modelled, *self._rows_of_all)]
+        found = [ColumnFingerprint(ROWS_PLACE, digest, 0.0) for digest in dict.fromkeys(of_rows)]
         place_of: dict[bytes, int] = {}
-        for place, name in enumerate(self._written, start=1):
+        for number, name in enumerate(
+            self._written
+        ):  # modelled ones first: a copy that follows from one is the same column
+            place = number + (FIRST_DERIVED_PLACE if name in self._derived else 1)
             values = {
                 self._digest("column", one.sum): one.bits
                 for one in (self._written[name], self._declared[name])
@@ -115,8 +127,31 @@ class ColumnFingerprints:
 
     def _digest(self, what: str, total: NDArray[np.uint64]) -> bytes:
         """33 bytes, the version first."""
-        message = json.dumps([what, self._rows]).encode() + total.astype("<u8").tobytes()
+        message = json.dumps([what, self._rows_of_modelled[0].count]).encode() + total.astype("<u8").tobytes()
         return bytes([VERSION]) + hmac.digest(_subkey(self._key, "table"), message, hashlib.sha256)
+
+
+class _Rows:
+    """The multiset of rows: its keyed sum."""
+
+    def __init__(self, cipher: aes) -> None:
+        self.sum = np.zeros(2, dtype=np.uint64)
+        self.count = 0
+        self._cipher = cipher
+        self._chunk: Blocks | None = None
+
+    def read(self, blocks: Blocks) -> None:
+        """A column of the chunk."""
+        if self._chunk is None:
+            self._chunk = blocks.copy()
+        else:
+            self._chunk += blocks
+
+    def add(self) -> None:
+        if self._chunk is not None:
+            self.sum += _sum(self._cipher(self._chunk))
+            self.count += len(self._chunk)
+            self._chunk = None
 
 
 class _Part(NamedTuple):
@@ -175,6 +210,11 @@ def _sum(blocks: Blocks) -> NDArray[np.uint64]:
 
 def _surplus(count: int) -> float:
     return count * math.log(count) - math.lgamma(count + 1) if count else 0.0
+
+
+def spelled_meaning(declared: DeclaredCells | None) -> Meaning | None:
+    """What the cells of a column mean as the declaration says that its text is to be read; None where it says nothing."""
+    return None if declared is None or not declared.is_spelled else meaning_of(_cells_of(declared.values), ())
 
 
 def _cells_of(values: pl.Series) -> Cells:

@@ -28,7 +28,7 @@ _HAS_ZONE = r"[T ].*(?:Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 def in_spelling_of(cells: Cells, field: FieldSchema) -> Cells:
     """The same cells, meaning what the declaration says their text means."""
-    if cells.was_text and (field.spells_numbers or field.spells_moments or field.spells_booleans):
+    if cells.was_text and field.spells:
         return SpelledCells(cells, field)
     return cells
 

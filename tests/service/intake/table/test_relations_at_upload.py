@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import uuid
+
 import pytest
 
 from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
+from service.intake.table.alike import FIRST_DERIVED_PLACE, ColumnFingerprint, Match, alike, count_columns
 
 FIELDS = [
     {"name": "id", "type": "string", "role": "identifier", "pattern": "P[0-9]{4}"},
@@ -75,7 +79,7 @@ def test_ids_may_be_missing_where_they_are_unique(reader):
 
 def prints(reader, rows, schema=SCHEMA):
     answer, _ = reader.read(reader.write(text(rows)), schema)
-    return set(answer["fingerprints"]), {one[1] for one in answer["columns"]}
+    return set(answer["fingerprints"]), {one[1] for one in answer["columns"] if 0 < one[0] < FIRST_DERIVED_PLACE}
 
 
 def test_other_cells_in_columns_with_a_role_make_no_other_rows(reader):
@@ -116,3 +120,103 @@ def test_a_file_without_roles_has_the_fingerprints_it_had(reader):
     plain = parse_table_schema({"fields": FIELDS[3:5]})
     answer, _ = reader.read(reader.write("start,end\n2019-01-01,2019-01-02\n2020-01-01,2019-01-02\n"), plain)
     assert len(answer["fingerprints"]) == 1
+
+
+AMOUNTS = {"net": 1000, "tax": 200, "gross": 1200}
+
+
+def amounts(*, most=1000, seed=7, ids="P", rows=400):
+    chance = random.Random(seed)
+    pairs = [(chance.randrange(most), chance.randrange(max(2, most // 5))) for _ in range(rows)]
+    lines = [f"{net},{tax},{net + tax},{ids}{place}" for place, (net, tax) in enumerate(pairs)]
+    return "\n".join(["net,tax,gross,pid", *lines, ""])
+
+
+def modelling(names, relation=None):
+    fields = [
+        {"name": name, "type": "integer", "constraints": {"minimum": 0, "maximum": most}}
+        if name in names
+        else {"name": name, "type": "integer", "role": "derived" if relation else "ignore"}
+        for name, most in AMOUNTS.items()
+    ]
+    fields.append({"name": "pid", "type": "string", "role": "identifier"})
+    return parse_table_schema({"fields": fields} | ({"relations": [relation]} if relation else {}))
+
+
+SPLIT = modelling(("net", "tax"), "gross = net + tax")
+OTHERWISE = [
+    modelling(("net", "gross"), "tax = gross - net"),
+    modelling(("tax", "gross"), "net = gross - tax"),
+    modelling(("net", "tax", "gross")),
+    modelling(("net", "gross")),
+    SPLIT,
+]
+
+
+def columns_of(reader, content, schema):
+    answer, _ = reader.read(reader.write(content), schema)
+    return [ColumnFingerprint(place, bytes.fromhex(digest), bits) for place, digest, bits in answer["columns"]]
+
+
+def are_alike(old, new):
+    known = {one.fingerprint for one in new}
+    matches = [
+        Match(uuid.UUID(int=1), one.place, one.fingerprint, count_columns(old))
+        for one in old
+        if one.fingerprint in known
+    ]
+    return bool(alike(new, matches))
+
+
+@pytest.mark.parametrize("schema", OTHERWISE)
+def test_what_follows_from_what_opens_no_second_budget(reader, schema):
+    first, second = columns_of(reader, amounts(), SPLIT), columns_of(reader, amounts(ids="Q"), schema)
+    assert are_alike(first, second)
+    assert are_alike(second, first)
+    other = columns_of(reader, amounts(seed=8), schema)
+    assert not are_alike(first, other)
+    assert not are_alike(other, first)
+
+
+def test_what_follows_from_what_is_no_matter_where_columns_say_little(reader):
+    first, second, other = (
+        columns_of(reader, amounts(most=3, seed=seed, rows=60), schema)
+        for seed, schema in ((1, SPLIT), (1, OTHERWISE[0]), (2, SPLIT))
+    )
+    assert are_alike(first, second)
+    assert not are_alike(first, other)
+
+
+def test_columns_that_follow_are_no_column_of_the_number(reader):
+    """Nor do they make it larger, so that fewer columns match, nor are they evidence beside what they follow from."""
+    follows = [f"f{place} = {place} * net" for place in range(2, 8)]
+    fields = [*modelling(("net", "tax"), "gross = net + tax").as_json()["fields"]]
+    header, *lines = amounts().split()
+    wide = "\n".join(
+        [
+            ",".join([header, *(text.split()[0] for text in follows)]),
+            *(",".join([line, *(str(k * int(line.split(",")[0])) for k in range(2, 8))]) for line in lines),
+            "",
+        ]
+    )
+    fields += [{"name": text.split()[0], "type": "integer", "role": "derived"} for text in follows]
+    schema = parse_table_schema({"fields": fields, "relations": ["gross = net + tax", *follows]})
+    first, second = columns_of(reader, amounts(ids="Q"), modelling(("net", "tax"))), columns_of(reader, wide, schema)
+    assert count_columns(second) == 2
+    assert are_alike(first, second)
+    assert are_alike(second, second)
+    others = amounts(seed=8).split()[1:]
+    same_net = [
+        ",".join(
+            [
+                one.split(",")[0],
+                tax := two.split(",")[1],
+                str(int(one.split(",")[0]) + int(tax)),
+                "P",
+                *one.split(",")[4:],
+            ]
+        )
+        for one, two in zip(wide.split()[1:], others, strict=True)
+    ]
+    third = columns_of(reader, "\n".join([wide.split()[0], *same_net, ""]), schema)
+    assert not are_alike(second, third), "one of two columns, and what follows from it"

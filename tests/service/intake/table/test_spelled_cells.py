@@ -204,6 +204,50 @@ def test_the_same_values_spelled_otherwise_are_the_same_columns(reader):
     assert len(prints[0] & prints[1]) == 2
 
 
+def booleans(true, false, rows=400):
+    truths = [[(row * 7919 + row // 3 * place) % 5 < 2 for place in range(3)] for row in range(rows)]
+    said = {} if true == "true" else {"trueValues": [true], "falseValues": [false]}
+    schema = {"fields": [{"name": name, "type": "boolean", **said} for name in "pqr"]}
+    lines = [",".join(true if truth else false for truth in row) for row in truths]
+    return "p,q,r\n" + "\n".join(lines), schema
+
+
+def amounts(*, is_local, last="5"):
+    """Days, and amounts of 0 to 4, of which one may be out of range."""
+    days = [dt.date(2024, 4, 1 + row * 7 % 4) for row in range(60)]
+    prices = [f"{row * 3 % 4}.50" for row in range(59)] + [last]
+    fields = [
+        {"name": "d", "type": "date", "constraints": DAYS},
+        {"name": "a", "type": "number", "decimals": 2, "constraints": {"minimum": 0, "maximum": 4}},
+    ]
+    if not is_local:
+        return "d,a\n" + "\n".join(map(",".join, zip(map(str, days), prices, strict=True))), {"fields": fields}
+    words = {"format": "%d/%m/%Y"}, {"decimalChar": ",", "suffix": " EUR"}
+    rows = [f"{day:%d/%m/%Y};{price.replace('.', ',')} EUR" for day, price in zip(days, prices, strict=True)]
+    document = {"fields": [one | more for one, more in zip(fields, words, strict=True)], "dialect": {"delimiter": ";"}}
+    return "d;a\n" + "\n".join(rows), document
+
+
+def test_rows_that_say_little_have_one_budget_in_every_spelling(reader):
+    def prints(text, document):
+        answer, _ = reader.read(reader.write(text), parse_table_schema(document))
+        return set(answer["fingerprints"]), {digest for place, digest, _ in answer["columns"] if not place}
+
+    for files in (
+        [booleans("Yes", "No"), booleans("Ja", "Nein"), booleans("true", "false")],
+        [amounts(is_local=True), amounts(is_local=False)],
+    ):
+        plain = prints(*files[-1])
+        assert [len(one) for one in plain] == [1, 1], "what is not spelled has the fingerprints that it had"
+        for file in files[:-1]:
+            found = prints(*file)
+            assert plain[0] < found[0], "with the names of columns"
+            assert plain[1] < found[1], "without"
+    one, other, changed = (amounts(is_local=True, last=last) for last in ("5", "6", "2"))
+    assert prints(*one)[1] & prints(*other)[1], "out of range, both are the end of the range"
+    assert not prints(*one)[1] & prints(*changed)[1]
+
+
 def test_columns_that_have_a_type_are_not_spelled(reader):
     frame = pl.DataFrame(
         {
