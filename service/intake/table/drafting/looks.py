@@ -25,10 +25,7 @@ SOME = 10
 
 LONG_TEXT = 40
 WORDS_OF_TEXT = 6
-"""Characters and words of an average cell from which on a column is sentences, however often they repeat."""
-
-FEW_SENTENCES = 10
-"""So many different sentences are the answers of a form."""
+"""Characters and words of an average cell, or of any one in both, from which on a column is sentences, however few and however often they repeat."""
 
 SHAPED_IDS = 20
 """From so many different cells on, cells of one shape (letters, then digits) are identifiers rather than categories."""
@@ -42,6 +39,10 @@ def counts_by_look(text: pl.Series, times: pl.Series) -> dict[str, int]:
         if count:
             found[look] = count
     return found
+
+
+def is_sentence(text: str) -> bool:
+    return len(text) >= LONG_TEXT and len(text.split()) >= WORDS_OF_TEXT
 
 
 def shape_of(text: str) -> str:
