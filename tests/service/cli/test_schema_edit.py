@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from imprimatur.cli.application import app
+from imprimatur.errors import InvalidInput
 from service.base.errors import DraftSchema
 from service.domain.drafts import refuse_draft
 from service.domain.table_schema import parse_table_schema
@@ -106,6 +107,7 @@ def test_the_private_file_is_never_the_output(table, command, output):
     arguments = ["schema", command, str(table), "-o", str(where)]
     done = CliRunner().invoke(app, arguments, input="a\n" * 9)
     assert done.exit_code != 0
-    assert "output" in str(done.exception)
+    assert isinstance(done.exception, InvalidInput)
+    assert done.exception.values == {"where": "output"}
     assert table.read_bytes() == before
     assert "accept" not in done.output, "before anything is asked"
