@@ -68,7 +68,8 @@ def _carry_dialect(found: Converted, resource: Document, schema: Document) -> No
     if not isinstance(given, dict):
         found.note(None, 'dialect: not carried over, as it is in another file; write its words into the "dialect" here')
         return
-    said = {**given, **(given.get("csv") if isinstance(given.get("csv"), dict) else {})}
+    older = given.get("csv")
+    said = {**given, **(older if isinstance(older, dict) else {})}
     said.pop("csv", None)
     if resource.get("encoding"):
         said["encoding"] = resource["encoding"]
