@@ -26,7 +26,7 @@ SOME = 10
 
 LONG_TEXT = 40
 WORDS_OF_TEXT = 6
-"""Characters and words of an average cell from which on a column is sentences, however often they repeat."""
+"""Characters and words of an average cell, or of any one in both, from which on a column is sentences, however few and however often they repeat."""
 
 SHAPED_IDS = 20
 """From so many different cells on, cells of one shape (letters, then digits) are identifiers rather than categories."""
@@ -40,6 +40,11 @@ def look_of(texts: Mapping[str, int]) -> str | None:
         if count and SOME * count >= cells:
             return look
     return None
+
+
+def is_sentence(text: str) -> bool:
+    """Whether one cell alone says that its column is text."""
+    return len(text) >= LONG_TEXT and len(text.split()) >= WORDS_OF_TEXT
 
 
 def shape_of(text: str) -> str:

@@ -66,6 +66,17 @@ def check_before_paying(
     return chosen
 
 
+def check_output(output: Path | None, source: Path) -> None:
+    """Whether a file that is made from a private one can be written, and is another; before anything is read or asked."""
+    if output is None:
+        return
+    if _same(output, source) or (
+        source.is_dir() and output.exists() and Path(source).resolve() in output.resolve().parents
+    ):
+        raise invalid("output", f"{output}: this is the private file itself; give another name")
+    check_writable(output)
+
+
 def check_writable(file: Path) -> None:
     """Whether the file can be made, in folders that are made where they are missing; leaves nothing behind."""
     folder = file.parent
@@ -221,7 +232,12 @@ def check_known_budget(dataset: Mapping[str, Any], epsilon: float | None, delta:
 
 
 def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return one.samefile(other)  # a hard link, or another spelling where case does not matter
+    except (OSError, ValueError):
+        return False
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -1399,6 +1399,22 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_FINDINGS}::test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft",),
     ),
     Bug(
+        "a draft lists the names of a few people",
+        (
+            (
+                DECIDE,
+                "    elif names.says_person(seen.name) and not _is_yes_or_no(seen):\n",
+                "    elif names.says_person(seen.name) and _different(seen) > 10:\n",
+            ),
+        ),
+        (f"{T_FINDINGS}::test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft",),
+    ),
+    Bug(
+        "a draft is written over the private file",
+        (("service/cli/schemas.py", "    check_output(output, file)\n", ""),),
+        ("tests/service/cli/test_schema_edit.py::test_the_private_file_is_never_the_output",),
+    ),
+    Bug(
         "the service takes a draft as it is",
         ((DRAFTS, "    if marked or _is_marked(document):\n", "    if False:\n"),),
         (f"{T_WRONG}::test_a_draft_is_refused_until_it_is_accepted",),

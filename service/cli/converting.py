@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from imprimatur.cli.output import Exit, Failure, echo
+from imprimatur.preflight import check_output
 
 
 def convert(
@@ -26,6 +27,7 @@ def convert(
     """
     from service.domain.foreign.converting import convert as converted
 
+    check_output(output, schema)
     found = converted(_read(schema), table=table)
     document = json.dumps(found.as_json(), ensure_ascii=False, indent=2)
     if output is None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from imprimatur.cli.output import echo
+from imprimatur.preflight import check_output
+from service.domain.drafts import DRAFT
 
 if TYPE_CHECKING:
     from service.intake.table.draft import Draft
@@ -16,7 +20,9 @@ if TYPE_CHECKING:
 
 _TYPES = ("string", "boolean", "integer", "number", "date", "datetime")
 _ROLES = ("ignore", "identifier", "free_text")
-_CHOICES = "[a]ccept, [t]ype, [b]ounds, [c]ategories, [m]issing, [r]ole, [s]kip, [q]uit"
+_CHOICES = (
+    "[a]ccept (or yes), Enter: leave it a draft, [t]ype, [b]ounds, [c]ategories, [m]issing, [r]ole, [s]kip, [q]uit"
+)
 _SHOWN = 12
 _WORDS_OF_A_DOMAIN: tuple[str, ...] = (
     "constraints",
@@ -40,8 +46,9 @@ def edit(
 
     Of each column it shows what was read from the rows and what to look at.
     Accept it if everybody may know that, or say what is publicly known
-    instead. What you have decided is no draft any more; after [bold]quit[/bold] the
-    other columns still are.
+    instead. What you have decided is no draft any more. Enter alone leaves a
+    column marked as a draft; so are the others after [bold]quit[/bold], Ctrl-C or
+    the end of input, and what you said until then is written.
 
     Example:
     [cyan]imprimatur schema edit table.csv -o schema.json[/cyan]
@@ -49,61 +56,96 @@ def edit(
     from service.domain.image_schema import parse_schema
     from service.intake.table.draft import draft_table
 
+    check_output(output, file)
     draft = draft_table(file)
-    document, skipped, is_whole = _walk(draft)
-    if not document["fields"]:
+    walk = _walk(draft)
+    if not walk.document["fields"]:
         raise typer.BadParameter("every column was skipped, so there is nothing to declare", param_hint="FILE")
-    parse_schema(document)
-    output.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    if skipped:
-        echo(
-            f"left out; remove from the file, or name one of them as --privacy-unit: {', '.join(map(repr, skipped))}",
-            err=True,
-        )
-    echo(
-        f"{output}: {'declared' if is_whole else 'some columns are still marked as a draft'}; next: imprimatur schema check {output} {file}",
-        err=True,
-    )
+    output.write_text(json.dumps(walk.document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    if walk.skipped:
+        names = ", ".join(map(repr, walk.skipped))
+        echo(f"left out; remove from the file, or name one of them as --privacy-unit: {names}", err=True)
+    state = "some columns are still marked as a draft" if walk.is_draft else "declared"
+    if walk.is_broken:
+        echo(f"\n{output}: broken off; your answers are written, {state}", err=True)
+        raise typer.Abort
+    parse_schema(walk.document)
+    echo(f"{output}: {state}; next: imprimatur schema check {output} {file}", err=True)
 
 
-def _walk(draft: Draft) -> tuple[dict[str, Any], list[str], bool]:
-    """The document, the names of columns left out, and whether every column was decided."""
+class _Answer(StrEnum):
+    """What the owner said of a column."""
+
+    DECLARED = "declared"
+    SKIPPED = "skipped"
+    DRAFT = "draft"
+    STOP = "stop"
+    BROKEN_OFF = "broken off"
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    document: dict[str, Any]
+    skipped: list[str]
+    is_draft: bool
+    is_broken: bool
+
+
+def _walk(draft: Draft) -> _Walk:
+    """Every column in turn, until the owner stops: what is left then is still a draft."""
     fields: list[dict[str, Any]] = []
     skipped: list[str] = []
-    is_whole = True
+    is_draft = False
+    answer = _Answer.DECLARED
     proposed = {field["name"]: field for field in draft.schema["fields"]}
     for number, column in enumerate(draft.columns, start=1):
         field = dict(proposed[column.name]) if column.name in proposed else None
-        if is_whole:
+        if answer not in {_Answer.STOP, _Answer.BROKEN_OFF}:
             echo(f"\n{number} of {len(draft.columns)}: {column.name or '(no name)'}", err=True)
             for finding in column.findings:
                 echo(f"  look at {finding.for_the_owner()}", err=True)
-            decided, is_whole = _decide(column, field)
-            field = decided if is_whole else field
+            field, answer = _decide(column, field)
         if field is None:
             skipped.append(column.name)
+        elif answer is _Answer.DECLARED:
+            fields.append({word: said for word, said in field.items() if word != "description"})
         else:
-            fields.append(field)
-    document = {"fields": fields, "missingValues": draft.schema["missingValues"]}
-    return (document if is_whole else {"description": draft.schema["description"], **document}), skipped, is_whole
+            fields.append(_marked(field))
+            is_draft = True
+    document = {word: said for word, said in draft.schema.items() if word not in {"description", "fields"}}
+    document = {"fields": fields, **document}
+    if is_draft:
+        document = {"description": draft.schema["description"], **document}
+    return _Walk(document, skipped, is_draft, answer is _Answer.BROKEN_OFF)
 
 
-def _decide(column: Decided, field: dict[str, Any] | None) -> tuple[dict[str, Any] | None, bool]:
-    """One column until it is accepted or skipped; False where the owner wants to stop."""
-    while True:
-        echo(f"  {_shown(field)}", err=True)
-        choice = typer.prompt(f"  {_CHOICES}", default="s" if field is None else "a", err=True).strip().lower()[:1]
-        if choice == "q":
-            return None, False
-        if choice == "s":
-            return None, True
-        if choice == "a" and field is not None:
-            return {word: said for word, said in field.items() if word != "description"}, True
-        change = _CHANGES.get(choice)
-        if change is None or not column.name:
-            echo("  that is none of them, or the column needs a name in the file first", err=True)
-            continue
-        field = _changed(change(column, field or {"name": column.name}), field)
+def _marked(field: dict[str, Any]) -> dict[str, Any]:
+    """As a draft, also where it was changed and not accepted yet."""
+    said = str(field.get("description") or "")
+    return field if said.startswith(DRAFT) else field | {"description": f"{DRAFT}: {said or 'not accepted yet.'}"}
+
+
+def _decide(column: Decided, field: dict[str, Any] | None) -> tuple[dict[str, Any] | None, _Answer]:
+    """One column until it is accepted, skipped or left as it is. Enter alone accepts nothing."""
+    try:
+        while True:
+            echo(f"  {_shown(field)}", err=True)
+            choice = typer.prompt(f"  {_CHOICES}", default="", show_default=False, err=True).strip().lower()[:1]
+            if choice == "q":
+                return field, _Answer.STOP
+            if choice == "s":
+                return None, _Answer.SKIPPED
+            if not choice:
+                return field, _Answer.DRAFT
+            if choice in {"a", "y"} and field is not None:
+                return field, _Answer.DECLARED
+            change = _CHANGES.get(choice)
+            if change is None or not column.name:
+                echo("  that is none of them, or the column needs a name in the file first", err=True)
+                continue
+            field = _changed(change(column, field or {"name": column.name}), field)
+    except typer.Abort:  # the end of input, or Ctrl-C
+        return field, _Answer.BROKEN_OFF
 
 
 def _changed(asked: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any] | None:

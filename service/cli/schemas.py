@@ -14,6 +14,7 @@ from imprimatur.cli.options import FILES, REFUSE, AcceptUndeclared, MaxImages, M
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
 from imprimatur.folders import as_file
+from imprimatur.preflight import check_output
 from service.cli.converting import convert
 from service.cli.schema_edit import edit
 
@@ -49,6 +50,7 @@ def draft(
     from service.intake.image.draft import draft_image_schema, looks_like_images
     from service.intake.table.draft import draft_table
 
+    check_output(output, file)
     findings: list[str] = []
     notices: list[str] = []
     with as_file(file) as path:

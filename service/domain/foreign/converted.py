@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,9 @@ class Converted:
     def add(self, name: str, kind: str, constraints: Document, **words: Any) -> None:
         """A column; says what its domain still lacks."""
         said = {word: value for word, value in constraints.items() if value is not None and value is not False}
+        for word in [word for word, value in said.items() if _is_beyond_numbers(value)]:
+            del said[word]
+            self.note(name, f"constraints.{word} is left out: it is no finite number")
         if kind in {"date", "datetime", "boolean"} and said.pop("enum", None):
             self.note(name, f"enum is left out: {kind} columns have none")
         if kind == "boolean":
@@ -48,6 +52,13 @@ class Converted:
         kept = {word: value for word, value in words.items() if value is not None}
         self.fields.append({"name": name, "type": kind, **kept, **({"constraints": said} if said else {})})
 
+    def add_identifier(self, name: str, kind: str) -> None:
+        """A key: it needs no domain, as its values are made anew."""
+        self.fields.append({"name": name, "type": kind, "role": "identifier"})
+        self.note(
+            name, 'it is a key, and so an identifier, made anew in synthetic rows; for others write `"role": "ignore"`'
+        )
+
     def as_json(self) -> dict[str, Any]:
         return {**self.table, "fields": self.fields}
 
@@ -58,6 +69,18 @@ class Converted:
         except InvalidSchema as error:
             return error.detail
         return None
+
+
+def key_columns(*keys: Any) -> set[str]:
+    """Columns that are a key by themselves; of several columns together none is. A key: a name or a list of names."""
+    alone = ([key] if isinstance(key, str) else key for key in keys)
+    return {str(key[0]) for key in alone if isinstance(key, list) and len(key) == 1}
+
+
+def _is_beyond_numbers(value: Any) -> bool:
+    """Such as 1e400, which JSON can write and a float cannot hold; alone or in a list."""
+    values = value if isinstance(value, list) else [value]
+    return any(isinstance(one, float) and not math.isfinite(one) for one in values)
 
 
 def chosen(tables: Mapping[str, Any], name: str | None) -> Any:

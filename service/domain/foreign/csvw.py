@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from service.domain.foreign.converted import Converted, chosen
+from service.domain.foreign.converted import Converted, chosen, key_columns
 
 if TYPE_CHECKING:
     from service.domain.foreign.converted import Document
@@ -63,10 +63,14 @@ def from_csvw(document: Document, table: str | None) -> Converted:
     else:
         own = document
     if own.get("dialect") or document.get("dialect"):
-        found.note(None, "dialect: not carried over; write the file's delimiter and encoding where you upload it")
+        found.note(
+            None,
+            'dialect: not carried over; write the word "dialect" into the schema, with delimiter, quoteChar and encoding, where the file needs it',
+        )
     schema = own.get("tableSchema", document.get("tableSchema", {}))
+    keys = key_columns(schema.get("primaryKey"))
     for word in ("primaryKey", "foreignKeys", "rowTitles"):
-        if schema.get(word):
+        if schema.get(word) and not (word == "primaryKey" and keys):
             found.note(None, f"{word}: not carried over")
     for number, column in enumerate(schema.get("columns", ()), start=1):
         name = _title(column, number)
@@ -74,6 +78,8 @@ def from_csvw(document: Document, table: str | None) -> Converted:
             found.leave_out(name, "it is virtual, and no column of the file")
         elif column.get("separator"):
             found.leave_out(name, "its cells hold lists")
+        elif str(column.get("name", name)) in keys:
+            found.add_identifier(name, _key_kind(column))
         else:
             _add(found, name, {**schema, **column})
     return found
@@ -106,6 +112,12 @@ def _add(found: Converted, name: str, column: Document) -> None:
     null = column.get("null")
     markers = {"missingValues": [null] if isinstance(null, str) else null} if null is not None else {}
     found.add(name, kind, constraints, **_spelling(found, name, kind, datatype.get("format")), **markers)
+
+
+def _key_kind(column: Document) -> str:
+    datatype = column.get("datatype", "string")
+    base = datatype if isinstance(datatype, str) else datatype.get("base", "string")
+    return "integer" if _KINDS.get(base) == "integer" else "string"
 
 
 def _bound(found: Converted, name: str, kind: str, bound: Any, one: int) -> Any:

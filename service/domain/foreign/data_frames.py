@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from service.domain.foreign.converted import Converted, chosen
+from service.domain.foreign.converted import Converted, chosen, key_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +30,14 @@ def from_sdv(document: Document, table: str | None) -> Converted:
     if document.get("relationships"):
         found.note(None, "relationships: not carried over; a declaration is of one table")
     own = chosen(document["tables"], table) if "tables" in document else document
-    if own.get("primary_key"):
-        found.note(None, "primary_key: not carried over; synthetic rows are drawn one by one and keep no keys")
+    keys = key_columns(own.get("primary_key"))
+    if own.get("primary_key") and not keys:
+        found.note(None, "primary_key: not carried over; write it as a relation of the schema")
     for name, column in own.get("columns", {}).items():
         kind = column.get("sdtype")
-        if kind in {"categorical", "boolean"}:
+        if name in keys:
+            found.add_identifier(name, "integer" if kind == "numerical" else "string")
+        elif kind in {"categorical", "boolean"}:
             found.add(name, "string" if kind == "categorical" else "boolean", {})
         elif kind == "numerical":
             whole = str(column.get("computer_representation", "Float")).startswith(("Int", "UInt"))
@@ -66,6 +69,9 @@ def from_pandera(document: Document, _table: str | None) -> Converted:
         kind = _kind_of(dtype.lower())
         if kind is None:
             found.leave_out(name, f"dtype {dtype} is not read")
+            continue
+        if column.get("unique") and kind in {"string", "integer"}:
+            found.add_identifier(name, kind)
             continue
         constraints: dict[str, Any] = {"required": not column.get("nullable", False)}
         for check, value in _checks(column.get("checks")):

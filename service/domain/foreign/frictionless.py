@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from service.domain.foreign.converted import Converted, chosen
+from service.domain.dialect import Dialect
+from service.domain.foreign.converted import Converted, chosen, key_columns
 from service.domain.spellings import values_of_markers
 
 if TYPE_CHECKING:
@@ -34,18 +35,56 @@ def from_frictionless(document: Document, table: str | None) -> Converted:
     if "resources" in document:
         resources = {str(one.get("name", number)): one for number, one in enumerate(document["resources"], start=1)}
         resource = chosen(resources, table)
-    if "dialect" in resource:
-        found.note(None, "dialect: not carried over; write the file's delimiter and encoding where you upload it")
     schema = resource.get("schema", resource)
+    unique = schema.get("uniqueKeys") or []
+    keys = key_columns(schema.get("primaryKey"), *(unique if isinstance(unique, list) else []))
     for word in ("primaryKey", "uniqueKeys", "foreignKeys"):
-        if schema.get(word):
-            found.note(None, f"{word}: not carried over; synthetic rows are drawn one by one and keep no keys")
+        if schema.get(word) and not _are_of_one_column(word, schema[word]):
+            found.note(None, f"{word}: not carried over; a key of several columns is a relation here (docs/schemas.md)")
     found.table = {word: schema[word] for word in ("title", "description") if word in schema}
     if "missingValues" in schema:
         found.table["missingValues"] = values_of_markers(schema["missingValues"])
     for field in schema.get("fields", ()):
-        _add(found, field)
+        kind = _AS.get(field.get("type", "string"), field.get("type", "string"))
+        is_unique = str(field.get("name")) in keys or bool((field.get("constraints") or {}).get("unique"))
+        if is_unique and kind in {"string", "integer"}:
+            found.add_identifier(str(field.get("name")), kind)
+        else:
+            _add(found, field)
+    _carry_dialect(found, resource, schema)
     return found
+
+
+def _are_of_one_column(word: str, keys: Any) -> bool:
+    if word == "foreignKeys":
+        return False
+    keys = keys if word == "uniqueKeys" else [keys]
+    return all(isinstance(key, str) or len(key) == 1 for key in keys)
+
+
+def _carry_dialect(found: Converted, resource: Document, schema: Document) -> None:
+    """Its words are ours. `encoding` stands beside it, and older packages have one more level, `csv`."""
+    given = resource.get("dialect") or {}
+    if not isinstance(given, dict):
+        found.note(None, 'dialect: not carried over, as it is in another file; write its words into the "dialect" here')
+        return
+    older = given.get("csv")
+    said = {**given, **(older if isinstance(older, dict) else {})}
+    said.pop("csv", None)
+    if resource.get("encoding"):
+        said["encoding"] = resource["encoding"]
+    if said.get("header") is False:
+        said.setdefault("names", [str(field.get("name")) for field in schema.get("fields", ())])
+    kept: dict[str, Any] = {}
+    for word in sorted(said, key=lambda word: word != "names"):  # a file without a header needs them
+        try:
+            Dialect.model_validate({**kept, word: said[word]})
+        except ValueError:
+            found.note(None, f"dialect.{word} is not carried over")
+        else:
+            kept[word] = said[word]
+    if dialect := Dialect.model_validate(kept).as_json():
+        found.table["dialect"] = dialect
 
 
 def _add(found: Converted, field: dict[str, Any]) -> None:

@@ -63,8 +63,8 @@ def draft_table(path: Path, limits: IngestLimits | None = None) -> Draft:
     """The same with the findings, which are for the owner alone."""
     limits = limits or IngestLimits()
     with SealedFile.in_the_clear(path) as file, Room.of_its_own(limits.unpacked_limit(file.size)) as room:
-        table, dialect = propose_table(file, limits, room)
-        drafted = _drafted(table, pandas_index_of(path))
+        table, dialect, unnamed = propose_table(file, limits, room)
+        drafted = _drafted(table, pandas_index_of(path), unnamed)
     if all(one.field is None for one in drafted.columns):
         why = " ".join(finding.for_the_owner() for finding in drafted.findings)
         raise InvalidFile(
@@ -89,9 +89,9 @@ def _start_of(path: Path) -> bytes:
         return file.read(len(_PARQUET))
 
 
-def _drafted(table: Table, index_columns: Collection[str]) -> Draft:
+def _drafted(table: Table, index_columns: Collection[str], unnamed: Collection[str]) -> Draft:
     check_unique(table.names)
-    columns = {name: Observed(name, is_index=name in index_columns) for name in table.names}
+    columns = {name: Observed(name, is_index=name in index_columns, is_unnamed=name in unnamed) for name in table.names}
     rows = 0
     for chunk in table.chunks():
         found = [make() for make in chunk.columns.values()]

@@ -114,8 +114,8 @@ def _opened(
     return table
 
 
-def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Table, Dialect | None]:
-    """For a draft on the owner's machine: the table, and what the schema must say of its dialect, if anything."""
+def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Table, Dialect | None, frozenset[str]]:
+    """For a draft on the owner's machine: the table, what the schema must say of its dialect, if anything, and which names it made for columns without one."""
     members = _members(upload, limits, room)
     content = members[0].content
     dialect: Dialect | None = None
@@ -129,16 +129,17 @@ def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Tab
             notices.append(f"Sheet {names[0][:60]!r} was read; the workbook has others: {_listed(names[1:])}.")
     table = _opened(members, limits, dialect, room)
     table.notices.extend(notices)
+    unnamed: frozenset[str] = frozenset()
     if names_to_declare := _instead_of_odd(table.names):
         dialect = (dialect or USUAL).model_copy(update={"names": names_to_declare})
+        unnamed = frozenset(new for old, new in zip(table.names, names_to_declare, strict=True) if not old)
         table.names = names_to_declare
-    return table, dialect if dialect is not None and dialect.as_json() else None
+    return table, dialect if dialect is not None and dialect.as_json() else None, unnamed
 
 
 def _instead_of_odd(names: Sequence[str]) -> tuple[str, ...] | None:
-    """Names that a schema can declare, where the file has others; a column without a name alone stays as it is."""
-    named = [name for name in names if name]
-    if all(map(is_declarable, named)) and len(set(named)) == len(named) and len(names) - len(named) <= 1:
+    """Names that a schema can declare, where the file has others, or none."""
+    if all(map(is_declarable, names)) and len(set(names)) == len(names):
         return None
     found: list[str] = []
     for place, name in enumerate(names, start=1):

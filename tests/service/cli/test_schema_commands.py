@@ -96,7 +96,7 @@ def test_a_draft_says_which_columns_it_left_out_and_why(tmp_path):
     done = schema("draft", tmp_path / "t.csv", "-o", tmp_path / "s.json")
     assert done.returncode == 0
     for said in (
-        "'': Left out: it has no name",
+        "'column 1': Left out: it has no name",
         "'none': Left out: it is empty",
         "'wage': Left out: 299 of its 300 cells are finite numbers",
         "'number': Left out: it numbers",

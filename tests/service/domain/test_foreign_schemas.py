@@ -1,5 +1,7 @@
 """Declarations of other tools become ours; what is not carried over, or is to be added, is said by column."""
 
+import json
+
 import pytest
 
 from service.base.errors import InvalidSchema
@@ -117,8 +119,6 @@ def test_a_data_package_keeps_its_words_and_says_what_it_loses():
     assert found.table["missingValues"] == ["", "-"]
     said = "\n".join(found.notes)
     for word in (
-        "dialect",
-        "primaryKey",
         "'paid': constraints.unique",
         "'where': left out",
         "'note': format 'email'",
@@ -128,6 +128,7 @@ def test_a_data_package_keeps_its_words_and_says_what_it_loses():
     assert "column 'note'" in found.fault()
     found.fields.pop()
     assert found.fault() is None
+    assert found.table["dialect"] == {"delimiter": ";"}
     assert convert(FRICTIONLESS["resources"][0]).fields == convert(FRICTIONLESS).fields
     assert convert(FRICTIONLESS["resources"][0]["schema"]).fields == convert(FRICTIONLESS).fields
 
@@ -135,6 +136,7 @@ def test_a_data_package_keeps_its_words_and_says_what_it_loses():
 def test_sdv_metadata_says_types_and_leaves_domains_to_be_added():
     found = convert(SDV)
     assert [(field["name"], field["type"], field.get("format")) for field in found.fields] == [
+        ("guest_email", "string", None),
         ("has_rewards", "boolean", None),
         ("room_type", "string", None),
         ("amenities_fee", "number", None),
@@ -143,8 +145,7 @@ def test_sdv_metadata_says_types_and_leaves_domains_to_be_added():
     ]
     said = "\n".join(found.notes)
     for word in (
-        "primary_key",
-        "'guest_email': left out",
+        "'guest_email': it is a key",
         "'room_type': to be added: constraints.enum",
         "'nights': to be added: constraints.minimum",
     ):
@@ -181,6 +182,50 @@ def test_csvw_keeps_titles_formats_and_nulls():
     assert (schema.fields[2].true_values, schema.fields[2].missing_values) == (("J",), ("?",))
     assert schema.fields[3].bounds == (1, 999)
     assert found.notes == ["column 'Tags': left out: its cells hold lists"]
+
+
+def test_a_key_of_one_column_is_an_identifier_and_a_dialect_stays():
+    fields = [
+        {"name": "id", "type": "integer"},
+        {"name": "mail", "type": "string", "constraints": {"unique": True}},
+        {"name": "ok", "type": "boolean"},
+    ]
+    package = {
+        "encoding": "latin1",
+        "dialect": {"csv": {"delimiter": ";", "quoteChar": "'", "header": False, "delimiterX": "?"}},
+        "schema": {"primaryKey": ["id"], "fields": fields},
+    }
+    found = convert(package)
+    schema = parse_table_schema(found.as_json())
+    assert [field.role for field in schema.fields] == ["identifier", "identifier", None]
+    assert found.table["dialect"] == {
+        "encoding": "iso-8859-1",
+        "delimiter": ";",
+        "quoteChar": "'",
+        "header": False,
+        "names": ["id", "mail", "ok"],
+    }
+    assert "dialect.delimiterX is not carried over" in found.notes
+    both = convert({"primaryKey": ["id", "ok"], "fields": fields})
+    assert any("primaryKey" in note for note in both.notes)
+    assert "role" not in both.fields[0]
+    keyed = CSVW["tableSchema"] | {"primaryKey": "inv"}
+    assert convert(CSVW | {"tableSchema": keyed}).fields[0] == {
+        "name": "Inventory Date",
+        "type": "string",
+        "role": "identifier",
+    }
+    said = convert(CSVW | {"dialect": {"delimiter": ";"}}).notes[0]
+    assert "into the schema" in said
+    assert "upload" not in said
+
+
+@pytest.mark.parametrize("constraints", ['{"minimum": 0, "maximum": 1e400}', '{"enum": [1, -1e400]}'])
+def test_a_number_beyond_all_is_left_out(constraints):
+    found = convert({"fields": [{"name": "x", "type": "number", "constraints": json.loads(constraints)}]})
+    json.dumps(found.as_json(), allow_nan=False)
+    assert any("no finite number" in note for note in found.notes)
+    assert any("to be added" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

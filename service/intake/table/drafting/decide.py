@@ -15,7 +15,7 @@ from imprimatur.person_columns import (
     says_person,
 )
 from service.intake.table.columns import cells_are
-from service.intake.table.drafting import looks, names
+from service.intake.table.drafting import names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
 from service.intake.table.drafting.findings import Decided, Finding, shown
 from service.intake.table.drafting.moments import EIGHT_DIGITS
@@ -78,7 +78,7 @@ def decide(seen: Observed, name: str, rows: int, markers: Sequence[str]) -> Deci
         new = f"declared as {decided.name!r}: give the column this name in the file"
         decided.findings.append(Finding(seen.name, names.why_renamed(seen.name), new))
     _doubtful_markers(seen, decided)
-    if seen.missing == 0 and "missingValues" not in decided.field:
+    if seen.missing == 0 and "missingValues" not in decided.field and not decided.omits_values:
         decided.field["constraints"]["required"] = True
     decided.field = {"name": decided.name, **decided.field}
     return decided
@@ -97,13 +97,20 @@ _MADE_ANEW = 'remove it from the file, or give it `"role": "identifier"`, which 
 
 def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
     """Columns that are not published as they are, by name, place or look."""
-    if not decided.name:
+    if seen.is_unnamed or not decided.name:
         why = (
             "it has no name, as row numbers have where R and pandas wrote the file"
             if seen.counts_rows
             else "it has no name"
         )
-        _leave_out(decided, seen, why, "ignore", "remove it from the file, or give it a name there", cells=seen.sample)
+        _leave_out(
+            decided,
+            seen,
+            why,
+            "ignore",
+            "remove it from the file, or give it a name there or in `names` of the dialect",
+            cells=seen.sample,
+        )
     elif seen.cells == 0:
         _leave_out(decided, seen, "it is empty", "ignore", _REMOVE)
     elif seen.is_index or _numbers_rows(seen, rows):
@@ -115,7 +122,7 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
     elif _says_whose(seen):
         _leave_out(decided, seen, "its name says whose row it is", "identifier", WHOSE, cells=seen.sample)
-    elif says_person(seen.name) and _different(seen) > looks.FEW_SENTENCES:
+    elif says_person(seen.name) and not _is_yes_or_no(seen):
         why = "its name says that it points to a person"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
     elif says_identifier(seen.name) and _is_mostly_different(seen):
@@ -130,6 +137,11 @@ def _look_of(seen: Observed) -> tuple[str, int] | tuple[()]:
     return next(
         ((look, count) for look, count in seen.looks.most_common() if personal_looks.SOME * count >= seen.cells), ()
     )
+
+
+def _is_yes_or_no(seen: Observed) -> bool:
+    """`phone` may say whether there is one."""
+    return _boolean(seen) is not None or (seen.texts is not None and set(seen.texts) <= {"0", "1"})
 
 
 def _says_whose(seen: Observed) -> bool:
@@ -215,7 +227,7 @@ def _boolean(seen: Observed) -> dict[str, Any] | None:
 def _is_free_text(seen: Observed) -> bool:
     words = (seen.spaces + seen.cells) / seen.cells
     is_long = seen.characters >= personal_looks.LONG_TEXT * seen.cells or words >= personal_looks.WORDS_OF_TEXT
-    return is_long and _different(seen) > looks.FEW_SENTENCES
+    return is_long or any(map(personal_looks.is_sentence, seen.texts or ()))
 
 
 def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
@@ -229,7 +241,7 @@ def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
             seen,
             "it is free text",
             "free_text",
-            'remove it from the file, or give it `"role": "free_text"`',
+            'remove it from the file, or give it `"role": "free_text"`; if its texts are the answers of a form, declare them as `enum` by hand',
             cells=seen.sample,
         )
     elif seen.texts is None or len(known) > many:
@@ -245,6 +257,7 @@ def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
         shared = sorted(text for text, count in known.items() if count > 1)
         decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
         if seen.singles:
+            decided.omits_values = True
             what = f"{len(seen.singles)} of its values occur once and are not listed: each is of one row, and would become missing"
             decided.findings.append(Finding(seen.name, what, "add those that are publicly known", shown(seen.singles)))
 

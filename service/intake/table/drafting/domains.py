@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from service.domain.zones import offsets_of
 from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.drafting import sentinels
 from service.intake.table.drafting.findings import Finding, shown
+from service.intake.table.drafting.moments import are_declarable, name_of
 from service.intake.table.drafting.numbers import doubt_of
 
 if TYPE_CHECKING:
@@ -75,6 +77,11 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
     doubt = doubt_of(reading.spelling, seen.sample)
     if doubt:
         decided.findings.append(Finding(seen.name, doubt))
+    if reading.low in {-1, -2}:
+        what = f"its lowest number is {reading.low}, next to others, and is taken as a value"
+        decided.findings.append(
+            Finding(seen.name, what, "if it means not known, write it into the field's `missingValues`")
+        )
     _mark_missing(seen, decided, markers, words, [reading.written[value] for value in found])
     return True
 
@@ -87,7 +94,7 @@ def moment_domain(
     if not _is_among(reading, only):
         return False
     words = _words_between(seen, reading)
-    if words is None or not reading.count:
+    if words is None or not reading.count or not are_declarable(reading.zones):
         return False
     low, high = _days(reading)
     others = _others(seen, reading, words)
@@ -106,11 +113,23 @@ def moment_domain(
         "constraints": bounds,
         **reading.words(),
     }
-    if has_time and reading.resolution != "second":
-        decided.field |= {"description": CHECK_RANGE + _ALSO_RESOLUTION, "resolution": reading.resolution}
+    resolution = _resolution(reading)
+    if has_time and resolution != "second":
+        decided.field |= {"description": CHECK_RANGE + _ALSO_RESOLUTION, "resolution": resolution}
     _doubtful_order(seen, reading, decided)
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
+
+
+def _resolution(reading: MomentReading) -> str:
+    """Of moments in UTC: half an hour lies between UTC and some places."""
+    name = name_of(reading.zones)
+    if reading.resolution == "hour" and name is not None and reading.low is not None and reading.high is not None:
+        offsets = offsets_of(name)
+        ends = [one.start * 1_000_000 for one in offsets[1:]] + [reading.high + 1]
+        if any(one.seconds % 3_600 for one, end in zip(offsets, ends, strict=True) if end > reading.low):
+            return "minute"
+    return reading.resolution
 
 
 def _is_whole(reading: NumberReading) -> bool:

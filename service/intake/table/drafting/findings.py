@@ -43,6 +43,9 @@ class Decided:
     role: str = "ignore"
     """Of a column that is left out: what it could be declared as."""
 
+    omits_values: bool = False
+    """Whether cells of the file are outside the proposed domain, and so become missing."""
+
     findings: list[Finding] = dataclasses.field(default_factory=list)
 
 

@@ -9,9 +9,6 @@ from imprimatur.personal_looks import LOOKS
 if TYPE_CHECKING:
     import polars as pl
 
-FEW_SENTENCES = 10
-"""So many different sentences are the answers of a form."""
-
 
 def counts_by_look(text: pl.Series, times: pl.Series) -> dict[str, int]:
     """How many rows hold a cell of each look."""

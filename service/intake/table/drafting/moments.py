@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from service.domain.spellings import ZONE_HOURS
+from service.domain.zones import zone_of
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _DAYS = (
     *(
@@ -56,9 +60,10 @@ _DIGITS |= {
     "%b": "[A-Za-z]{3}",
     "%B": "[A-Za-z]{3,9}",
 }
+_MAY_BE_BARE = ("%m", "%d", "%H", "%I")
 _PACKED = {"%Y": "[0-9]{4}", "%m": "[0-9]{2}", "%d": "[0-9]{2}", "%H": "[0-9]{2}", "%M": "[0-9]{2}", "%S": "[0-9]{2}"}
 
-_ZONE = r"[ ]?(UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+)$"
+_ZONE = r"([ ]?)(UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+)$"
 _ZONE_HOURS = 14
 """No zone is farther from UTC, so bounds in UTC lie at most so many hours outside of what the text says."""
 
@@ -77,16 +82,31 @@ class MomentSpelling:
 
     pattern: str
     has_zone: bool = False
+    gap: str = " "
+    """What stands before the zone."""
 
     @property
     def has_time(self) -> bool:
         return "%H" in self.pattern or "%I" in self.pattern
 
-    def words(self, zones: set[str]) -> dict[str, Any]:
-        """The words of the field."""
-        pattern = self.pattern.replace("%.f", ".%f") + (" %Z" if self.has_zone else "")
-        named = {"timezone": next(iter(zones))} if len(zones) == 1 and "/" in next(iter(zones)) else {}
-        return {"format": pattern, **named}
+    def words(self, zones: set[str], bare: Collection[str] = ()) -> dict[str, Any]:
+        """The words of the field. `bare`: directives whose numbers have no zeros before them."""
+        pattern = self.pattern.replace("%.f", ".%f")
+        for directive in bare:
+            pattern = pattern.replace(directive, f"%-{directive[1]}")
+        name = name_of(zones)
+        if name is not None:  # a place's name has no directive, and stands in each cell as it is
+            return {"format": f"{pattern}{self.gap}{name}", "timezone": name}
+        return {"format": pattern + (f"{self.gap}%Z" if self.has_zone else "")}
+
+    def numbers(self, text: pl.Series) -> dict[str, pl.Series]:
+        """The numbers, as written, that may have a zero before them or not, by directive."""
+        if self.pattern in EIGHT_DIGITS:
+            return {}
+        if self.has_zone:
+            text = text.str.replace(_ZONE, "")
+        found = [one for one in _MAY_BE_BARE if one in self.pattern]
+        return {one: text.str.extract(self._regex_around(one)) for one in found}
 
     def read(self, text: pl.Series) -> pl.Series:
         """Microseconds since 1970-01-01; null where a cell is none. A named zone is left out of account."""
@@ -100,7 +120,7 @@ class MomentSpelling:
         return text.str.to_date(self.pattern, strict=False).cast(pl.Datetime("us")).cast(pl.Int64)
 
     def zones(self, text: pl.Series) -> set[str]:
-        return set(text.str.extract(_ZONE).drop_nulls().unique().to_list()) if self.has_zone else set()
+        return set(text.str.extract(_ZONE, 2).drop_nulls().unique().to_list()) if self.has_zone else set()
 
     @property
     def margin_microseconds(self) -> int:
@@ -119,8 +139,33 @@ class MomentSpelling:
     @property
     def _regex(self) -> str:
         kinds = _PACKED if self.pattern in EIGHT_DIGITS else _DIGITS
-        pieces = re.split(r"(%\.f|%[A-Za-z])", self.pattern)
-        return f"^{''.join(kinds.get(piece, re.escape(piece)) for piece in pieces)}$"
+        return f"^{''.join(kinds.get(piece, re.escape(piece)) for piece in self._pieces)}$"
+
+    def _regex_around(self, directive: str) -> str:
+        kinds = _DIGITS | {directive: f"({_DIGITS[directive]})"}
+        return f"^{''.join(kinds.get(piece, re.escape(piece)) for piece in self._pieces)}$"
+
+    @property
+    def _pieces(self) -> list[str]:
+        return re.split(r"(%\.f|%[A-Za-z])", self.pattern)
+
+
+def name_of(zones: Collection[str]) -> str | None:
+    """The name of the one place that all cells have their time of, like Europe/Paris."""
+    only = next(iter(zones)) if len(zones) == 1 else ""
+    return only if "/" in only else None
+
+
+def are_declarable(zones: Collection[str]) -> bool:
+    """Whether a field can say what the zones mean: abbreviations that are known, or one place."""
+    name = name_of(zones)
+    if name is None:
+        return all(zone in ZONE_HOURS for zone in zones)
+    try:
+        zone_of(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def guess(texts: Sequence[str]) -> list[MomentSpelling]:
@@ -129,6 +174,7 @@ def guess(texts: Sequence[str]) -> list[MomentSpelling]:
     if not cells.str.contains("[0-9]").any():
         return []
     has_zone = _MOST_READ * int(cells.str.contains(_ZONE).sum()) >= len(cells)
+    gap = " " if not has_zone or (cells.str.extract(_ZONE, 1) == " ").any() else ""
     iso = [f"%Y-%m-%d{time}" for time in _ISO_TIMES] if has_zone or cells.str.contains("(?i:am|pm)$").any() else []
     patterns = (
         [*_DAYS, *(day + time for day in _DAYS for time in _TIMES), *iso]
@@ -136,7 +182,7 @@ def guess(texts: Sequence[str]) -> list[MomentSpelling]:
         else [*iso, *(d + t for d in _DAYS for t in _TIMES)]
     )
     counts = []
-    for spelling in (MomentSpelling(pattern, has_zone) for pattern in patterns):
+    for spelling in (MomentSpelling(pattern, has_zone, gap) for pattern in patterns):
         count = int(_in_reach(spelling, spelling.read(cells)).sum())
         if count and _MOST_READ * count >= len(cells):
             counts.append((count, spelling))

@@ -25,10 +25,12 @@ _SAMPLE = 500
 class Observed:
     """Distinct cells up to a limit, and what each reading makes of them."""
 
-    def __init__(self, name: str, *, is_index: bool = False) -> None:
+    def __init__(self, name: str, *, is_index: bool = False, is_unnamed: bool = False) -> None:
         self.name = name
         self.is_index = is_index
         """Whether the file itself says that the column was an index of pandas."""
+        self.is_unnamed = is_unnamed
+        """Whether the file gives the column no name, and the draft made one."""
         self.markers: Counter[str] = Counter()
         self.texts: Counter[str] | None = Counter()
         """Rows by cell; None once there are more different cells than a schema may list."""

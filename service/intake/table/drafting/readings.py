@@ -102,6 +102,9 @@ class MomentReading(_Reading):
         self.written: dict[int, set[str]] = {}
         self.dates = 0
         self.zones: set[str] = set()
+        self.bare: set[str] = set()
+        self.padded: set[str] = set()
+        """Directives of which a number has one digit alone, and of which one has a zero before it."""
         self.resolution = "hour"
 
     def add(self, cells: Cells, text: pl.Series, kept: pl.Series, times: pl.Series) -> None:
@@ -110,6 +113,11 @@ class MomentReading(_Reading):
         self._count(text, is_read, times)
         if self.spelling is not None:
             self.zones |= self.spelling.zones(text.filter(is_read))
+            for directive, number in self.spelling.numbers(text.filter(is_read)).items():
+                if number.str.contains("^[0-9]$").any():
+                    self.bare.add(directive)
+                if number.str.starts_with("0").any():
+                    self.padded.add(directive)
         moment, text, times = moment.filter(is_read), text.filter(is_read), times.filter(is_read)
         if not len(moment):
             return
@@ -133,4 +141,4 @@ class MomentReading(_Reading):
         self.high = high if self.high is None else max(self.high, high)
 
     def words(self) -> dict[str, Any]:
-        return {} if self.spelling is None else self.spelling.words(self.zones)
+        return {} if self.spelling is None else self.spelling.words(self.zones, sorted(self.bare - self.padded))

@@ -78,11 +78,15 @@ DAYS = tuple(
 )
 """What databases and programs write where a day is not known, is open, or was zero."""
 
+_STEPS = 2
+"""A sentinel lies more steps than these from all other values, a step being what lies between two of them: 9 is next to 8, and -1 to 0."""
+
 _FAR = 0.5
-"""A sentinel lies at least this much of the others' spread away from them,"""
+"""It also lies at least this much of the others' spread away from them,"""
 
 _HEAP = 50
-"""or is at least one cell in so many, beyond the others' end."""
+_CLEAR = 0.1
+"""or is at least one cell in so many, and this much of the spread away."""
 
 _FEW_OTHERS = 3
 """So many other values tell a spread."""
@@ -93,11 +97,16 @@ def recognised(counts: dict[_T, int], low: _T | None, high: _T | None, cells: in
     found: list[_T] = []
     if low is None or high is None or others < _FEW_OTHERS:
         return found
-    spread = max(high - low, type(high)(1))
-    for value, count in sorted(counts.items()):
+    has_negative = low < 0
+    for value in sorted(counts, key=lambda one: low - one if one < low else one - high):
         gap = low - value if value < low else value - high
-        is_far = float(gap) >= _FAR * float(spread)
-        is_only_negative = value in {-1, -2, -9, -99, -999} and low >= 0 and isinstance(value, Decimal)
-        if gap > 0 and (is_far or is_only_negative or _HEAP * count >= cells):
+        spread = float(max(high - low, type(high)(1)))
+        is_apart = gap > _STEPS * spread / max(1, others - 1)
+        is_far = gap >= _FAR * spread
+        is_heap = _HEAP * counts[value] >= cells and gap >= _CLEAR * spread
+        is_only_negative = value in {-1, -2, -9, -99, -999} and not has_negative and isinstance(value, Decimal)
+        if is_apart and (is_far or is_only_negative or is_heap):
             found.append(value)
-    return found
+        elif gap > 0:  # a value as the others are, which the next may be a neighbour of
+            low, high, others = min(low, value), max(high, value), others + 1
+    return sorted(found)

@@ -19,8 +19,13 @@ ROWS = 400
 def drafted(reader, columns, rows=ROWS, *, parquet=False):
     """A table of columns given as functions of the row, drafted; the schema must be one."""
     frame = pl.DataFrame({name: [make(row) for row in range(rows)] for name, make in columns.items()})
-    draft = draft_table(reader.write(frame, parquet=parquet))
-    parse_table_schema(json.loads(json.dumps(draft.schema)))
+    return accepted(reader, reader.write(frame, parquet=parquet))
+
+
+def accepted(reader, path):
+    """The draft, by which the file that it was made of is read."""
+    draft = draft_table(path)
+    reader.read(path, parse_table_schema(json.loads(json.dumps(draft.schema))))
     return draft
 
 
@@ -48,6 +53,8 @@ PERSONAL = {
     "badge": lambda row: f"AB-{row % 50:04}",
     "contract": lambda row: 181_516_234_200 + row * 1_979_190_211,
     "note": lambda row: f"came in with pain on the left side after a fall, seen by team {row % 19}",
+    "name": lambda row: ["Anna Huber", "Max Gruber", "Eva Moser"][row % 3],
+    "remark": lambda row: ["no complaints", "reports pain in the left knee since the fall on monday"][row % 5 == 1],
     "surname": lambda row: ["Kaya", "Weiss", "Moreau", "Olsen"][row % 4] + str(row % 30),
     "card": lambda row: f"{4_500_000_000_000_000 + row * 7_104_729_000_000}",
 }
@@ -182,7 +189,7 @@ SENTINELS = {
     "1900-01-01": lambda row: f"{1960 + row % 50}-{1 + row % 12:02}-17",
     "99991231": lambda row: f"{2015 + row % 9}{1 + row % 12:02}17",
     "31.12.9999": lambda row: f"17.{1 + row % 12:02}.{2015 + row % 9}",
-    "-1": lambda row: row % 90,
+    "-1": lambda row: 18 + row % 70,
     "999": lambda row: 18 + row % 70,
     "9999": lambda row: round(row * 0.37 + 5, 2),
     "99": lambda row: row % 5,
@@ -208,7 +215,21 @@ def test_a_sentinel_is_proposed_as_missing_and_is_no_bound(reader, sentinel, sha
     assert repr(sentinel) in said_of(draft, "x")
 
 
-@pytest.mark.parametrize("values", [[-1, 0, 1], list(range(100)), [0, 5, 10], [7, 8, 9], list(range(90, 110))])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1, 0, 1],
+        list(range(-2, 26)),
+        list(range(1, 10)),
+        list(range(6, 10)),
+        [-1, 0, 1, 2, 3],
+        [70, 72, 74, 76, 77],
+        list(range(100)),
+        [0, 5, 10],
+        [7, 8, 9],
+        list(range(90, 110)),
+    ],
+)
 def test_what_lies_among_the_others_is_no_sentinel(reader, values):
     found = field(drafted(reader, SEX | {"x": lambda row: values[row % len(values)]}), "x")
     assert "missingValues" not in found
@@ -247,6 +268,64 @@ def test_a_date_that_could_be_either_is_said_to_be(reader):
     assert '"%m/%d/%Y"' in said_of(either, "x")
     clear = drafted(reader, SEX | {"x": lambda row: f"{1 + row % 28:02}/{1 + row % 7:02}/2023"})
     assert said_of(clear, "x") == ""
+
+
+MOMENTS = {
+    "9/25/2021": (lambda row: f"{1 + row % 12}/{1 + row % 28}/2021", {"type": "date", "format": "%-m/%-d/%Y"}),
+    "25.9.2021": (lambda row: f"{1 + row % 28}.{1 + row % 12}.2021", {"type": "date", "format": "%-d.%-m.%Y"}),
+    "9/05/2021": (lambda row: f"{1 + row % 12}/{1 + row % 28:02}/2021", {"type": "date", "format": "%-m/%d/%Y"}),
+    "10/25/2021": (lambda row: f"{10 + row % 3}/{13 + row % 9}/2021", {"type": "date", "format": "%m/%d/%Y"}),
+    "both": (lambda row: ["9/25/2021", "09/25/2021"][row % 2], {"type": "date", "format": "%m/%d/%Y"}),
+    "a place": (
+        lambda row: f"2025-05-{1 + row % 28:02} {row % 24:02}:00 Europe/Paris",
+        {"type": "datetime", "format": "%Y-%m-%d %H:%M Europe/Paris", "timezone": "Europe/Paris", "resolution": "hour"},
+    ),
+    "half an hour": (
+        lambda row: f"2025-05-{1 + row % 28:02} {row % 24:02}:00 Asia/Kolkata",
+        {"type": "datetime", "timezone": "Asia/Kolkata", "resolution": "minute"},
+    ),
+    "no space": (
+        lambda row: f"{1 + row % 28:02}.02.2025 {row % 24:02}:00UTC",
+        {"type": "datetime", "format": "%d.%m.%Y %H:%M%Z"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments_are_drafted_as_they_are_written(reader, name):
+    make, words = MOMENTS[name]
+    assert field(drafted(reader, SEX | {"x": make}), "x").items() >= words.items()
+
+
+@pytest.mark.parametrize("zones", [["Europe/Paris", "Europe/Berlin"], ["AEST", "UTC"], ["Nowhere/Town"]])
+def test_zones_that_no_field_can_say_are_no_moments(reader, zones):
+    draft = drafted(
+        reader, SEX | {"x": lambda row: f"2025-05-{1 + row % 28:02} {row % 24:02}:00 {zones[row % len(zones)]}"}
+    )
+    assert field(draft, "x") is None
+    assert said_of(draft, "x")
+
+
+def test_what_is_left_out_of_the_domain_is_not_required(reader):
+    found = field(drafted(reader, {"town": lambda row: "Zwiesel" if row == 3 else ["Ulm", "Bern"][row % 2]}), "town")
+    assert "required" not in found["constraints"]
+
+
+def test_minus_one_next_to_zero_is_a_value_and_asked_about(reader):
+    assert "if it means not known" in said_of(drafted(reader, SEX | {"x": lambda row: row % 30 - 1}), "x").lower()
+
+
+def test_a_column_named_as_a_person_may_say_yes_or_no(reader):
+    assert field(drafted(reader, {"phone": lambda row: ["yes", "no"][row % 2]}), "phone")["type"] == "boolean"
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+def test_an_index_without_a_name_is_named_and_ignored(reader, rows):
+    lines = [",sex,age", *(f"{row},{'FM'[row % 2]},{20 + row % 2}" for row in range(rows))]
+    draft = accepted(reader, reader.write("\n".join(lines)))
+    assert draft.schema["dialect"] == {"names": ["column 1", "sex", "age"]}
+    assert draft.schema["fields"][0]["role"] == "ignore"
+    assert "it has no name" in said_of(draft, "column 1")
 
 
 def test_names_that_no_schema_can_have_are_made_usable(reader):
