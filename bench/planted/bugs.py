@@ -1403,8 +1403,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 DECIDE,
-                "    elif names.says_person(seen.name) and not _is_yes_or_no(seen):\n",
-                "    elif names.says_person(seen.name) and _different(seen) > 10:\n",
+                "    elif says_person(seen.name) and not _is_yes_or_no(seen):\n",
+                "    elif says_person(seen.name) and _different(seen) > 10:\n",
             ),
         ),
         (f"{T_FINDINGS}::test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft",),

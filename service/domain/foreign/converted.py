@@ -32,9 +32,7 @@ class Converted:
     def add(self, name: str, kind: str, constraints: Document, **words: Any) -> None:
         """A column; says what its domain still lacks."""
         said = {word: value for word, value in constraints.items() if value is not None and value is not False}
-        for word in [word for word, value in said.items() if _is_beyond_numbers(value)]:
-            del said[word]
-            self.note(name, f"constraints.{word} is left out: it is no finite number")
+        self._leave_out_infinite(name, said)
         if kind in {"date", "datetime", "boolean"} and said.pop("enum", None):
             self.note(name, f"enum is left out: {kind} columns have none")
         if kind == "boolean":
@@ -51,6 +49,11 @@ class Converted:
                 self.note(name, f"to be added: constraints.{' and constraints.'.join(lacking)}, or an enum")
         kept = {word: value for word, value in words.items() if value is not None}
         self.fields.append({"name": name, "type": kind, **kept, **({"constraints": said} if said else {})})
+
+    def _leave_out_infinite(self, name: str, said: dict[str, Any]) -> None:
+        for word in [word for word, value in said.items() if _is_beyond_numbers(value)]:
+            del said[word]
+            self.note(name, f"constraints.{word} is left out: it is no finite number")
 
     def add_identifier(self, name: str, kind: str) -> None:
         """A key: it needs no domain, as its values are made anew."""

@@ -43,12 +43,15 @@ def from_sdv(document: Document, table: str | None) -> Converted:
             whole = str(column.get("computer_representation", "Float")).startswith(("Int", "UInt"))
             found.add(name, "integer" if whole else "number", {})
         elif kind == "datetime":
-            pattern = column.get("datetime_format")
-            has_time = pattern is None or any(directive in pattern for directive in _TIME_DIRECTIVES)
-            found.add(name, "datetime" if has_time else "date", {}, format=None if pattern == "%Y-%m-%d" else pattern)
+            _add_moments(found, name, column.get("datetime_format"))
         else:
             found.leave_out(name, f"sdtype {kind} is of ids or of what identifies people")
     return found
+
+
+def _add_moments(found: Converted, name: str, pattern: str | None) -> None:
+    has_time = pattern is None or any(directive in pattern for directive in _TIME_DIRECTIVES)
+    found.add(name, "datetime" if has_time else "date", {}, format=None if pattern == "%Y-%m-%d" else pattern)
 
 
 def is_pandera(document: Document) -> bool:

@@ -176,17 +176,18 @@ def guess(texts: Sequence[str]) -> list[MomentSpelling]:
     has_zone = _MOST_READ * int(cells.str.contains(_ZONE).sum()) >= len(cells)
     gap = " " if not has_zone or (cells.str.extract(_ZONE, 1) == " ").any() else ""
     iso = [f"%Y-%m-%d{time}" for time in _ISO_TIMES] if has_zone or cells.str.contains("(?i:am|pm)$").any() else []
-    patterns = (
-        [*_DAYS, *(day + time for day in _DAYS for time in _TIMES), *iso]
-        if not has_zone
-        else [*iso, *(d + t for d in _DAYS for t in _TIMES)]
-    )
     counts = []
-    for spelling in (MomentSpelling(pattern, has_zone, gap) for pattern in patterns):
+    for spelling in (MomentSpelling(pattern, has_zone, gap) for pattern in _patterns(iso, has_zone=has_zone)):
         count = int(_in_reach(spelling, spelling.read(cells)).sum())
         if count and _MOST_READ * count >= len(cells):
             counts.append((count, spelling))
     return [spelling for _, spelling in sorted(counts, key=lambda one: -one[0])]
+
+
+def _patterns(iso: list[str], *, has_zone: bool) -> list[str]:
+    """Those that are tried, in order."""
+    with_time = [day + time for day in _DAYS for time in _TIMES]
+    return [*iso, *with_time] if has_zone else [*_DAYS, *with_time, *iso]
 
 
 def _in_reach(spelling: MomentSpelling, moments: pl.Series) -> pl.Series:
