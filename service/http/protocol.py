@@ -36,6 +36,19 @@ MAX_UNANSWERED_BYTES = 1 << 20
 """Of a head, or of what follows a reply that came before the end of its body; httptools itself keeps any number."""
 
 
+LONGEST_ADDRESS_BYTES = 1 << 16
+"""That httptools can parse."""
+_NO_REQUEST = b"400 Bad Request", b"text/plain; charset=utf-8", b"this is no HTTP request\n"
+_TOO_LONG = (
+    b"431 Request Header Fields Too Large",
+    b"application/problem+json",
+    (
+        b'{"type":"urn:imprimatur:too_large","title":"Too large","status":431,'
+        b'"detail":"the address of the request is longer than 65536 bytes","code":"too_large"}'
+    ),
+)
+
+
 SERVER_LINES_PER_MINUTE = 60
 """Warnings of uvicorn itself, such as of requests that are none: a stranger must not fill the log with them."""
 
@@ -59,6 +72,7 @@ class ImpatientProtocol(H11Protocol):
 
     _head_timer: asyncio.TimerHandle | None = None
     _head_bytes: int = 0
+    _newest_bytes: int = 0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -71,6 +85,7 @@ class ImpatientProtocol(H11Protocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
+        self._newest_bytes = len(data)
         super().data_received(data)
         if self._is_answering():
             self._forget_head()
@@ -85,10 +100,11 @@ class ImpatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn's own
-        """To what is no request. uvicorn's own reply has none of the headers."""
-        head = {b"content-type": b"text/plain; charset=utf-8", b"connection": b"close", **BASE}
-        lines = [b"HTTP/1.1 400 Bad Request", *(name + b": " + value for name, value in head.items())]
-        body = b"this is no HTTP request\n"
+        """To what is no request, or has an address longer than the parser takes. uvicorn's own reply has none of the headers."""
+        is_long = self._head_bytes + self._newest_bytes > LONGEST_ADDRESS_BYTES
+        status, kind, body = _TOO_LONG if is_long else _NO_REQUEST
+        head = {b"content-type": kind, b"connection": b"close", **BASE}
+        lines = [b"HTTP/1.1 " + status, *(name + b": " + value for name, value in head.items())]
         lines.append(b"content-length: %d" % len(body))
         self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
