@@ -40,7 +40,8 @@ class Undelivered:
         found = None if again else cls._read(path)
         if found is None:
             found = cls(path, str(uuid.uuid4()))
-            found._write()
+            if not found._write(is_new=not again):  # another run was quicker: the two are one order
+                return cls._read(path) or found
         return found
 
     def placed(self, release_id: str) -> None:
@@ -66,7 +67,8 @@ class Undelivered:
                 code="memory_unreadable",
             ) from None
 
-    def _write(self) -> None:
+    def _write(self, *, is_new: bool = False) -> bool:
+        """Whole or not at all; False where it is to be new and is there already."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, unfinished = tempfile.mkstemp(dir=self.path.parent, prefix=".unfinished-")  # made with mode 0600
         try:
@@ -74,9 +76,15 @@ class Undelivered:
                 json.dump({"idempotency_key": self.idempotency_key, "release_id": self.release_id}, file)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(unfinished).replace(self.path)
+            if is_new:
+                os.link(unfinished, self.path)  # fails where it is there, unlike a rename
+            else:
+                Path(unfinished).replace(self.path)
+        except FileExistsError:
+            return False
         finally:
             Path(unfinished).unlink(missing_ok=True)
+        return True
 
 
 def check_can_be_kept() -> None:

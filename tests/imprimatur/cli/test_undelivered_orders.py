@@ -44,3 +44,19 @@ def test_what_is_damaged_or_cannot_be_kept_is_refused_before_anything_is_paid(mo
     monkeypatch.setenv("IMPRIMATUR_CONFIG", os.fspath(tmp_path / "file"))
     with pytest.raises(Failure, match="IMPRIMATUR_CONFIG=FOLDER"):
         check_can_be_kept()
+
+
+def test_of_two_runs_at_the_same_moment_one_makes_the_key(monkeypatch):
+    """The second has looked before the first has written."""
+    looked, first = Undelivered._read, []
+
+    def late(path):
+        if not first:
+            first.append(None)
+            first.append(Undelivered.begin("dataset", ORDER, again=False))
+            return None
+        return looked(path)
+
+    monkeypatch.setattr(Undelivered, "_read", late)
+    second = Undelivered.begin("dataset", ORDER, again=False)
+    assert second.idempotency_key == first[1].idempotency_key
