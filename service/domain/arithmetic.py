@@ -18,8 +18,6 @@ Fractional = tuple[Any, Any]
 Leaf = Callable[[str, int | None], Any]
 """A column's name and digits after the point -> its values as whole numbers of the last digit."""
 
-COMPARISONS = ("<", "<=", ">", ">=", "!=")
-
 
 def value_of(tree: Tree, leaf: Leaf) -> Fractional:
     """What an expression comes to, row by row."""

@@ -47,11 +47,12 @@ def check_storable(values: tuple[Scalar, ...]) -> None:
         raise ValueError("enum values must be finite")
     if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
         raise ValueError("whole numbers in an enum must fit in 64 bits")
-    if any(isinstance(v, str) and not _is_unicode(v) for v in values):
+    if any(isinstance(v, str) and not is_unicode(v) for v in values):
         raise ValueError("enum values must be Unicode text, without lone surrogates")
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether it can be stored: no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from service.domain.bounds import is_unicode
+
 Role = Literal["ignore", "identifier", "free_text", "derived"]
 
 UUID = "uuid"
@@ -198,8 +200,4 @@ def _check_hierarchy(field: RoleField) -> None:
 
 
 def _is_text(value: Any) -> bool:
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return "\x00" not in str(value)
+    return is_unicode(str(value)) and "\x00" not in str(value)

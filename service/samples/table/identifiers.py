@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from service.samples.table.base import Array, Mask, SamplingError
+from service.samples.table.base import Array, SamplingError
 from service.samples.table.columns import quoted
 
 MOST_COUNTED = 2**60
@@ -82,9 +82,6 @@ class IdentifierColumn:
 
     def to_jsons(self, drawn: Array) -> list[str]:
         return [json.dumps(value, ensure_ascii=False) for value in drawn.tolist()]
-
-    def where(self, _wanted: Any) -> Mask:
-        raise SamplingError(f"{self.name} is made anew in every sample and cannot be a condition")
 
 
 def permuted(numbers: Array, count: int, keys: Array) -> Array:

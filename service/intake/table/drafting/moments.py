@@ -65,7 +65,7 @@ _PACKED = {"%Y": "[0-9]{4}", "%m": "[0-9]{2}", "%d": "[0-9]{2}", "%H": "[0-9]{2}
 
 _ZONE = r"([ ]?)(UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+)$"
 _ZONE_HOURS = 14
-"""No zone is farther from UTC, so bounds in UTC lie at most so many hours outside of what the text says."""
+"""No zone differs more from UTC, so bounds in UTC lie at most so many hours outside of what the text says."""
 
 _MOST_READ = 2
 _FIRST_YEAR, _LAST_YEAR = 1800, 2100
