@@ -14,7 +14,16 @@ COPY migrations migrations
 COPY service service
 COPY workers workers
 
+# The documents as a site, which the service shows at /help.
+FROM base AS documents
+RUN pip install --require-hashes -r requirements/documents.txt
+COPY mkdocs.yml CHANGELOG.md ./
+COPY docs docs
+COPY bench/results bench/results
+RUN mkdocs build --strict --quiet
+
 FROM base AS service
+COPY --from=documents /app/service/pages/help service/pages/help
 RUN pip install --require-hashes -r requirements/service.txt \
     && pip install --no-deps --no-build-isolation ./imprimatur .
 USER imprimatur

@@ -7,19 +7,24 @@ BIN := $(VENV)/bin
 # Not quiet: cold, this takes minutes, and each line names what is fetched.
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: help demo up test test-long test-gpu test-pythons try-python audit planted check format
-.PHONY: constraints locks licences sbom advisories audit-dependencies digests clean
+.PHONY: help demo up site test test-slow test-browser screenshots test-long test-gpu test-pythons try-python audit planted check format
+.PHONY: translations constraints locks licences sbom advisories audit-dependencies digests clean
 
 help:
 	@echo "make demo         publish the example table from start to end (first run installs into .venv)"
 	@echo "make up           the whole service on this machine, data in ./imprimatur-data"
-	@echo "make test         check, then every test that needs no GPU and less than a minute"
+	@echo "make site         the documents as a site, which the service shows at /help"
+	@echo "make test         check, then every test that needs no GPU and neither a whole service nor much time"
+	@echo "make test-slow    tests of whole services: uploads to rows, crashes, every block of the documents; CI runs them, too"
+	@echo "make test-browser the page in a real Chromium (of the system, or IMPRIMATUR_TEST_BROWSER=PATH); skipped without one"
+	@echo "make screenshots  docs/page/*.png anew, with the same Chromium"
 	@echo "make test-long    the tests that take longer"
 	@echo "make test-gpu     where there is a CUDA GPU: engines, noise and whole trainings on it against the CPU"
 	@echo "make test-pythons a selection of tests with every other Python from 3.11 that is on this machine"
 	@echo "make audit        attack every mechanism: what can be proven against what is claimed (docs/audits.md)"
 	@echo "make planted      put known mistakes into a copy of the tree; the tests must notice every one"
-	@echo "make check        ruff, mypy (strict), import-linter, dependencies (audit-dependencies)"
+	@echo "make check        ruff, mypy (strict), import-linter, plain words in documents and code, dependencies (audit-dependencies)"
+	@echo "make translations texts of the page: new ones into the German file, which is then compiled"
 	@echo "make constraints  pin every dependency anew, from both pyproject.toml, with hashes (locks)"
 	@echo "make sbom         a bill of materials, sbom.json (CycloneDX)"
 	@echo "make audit-dependencies   licences, hashes, digests of images, known vulnerabilities: no network"
@@ -42,16 +47,34 @@ endif
 	$(PIP) --no-deps --no-build-isolation -e ./imprimatur -e .
 	touch $@
 
-demo: $(VENV)/installed
+# The documents as a site, which the service shows at /help. Built anew when a page or its order has changed.
+site: service/pages/help/index.html
+
+service/pages/help/index.html: $(VENV)/installed mkdocs.yml docs/site_hooks.py $(shell find docs bench/results -name '*.md')
+	$(BIN)/mkdocs build --strict --quiet
+	touch $@
+
+demo: site
 	$(BIN)/imprimatur demo
 
-up: $(VENV)/installed
+up: site
 	$(BIN)/imprimatur up
 
 # One thread each: workers that share cores would wait for one another in every small product. Bytecode is kept: a test starts
 # dozens of processes, and each would compile the sources anew.
-test: check
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not long"
+test: check site
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not long and not browser"
+
+# Of these CI runs every one, too.
+test-slow: $(VENV)/installed site
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow and not long"
+
+# One process: all windows are of one browser, and each test waits for the service.
+test-browser: $(VENV)/installed
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/browser -rs
+
+screenshots: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.screenshots
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long
@@ -72,6 +95,9 @@ try-python: $(VENV)/installed
 		tests/service/platform $(if $(WITHOUT_TORCH),tests/service/local/test_embedded.py -k "not up_ and not signing_key and not worker",\
 		tests/service/local/test_embedded.py tests/service/test_end_to_end.py tests/imprimatur/test_client.py)
 
+translations: $(VENV)/installed
+	$(BIN)/python -m supply translations
+
 audit: $(VENV)/installed
 	$(BIN)/python -m bench.audit
 
@@ -83,6 +109,7 @@ check: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m docs.check_words
 	$(BIN)/python -m supply check
 
 audit-dependencies: $(VENV)/installed

@@ -129,7 +129,7 @@ class Bench:
         return self.broken
 
     def orders(self) -> None:
-        """Nobody takes a release from a worker that lives, whatever his own clock says of its lease."""
+        """No worker takes a release from another that lives, whatever its own clock says of the lease."""
         dataset = self.stack.new_dataset()
         releases = [self.stack.order(dataset) for _ in range(3)]
         for release in releases:
@@ -163,7 +163,7 @@ class Bench:
         self.require((before, after) == (200, 401), f"a key was answered {before} before its end and {after} after it")
 
     def deletion_date(self) -> None:
-        """Rows are used up to their date, and by nobody afterwards: not by a slow worker either, that had the order before."""
+        """Rows are used up to their date and never afterwards, not even by a slow worker that had the order before."""
         dataset = self.stack.new_dataset()
         end = now(12)
         with self.stack.postgres.connect(DATABASE) as connection:  # by another machine, whose clock is right

@@ -142,7 +142,7 @@ def full(disks: Disks, clients: Clients, part: str, dataset: str, published: str
 
 
 def wrong_in(stack: FaultyStack, part: str, seen: Seen) -> list[str]:
-    """An answer that blames nobody's mistake on the caller or on nothing, and releases that a full disk cost their price."""
+    """An answer that blames a full disk on the caller, or on nothing, and releases that a full disk cost their price."""
     bad = [each for each in seen.statuses if int(each.split()[1]) >= 500 and not each.endswith(" 503")]
     wrong = [f"{part}: answers {each} × {seen.statuses[each]}" for each in bad]
     if part == "logs" and any(each.endswith((" 0", " 503")) for each in seen.statuses):

@@ -6,9 +6,12 @@ numbers before the last layer. FID values are therefore comparable with each oth
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from scipy import linalg
+from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -19,6 +22,7 @@ NEIGHBOURS = 3
 JUDGED = 10_000
 MOST_COMPARED = 5_000
 SMALLEST_VARIANCE = 1e-6
+_CPU = torch.device("cpu")
 
 
 class Classifier(nn.Module):
@@ -44,14 +48,16 @@ class Classifier(nn.Module):
         return self.head(self.body(pixels))  # type: ignore[no-any-return]
 
 
-def train_classifier(images: np.ndarray, labels: np.ndarray, *, epochs: int, seed: int) -> Classifier:
-    """For a fixed number of epochs; never chosen by a score."""
+def train_classifier(
+    images: np.ndarray, labels: np.ndarray, *, epochs: int, seed: int, device: torch.device = _CPU
+) -> Classifier:
+    """For a fixed number of epochs; never chosen by a score. It is on the CPU afterwards."""
     torch.manual_seed(seed)
-    network = Classifier(images.shape[1])
+    network = Classifier(images.shape[1]).to(device)
     steps = epochs * (len(images) // BATCH)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, steps)
-    pixels, wanted = _tensor(images), torch.from_numpy(labels)
+    pixels, wanted = _tensor(images).to(device), torch.from_numpy(labels).to(device)
     for _ in range(epochs):
         order = torch.randperm(len(images))
         for start in range(0, len(images) - BATCH + 1, BATCH):
@@ -60,7 +66,7 @@ def train_classifier(images: np.ndarray, labels: np.ndarray, *, epochs: int, see
             F.cross_entropy(network(pixels[batch]), wanted[batch]).backward()
             optimizer.step()
             schedule.step()
-    return network.eval()
+    return network.eval().cpu()
 
 
 @torch.no_grad()
@@ -79,9 +85,27 @@ def features(judge: Classifier, images: np.ndarray) -> np.ndarray:
 def inception_score(judge: Classifier, images: np.ndarray) -> float:
     """exp of the mean divergence of p(y|x) from p(y), by a classifier trained on real images (Salimans et al. 2016)."""
     logits = torch.cat([judge(part) for part in _tensor(images[:JUDGED]).split(2_000)])
-    shares = logits.double().softmax(dim=1)
-    mean = shares.mean(dim=0)
-    return float((shares * (shares.clamp(min=1e-12).log() - mean.log())).sum(dim=1).mean().exp())
+    return inception_score_of(logits.double().softmax(dim=1).numpy())
+
+
+def inception_score_of(shares: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """The same of p(y|x), a row for each record; with a weight for each. At most exp of the entropy of p(y)."""
+    mean = np.average(shares, axis=0, weights=weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(shares > 0.0, shares * (np.log(shares) - np.log(mean)), 0.0)
+    return float(np.exp(np.average(terms.sum(axis=1), weights=weights)))
+
+
+def balanced_weights(labels: np.ndarray) -> np.ndarray:
+    """A weight for each record, so that every class that occurs has the same total."""
+    return np.asarray(1.0 / np.bincount(labels)[labels])
+
+
+def most_inception_score(labels: np.ndarray) -> float:
+    """exp of the entropy of the classes: what the score cannot pass where classes have these shares."""
+    shares = np.bincount(labels) / len(labels)
+    shares = shares[shares > 0.0]
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def frechet_distance(first: np.ndarray, second: np.ndarray) -> float:
@@ -101,7 +125,7 @@ def precision_and_recall(real: np.ndarray, fake: np.ndarray) -> tuple[float, flo
 
 
 def _covered(by: np.ndarray, points: np.ndarray) -> float:
-    """A point is covered if it is nearer to some image of `by` than that one's third neighbour is."""
+    """A point is covered if it is closer to some image of `by` than that one's third neighbour is."""
     radii = np.sort(_distances(by, by), axis=1)[:, NEIGHBOURS]  # the first is itself
     return float((_distances(points, by) <= radii[None, :]).any(axis=1).mean())
 
@@ -115,11 +139,17 @@ def _tensor(images: np.ndarray) -> Tensor:
     return torch.from_numpy(images.astype(np.float32)).unsqueeze(1) / 255.0
 
 
-def js_divergence(real: np.ndarray, fake: np.ndarray, *, seed: int) -> float:
-    """Between real and synthetic images, in bits, by a fresh discriminator on images it was not trained on.
+class Told(NamedTuple):
+    """How well a fresh discriminator tells real from synthetic images, on images it was not trained on."""
 
-    A lower bound: 1 - its cross entropy in bits, where both kinds are equally many.
-    """
+    js_bound: float
+    """Bits. A lower bound of the Jensen-Shannon divergence: 1 - the discriminator's cross entropy, where both kinds are equally many."""
+    from_half: float
+    """Equation 19 of IDPGAN's paper, which calls it a JS divergence; see `divergence_from_half`."""
+
+
+def told_apart(real: np.ndarray, fake: np.ndarray, *, seed: int) -> Told:
+    """Train it on half of them, and look at the other half."""
     size = min(len(real), len(fake), JUDGED)
     images = np.concatenate((real[:size], fake[:size]))
     labels = np.repeat([0, 1], size)
@@ -129,4 +159,15 @@ def js_divergence(real: np.ndarray, fake: np.ndarray, *, seed: int) -> float:
     with torch.no_grad():
         logits = network(_tensor(images[order[half:]]))[:, :2]
         loss = F.cross_entropy(logits, torch.from_numpy(labels[order[half:]]))
-    return max(0.0, 1.0 - float(loss) / float(np.log(2.0)))
+    odds = (logits[:, 0] - logits[:, 1]).double().numpy()
+    return Told(max(0.0, 1.0 - float(loss) / float(np.log(2.0))), divergence_from_half(odds))
+
+
+def divergence_from_half(log_odds: np.ndarray) -> float:
+    """Equation 19 of IDPGAN's paper: the mean over records of ½KL(Ber(d)‖Ber(½)) + ½KL(Ber(½)‖Ber(d)) = ½(d - ½)·ln(d/(1 - d)).
+
+    d is the discriminator's share for "real"; given as ln(d/(1 - d)), which stays finite where d is 0 or 1 in floats. It is half of a
+    symmetrised Kullback-Leibler divergence, so it has no upper limit, as a JS divergence has. It says how sure the discriminator is,
+    right or wrong: not how far two distributions are apart.
+    """
+    return float(np.mean(0.5 * (expit(log_odds) - 0.5) * log_odds))

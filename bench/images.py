@@ -177,14 +177,15 @@ def measure(
 def draw(measured: ImageRelease, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`count` images (count, side, side) uint8 and their labels, as the service draws them."""
     rng, generator = np.random.default_rng(seed), measured.generator
-    component = rng.choice(len(measured.component_labels), size=count, p=measured.component_frequencies)
+    components = rng.choice(len(measured.component_labels), size=count, p=measured.component_frequencies)
     images = np.empty((count, *generator.shape[:2]), dtype=np.uint8)
     with torch.no_grad():
-        for one in np.unique(component):
-            rows = np.flatnonzero(component == one)
-            noise = torch.from_numpy(rng.standard_normal((len(rows), generator.noise_dimension), dtype=np.float32))
-            images[rows] = (generator(noise, torch.tensor([one]))[..., 0] * 255.0).round().numpy()
-    return images, np.array(measured.component_labels)[component]
+        for one in np.unique(components):
+            rows = np.flatnonzero(components == one)
+            noise = torch.from_numpy(rng.standard_normal((len(rows), measured.noise_dimension), dtype=np.float32))
+            component = torch.full((1 if measured.one_a_run else len(rows),), int(one))
+            images[rows] = (generator(noise, component)[..., 0] * 255.0).round().numpy()
+    return images, np.array(measured.component_labels)[components]
 
 
 def picture(images: np.ndarray, labels: np.ndarray, path: Path) -> None:

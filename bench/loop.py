@@ -34,6 +34,7 @@ from bench.pages import keep
 from service.intake.sealed import SealedFile
 from service.intake.table.canonical_file import RowUnits
 from service.methods.idpgan.order import NEAR_TABLES, IdpganOrder
+from service.methods.label_counts import LABEL_COUNTS
 from service.methods.marginals.price import MARGINALS
 from service.platform.crypto import encrypt, open_decrypted
 from service.privacy.events import GaussianEvent, SampledStepEvent
@@ -41,7 +42,6 @@ from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain, enco
 from workers.hooks import CHECKPOINT_EVERY_STEPS
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.tables import TableIdpgan
-from workers.methods.idpgan.training import LABEL_COUNTS
 from workers.plan import Plan
 
 ROWS = (10_000, 1_000_000, 10_000_000)

@@ -1,11 +1,11 @@
 """Memory of the API under hostile requests: the whole service on this machine, and a tenant that sends what costs most.
 
-    python -m bench.memory [--requests 10000] [--write]
+    python -m bench.memory [--requests 10000] [--minutes 60] [--write]
 
 Quotes and orders of random, large and invalid knobs, nearly all of them distinct; schemas of a thousand fields; listings of the
 largest pages; samples of every format, size and condition; streams of events; words that are no methods. Eight clients send as
-fast as they are answered. Once a second the resident memory of the API process and its children is read. Exits with 1 where it
-ends above 400 MiB, or where a reply was a server error.
+fast as they are answered. Once a second the resident memory of the API process is read, and that of its children, which read
+uploads and compute dear prices. Exits with 1 where both together end above 400 MiB, or where a reply was a server error.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Hostile:
     def __init__(self, url: str, keys: list[str], datasets: list[str], release: str) -> None:
         self.url, self.keys, self.datasets, self.release = url, keys, datasets, release
         self.replies: Counter[str] = Counter()
-        self.left = 0
+        self.left, self.deadline = 0, 0.0
         self.lock = threading.Lock()
 
-    def run(self, requests: int) -> None:
-        self.left = requests
+    def run(self, requests: int, seconds: float) -> None:
+        self.left, self.deadline = requests, time.monotonic() + seconds
         threads = [threading.Thread(target=self._client, args=(number,)) for number in range(CLIENTS)]
         for thread in threads:
             thread.start()
@@ -110,7 +110,7 @@ class Hostile:
         with httpx.Client(base_url=self.url, headers=headers, timeout=SECONDS_A_REQUEST) as http:
             while True:
                 with self.lock:
-                    if not self.left:
+                    if not self.left or time.monotonic() > self.deadline:
                         return
                     self.left -= 1
                 kind = rng.choices(["quote", "order", "list", "sample", "odd"], [40, 20, 15, 15, 10])[0]
@@ -179,9 +179,10 @@ class Hostile:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--minutes", type=float, default=600.0, help="end after so long, whatever is left")
     parser.add_argument("--write", action="store_true", help="record the result in bench/results")
     options = parser.parse_args()
-    memory: list[float] = []
+    memory: list[tuple[int, float, float]] = []
     with tempfile.TemporaryDirectory(prefix="imprimatur-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -189,11 +190,11 @@ def main() -> int:
             hostile = prepared(stack, folder)
             api = psutil.Process(stack.pids["api"])
             over = threading.Event()
-            watching = threading.Thread(target=_watch, args=(api, memory, over))
+            watching = threading.Thread(target=_watch, args=(api, memory, hostile, over))
             first = resident(api)
             watching.start()
             began = time.monotonic()
-            hostile.run(options.requests)
+            hostile.run(options.requests, 60.0 * options.minutes)
             seconds = time.monotonic() - began
             time.sleep(5.0)
             last = resident(api)
@@ -203,12 +204,14 @@ def main() -> int:
         n for reply, n in hostile.replies.items() if not reply.split()[1].isdigit() or reply.split()[1] >= "500"
     )
     busy = hostile.replies  # 503 of a busy service counts as a fault, too
-    marks = [memory[min(len(memory) - 1, round(len(memory) * part))] for part in (0.1, 0.25, 0.5, 0.75)]
+    sent = hostile.replies.total()
+    marks = [lowest_near(memory, round(sent * part)) for part in (0.1, 0.25, 0.5, 0.75)]
     text = (
-        f"{machine()}; {options.requests:,} requests of {CLIENTS} clients in {seconds:.0f} s. Resident memory of the API and its "
-        f"children: {first:.0f} MiB before, {', '.join(f'{each:.0f}' for each in marks)} after 10, 25, 50 and 75 % of the time, "
-        f"{last:.0f} MiB after the last reply (goal < {GOAL_MIB:.0f}); the most in any second, with prices being computed and samples "
-        f"drawn, {max(memory):.0f} MiB. {faults} server errors or broken connections.\n\n"
+        f"{machine()}; {sent:,} requests of {CLIENTS} clients in {seconds:.0f} s. Resident memory of the API and its "
+        f"children: {first:.0f} MiB before, {last:.0f} MiB after the last reply (goal < {GOAL_MIB:.0f}). On the way the API alone: "
+        f"{', '.join(f'{mib:.0f} after {number:,}' for number, mib in marks)} (the least of a minute around, between two prices). The "
+        f"most in any second, with prices being computed and samples drawn: {max(own for _, own, _ in memory):.0f} MiB, and "
+        f"{max(children for _, _, children in memory):.0f} in its children. {faults} server errors or broken connections.\n\n"
         "| request | status | replies |\n|---|---|---|\n"
         + "\n".join(f"| {reply.split()[0]} | {reply.split()[1]} | {n:,} |" for reply, n in sorted(busy.items()))
     )
@@ -249,9 +252,21 @@ def resident(process: psutil.Process) -> float:
     return total / 2**20
 
 
-def _watch(process: psutil.Process, memory: list[float], over: threading.Event) -> None:
+def lowest_near(memory: list[tuple[int, float, float]], number: int) -> tuple[int, float]:
+    """The least that the API held within half a minute of that request, and the request."""
+    place = next((place for place, (sent, *_) in enumerate(memory) if sent >= number), len(memory) - 1)
+    return number, min(own for _, own, _ in memory[max(0, place - 30) : place + 31])
+
+
+def _watch(
+    process: psutil.Process, memory: list[tuple[int, float, float]], hostile: Hostile, over: threading.Event
+) -> None:
     while not over.wait(1.0):
-        memory.append(resident(process))
+        own = process.memory_info().rss / 2**20
+        memory.append((hostile.replies.total(), own, max(0.0, resident(process) - own)))
+        if not len(memory) % 60:
+            number, least = lowest_near(memory, hostile.replies.total())
+            print(f"{number:,} requests: {least:.0f} MiB without children", flush=True)
 
 
 if __name__ == "__main__":

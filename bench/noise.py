@@ -139,9 +139,7 @@ def adult_cases(shared: Path) -> Iterator[Case]:
         resolved = resolve_order(order, units=len(table.train), shape=shape, budget=budget)
         assert isinstance(resolved, MarginalsOrder)
         events = price_order(resolved, budget).events
-        domain = TableDomain.from_schema(
-            table.schema, numeric_bins=resolved.numeric_bins, finer=resolved.cuts_cells_by_counts
-        )
+        domain = TableDomain.from_schema(table.schema, numeric_bins=resolved.numeric_bins)
         encoded = encode(table.train, domain, with_places=resolved.counts_values)
 
         def measure(order: Any = resolved, events: Any = events, domain: Any = domain, encoded: Any = encoded) -> None:

@@ -8,6 +8,7 @@ from service.domain.shapes import ImageShape, TableShape
 from service.methods.catalogue import method_of, with_method
 from service.methods.facts import Facts
 from service.methods.knobs import AnyOrder
+from service.privacy.events import Events, events_from_json, events_to_json
 from service.privacy.filters import Budget
 
 
@@ -16,3 +17,19 @@ def resolve_order(order: AnyOrder, *, units: int, shape: TableShape | ImageShape
     facts = Facts(units, budget, lambda _numeric_bins: shape)
     chosen = with_method(order, facts)
     return method_of(chosen).resolve(chosen, facts)
+
+
+def scaled(events: Events, part: float) -> Events:
+    """The same list with this part of all noise: with almost none, the non-private form of a method. No price holds for it."""
+    return events_from_json(_scaled(events_to_json(events), part))
+
+
+def _scaled(values: Any, part: float) -> Any:
+    if isinstance(values, list):
+        return [_scaled(value, part) for value in values]
+    if not isinstance(values, dict):
+        return values
+    return {
+        name: value * part if name.endswith("noise_multiplier") and value is not None else _scaled(value, part)
+        for name, value in values.items()
+    }

@@ -40,7 +40,7 @@ SDV = ["torch==2.13.0", "sdv==2.0.0"]
 TRAINING_ROWS = 20_000
 ORDERS: dict[str, dict[str, int]] = {"idpgan": {"steps": 20}, "marginals": {}}
 SDV_SHARE = 20
-"""SDV is asked for this many times fewer rows, in favour of whoever waits for the bench."""
+"""SDV is asked for this many times fewer rows, so that the bench ends sooner."""
 BUDGET_READS = 300
 
 

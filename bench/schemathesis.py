@@ -242,7 +242,7 @@ def _help_body(body: dict[str, Any], data: st.DataObject) -> None:
 
 
 def table() -> str:
-    """A table of SCHEMA that nobody has uploaded before."""
+    """A table of SCHEMA that was never uploaded before."""
     rows = [f"{random.choice(['red', 'green'])},{random.randint(0, 1000)}" for _ in range(300)]
     return "\n".join(["colour,size", *rows]) + "\n"
 

@@ -37,7 +37,7 @@ def private_postgres(settings: dict[str, str] | None = None) -> Iterator[Postgre
 
 
 def bare_dataset(url: str) -> uuid.UUID:
-    """A dataset that nobody uploaded, with an empty account."""
+    """A dataset without an upload, with an empty account."""
     from sqlalchemy import create_engine
     from sqlalchemy.orm import Session
 

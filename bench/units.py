@@ -111,7 +111,7 @@ def _measure(asked: argparse.Namespace, folder: Path) -> list[str]:
         frame = read_table(folder / f"{method}.csv", schema, None, folder / f"{method}.csv", None).test
         rows_per_unit = said[method]["rows_per_unit"]["mean"]
         lines.append(
-            line(method, frame, "not bought" if rows_per_unit is None else f"{rows_per_unit:.3f}", f"{seconds:.0f}")
+            line(method, frame, "not measured" if rows_per_unit is None else f"{rows_per_unit:.3f}", f"{seconds:.0f}")
         )
     units = "; ".join(f"{method}: {certificate['unit']}" for method, certificate in said.items())
     return [*lines, "", f"The certificates say, as the unit: {units}."]

@@ -66,6 +66,8 @@ def _make_server(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        # Clients on Python 3.13 and later take no certificate without it.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -83,6 +85,7 @@ def _is_good(authority: Path, host: str, folder: Path) -> bool:
         key = serialization.load_pem_private_key((folder / KEY_FILE).read_bytes(), None)
         certificate.verify_directly_issued_by(issuer)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier)  # those of before had none
     except Exception as error:  # noqa: BLE001 - whatever it is, make them anew
         sys.stdout.write(f"No usable certificate for {host} ({type(error).__name__}).\n")
         return False

@@ -11,7 +11,8 @@
 - `publish`: a DataFrame in, a synthetic DataFrame out. `schema_of_frame`: what its dtypes declare, and a draft of the rest.
 - `Dataset`, `Release`, `Sample`: what a `Client` gives, and what can be asked of it next; `AsyncDataset`, `AsyncRelease`,
   `AsyncSample` of an `AsyncClient`.
-- `Budget`, `Ledger`, `Quote`, `Json`, …: what else the service answers.
+- `QuerySession`, `Answer`: questions about private rows, and their answers.
+- `Budget`, `Ledger`, `Quote`, `Forecast`, `Json`, …: what else the service answers.
 - `ApiError`: what the service answered instead: status, code, a sentence. `imprimatur.errors` has a class for every code,
   such as `BudgetExhausted`.
 - `NotPublished`: a release ended without anything to publish. `OrderedNotDelivered`: what came after an order failed.
@@ -34,14 +35,17 @@ if TYPE_CHECKING:
     from imprimatur.async_objects import AsyncDataset, AsyncRelease, AsyncSample
     from imprimatur.client import Client
     from imprimatur.errors import ApiError, BudgetExhausted, MissingExtra, NotPublished, OrderedNotDelivered
+    from imprimatur.forecasts import Forecast
     from imprimatur.frame_schemas import schema_of_frame
     from imprimatur.frames import publish
     from imprimatur.objects import Dataset, Release, Sample
+    from imprimatur.queries import Answer, QuerySession
     from imprimatur.replies import Budget, Json, Ledger, Quote, SampleFormat
     from imprimatur.verify.members import NotAsCertified
 
 __version__ = VERSION
 __all__ = [
+    "Answer",
     "ApiError",
     "AsyncClient",
     "AsyncDataset",
@@ -51,12 +55,14 @@ __all__ = [
     "BudgetExhausted",
     "Client",
     "Dataset",
+    "Forecast",
     "Json",
     "Ledger",
     "MissingExtra",
     "NotAsCertified",
     "NotPublished",
     "OrderedNotDelivered",
+    "QuerySession",
     "Quote",
     "Release",
     "Sample",
@@ -71,10 +77,12 @@ _MODULES = {
     **dict.fromkeys(("AsyncDataset", "AsyncRelease", "AsyncSample"), "async_objects"),
     "Client": "client",
     **dict.fromkeys(("ApiError", "BudgetExhausted", "MissingExtra", "NotPublished", "OrderedNotDelivered"), "errors"),
+    "Forecast": "forecasts",
     "publish": "frames",
     "schema_of_frame": "frame_schemas",
     **dict.fromkeys(("Dataset", "Release", "Sample"), "objects"),
     "NotAsCertified": "verify.members",
+    **dict.fromkeys(("Answer", "QuerySession"), "queries"),
 }
 """Where a name is; all others are types of replies."""
 

@@ -15,6 +15,8 @@ from imprimatur.steps import Ask, Close, Give, Next, Pause, Read, Streamed, Uplo
 from imprimatur.streams import Events
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from imprimatur.replies import Json
     from imprimatur.steps import Items, Steps
 
@@ -39,6 +41,8 @@ class Asking:
         self.url = url.rstrip("/")
         self._timeout = timeout
         self._retries = retries
+        self.on_retry: Callable[[str], None] | None = None
+        """Is told when a request is tried again."""
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Steps[Json]:
         reply = yield from self.send(Ask("GET", path, query or {}), repeat=True)
@@ -145,10 +149,16 @@ class Asking:
             last = attempt == self._retries
             try:
                 reply = yield ask
+            except httpx.UnsupportedProtocol as error:
+                raise self._unreachable(
+                    error, f"; begin it with http:// or https://, as in http://{self.url}"
+                ) from error
             except httpx.TransportError as error:
                 never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
                 if last or not (repeat or never_sent):
                     raise self._unreachable(error) from error
+                if self.on_retry is not None and attempt == 0:
+                    self.on_retry(f"no answer from {self.url}; trying again for a few seconds")
                 yield _pause(attempt)
                 continue
             streamed = reply if isinstance(reply, Streamed) else None
@@ -162,8 +172,8 @@ class Asking:
             return reply
         raise AssertionError("the last attempt returns or raises")
 
-    def _unreachable(self, error: Exception) -> ApiError:
-        return ApiError(0, "unreachable", f"no answer from {self.url}: {error or type(error).__name__}")
+    def _unreachable(self, error: Exception, advice: str = "") -> ApiError:
+        return ApiError(0, "unreachable", f"no answer from {self.url}: {error or type(error).__name__}{advice}")
 
 
 def _documents(events: list[tuple[str, Json]]) -> list[Json]:

@@ -10,6 +10,7 @@ frame = await release.sample(10_000).to_polars()
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from imprimatur.asking import DEFAULT_RETRIES, Asking
@@ -17,7 +18,9 @@ from imprimatur.async_objects import AsyncDataset, AsyncRelease, AsyncSample, aw
 from imprimatur.async_transport import AsyncSession
 from imprimatur.datasets import Formulas, Named, Weights, Where
 from imprimatur.operations import Operations
+from imprimatur.queries import QuerySession
 from imprimatur.replies import SampleFormat
+from imprimatur.running import service_of
 
 
 class AsyncClient:
@@ -28,9 +31,22 @@ class AsyncClient:
     """
 
     def __init__(
-        self, url: str, api_key: str | None = None, timeout: float = 60.0, *, retries: int = DEFAULT_RETRIES
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        *,
+        retries: int = DEFAULT_RETRIES,
+        on_retry: Callable[[str], None] | None = None,
     ) -> None:
+        """Without `url`: the service of IMPRIMATUR_URL with the key of IMPRIMATUR_API_KEY, else the `imprimatur up` of this user.
+
+        That is found by `imprimatur-data` in this folder or one above it, or by IMPRIMATUR_DATA. `on_retry` is told, once a
+        request, that it is tried again.
+        """
+        url, api_key = service_of(url, api_key)
         asking = Asking(url, timeout, retries)
+        asking.on_retry = on_retry
         operations = Operations[AsyncDataset, AsyncRelease](asking)
         session = self._session = AsyncSession(operations, asking.url, api_key, timeout)
         operations.new_dataset = lambda raw: AsyncDataset.of(raw, _session=session)
@@ -65,6 +81,12 @@ class AsyncClient:
         """Synthetic rows, as a table, a file, or as they are drawn: `async for chunk in client.sample(...).chunks(): …`."""
         return AsyncSample(self._session, release, rows, format, where, weights, seed, formulas)
 
+    def session(
+        self, dataset: Named, *, epsilon: float | None = None
+    ) -> QuerySession[Operations[AsyncDataset, AsyncRelease]]:
+        """Questions about a dataset, one after another: `await client.session(dataset, epsilon=0.1).count(where="age>=65")`."""
+        return QuerySession(self._session.run, self._session.operations, dataset, epsilon)
+
     create_dataset = awaited(Operations.create_dataset)
     replace_declaration = awaited(Operations.replace_declaration)
     datasets = awaited(Operations.datasets)
@@ -90,6 +112,11 @@ class AsyncClient:
     preview = awaited(Operations.preview)
     certificate = awaited(Operations.certificate)
     answers = awaited(Operations.answers)
+    query = awaited(Operations.query)
+    ask = awaited(Operations.ask)
+    report = awaited(Operations.report)
+    owner_report = awaited(Operations.owner_report)
+    save_report = awaited(Operations.save_report)
     publish = awaited(Operations.publish)
 
     tree_head = awaited(Operations.tree_head)

@@ -126,6 +126,9 @@ class AsyncRelease(replies.Release):
     complete = awaited_on(Operations.complete)
     save_generator = awaited_on(Operations.save_generator)
     answers = awaited_on(Operations.answers)
+    report = awaited_on(Operations.report)
+    owner_report = awaited_on(Operations.owner_report)
+    save_report = awaited_on(Operations.save_report)
     preview = awaited_on(Operations.preview)
     cancel = awaited_on(Operations.cancel)
 

@@ -11,13 +11,16 @@ Imports quickly: httpx and the standard library. What each method asks is in `op
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from imprimatur.asking import DEFAULT_RETRIES, Asking
 from imprimatur.datasets import Formulas, Named, Weights, Where
 from imprimatur.objects import Dataset, Release, Sample, called, iterated
 from imprimatur.operations import Operations
+from imprimatur.queries import QuerySession
 from imprimatur.replies import SampleFormat
+from imprimatur.running import service_of
 from imprimatur.transport import Session
 
 
@@ -29,9 +32,22 @@ class Client:
     """
 
     def __init__(
-        self, url: str, api_key: str | None = None, timeout: float = 60.0, *, retries: int = DEFAULT_RETRIES
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        *,
+        retries: int = DEFAULT_RETRIES,
+        on_retry: Callable[[str], None] | None = None,
     ) -> None:
+        """Without `url`: the service of IMPRIMATUR_URL with the key of IMPRIMATUR_API_KEY, else the `imprimatur up` of this user.
+
+        That is found by `imprimatur-data` in this folder or one above it, or by IMPRIMATUR_DATA. `on_retry` is told, once a
+        request, that it is tried again.
+        """
+        url, api_key = service_of(url, api_key)
         asking = Asking(url, timeout, retries)
+        asking.on_retry = on_retry
         operations = Operations[Dataset, Release](asking)
         session = self._session = Session(operations, asking.url, api_key, timeout)
         operations.new_dataset = lambda raw: Dataset.of(raw, _session=session)
@@ -66,6 +82,10 @@ class Client:
         """Synthetic rows, as a table, a file, or as they are drawn: `with client.sample(...) as chunks: …`."""
         return Sample(self._session, release, rows, format, where, weights, seed, formulas)
 
+    def session(self, dataset: Named, *, epsilon: float | None = None) -> QuerySession[Operations[Dataset, Release]]:
+        """Questions about a dataset, one after another: `client.session(dataset, epsilon=0.1).count(where="age>=65")`."""
+        return QuerySession(self._session.run, self._session.operations, dataset, epsilon)
+
     create_dataset = called(Operations.create_dataset)
     replace_declaration = called(Operations.replace_declaration)
     datasets = called(Operations.datasets)
@@ -91,6 +111,11 @@ class Client:
     preview = called(Operations.preview)
     certificate = called(Operations.certificate)
     answers = called(Operations.answers)
+    query = called(Operations.query)
+    ask = called(Operations.ask)
+    report = called(Operations.report)
+    owner_report = called(Operations.owner_report)
+    save_report = called(Operations.save_report)
     publish = called(Operations.publish)
 
     tree_head = called(Operations.tree_head)

@@ -66,6 +66,8 @@ class DatasetOperations(Generic[DatasetT, ReleaseT]):
         `accept_draft`: take a schema that is marked as a draft. `accept_undeclared`: columns of which most rows may be
         outside what is declared.
         `distinct_from`: datasets that look the same, but hold other people's rows; the audit log keeps it.
+        `rows_are_public`: everybody may have the rows; orders on other datasets may begin from them without a charge. It
+        is said here or never, and cannot be taken back.
         `on_progress` hears a phase (uploading, reading, storing) and the share of the file that is through it.
         """
         refuse_unknown(options, DatasetOptions.__optional_keys__)
@@ -73,6 +75,8 @@ class DatasetOperations(Generic[DatasetT, ReleaseT]):
         rows_expire_at = options.get("rows_expire_at")
         if rows_expire_at is not None:
             fields["rows_expire_at"] = rows_expire_at
+        if options.get("rows_are_public"):
+            fields["rows_are_public"] = "true"
         upload = Upload(file, fields, on_progress)
         return self.new_dataset((yield from self.asking.upload_heard("POST", "/v1/datasets", upload)))
 

@@ -91,7 +91,7 @@ class Unauthenticated(ApiError, code="unauthenticated"):
 
 
 class Forbidden(ApiError, code="forbidden"):
-    """The key is good but lacks the scope; `required_scope` in `values`."""
+    """The key is valid but lacks the scope; `required_scope` in `values`."""
 
 
 class RateLimited(ApiError, code="rate_limited"):
@@ -150,6 +150,14 @@ class OpenOrders(ApiError, code="open_orders"):
     """Orders on the dataset are reserved; `release_ids` in `values`."""
 
 
+class DeclarationNeeded(InvalidOrder, code="declaration_needed"):
+    """Bounds or categories are to be bought first: order `{"method": "declaration"}`; `columns` and `epsilon` in `values`."""
+
+
+class AlreadyOrdered(ApiError, code="already_ordered"):
+    """An order that buys bounds or categories of this dataset is under way."""
+
+
 class UploadNeeded(ApiError, code="upload_needed"):
     """The upload is not kept; send the file again."""
 
@@ -187,7 +195,7 @@ class NotReplaceable(ApiError, code="not_replaceable"):
 
 
 class LastOwnerKey(ApiError, code="last_owner_key"):
-    """Without this key nobody could make another."""
+    """It is the last owner key: without it no other key could be made."""
 
 
 class NotPostponable(ApiError, code="not_postponable"):

@@ -72,13 +72,14 @@ def page(certificate: Mapping[str, Any], names: Names) -> str:
         f"<h1>{escape(title)}</h1>",
         _paragraph(
             f"Release {names.release} was made from the table {names.dataset} on {str(certificate['issued_at'])[:10]}. "
-            "No row of it is a row of that table: all were drawn from a model that was fitted to the table with noise."
+            "None of its rows was copied from that table: all were drawn from a generator that was fitted to the table with noise."
         ),
         *_section("What is protected", _protected(certificate, budget)),
         *_section("In figures", [_figures(certificate, budget)]),
         *_section("What the rows can do", _list(_can(certificate))),
         *_section("What they cannot do", _list(_cannot(certificate))),
-        *_section("Who says so, and how to check it", _checking(certificate, names)),
+        *_not_modelled(certificate),
+        *_section("How to check it", _checking(certificate, names)),
     ]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{MARK}\n'
@@ -99,14 +100,15 @@ def _protected(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> lis
     return [
         f'<p class="large">{escape(said)}</p>',
         _paragraph(
-            f"The unit is {certificate['unit']}. This is differential privacy with ε = {epsilon:.4g}: the figure is e^ε / (1 + e^ε). "
-            f"It holds but for a probability of at most δ = {delta:.2g}, counted over the noise."
+            f"The protected unit is {certificate['unit']}. This is differential privacy with ε = {epsilon:.4g}: the figure is e^ε / (1 + e^ε). "
+            f"It holds except with a probability of at most δ = {delta:.2g}, which is over the noise."
         ),
         _paragraph(
             f"For everything that is ever released from this table together, the promise is ε = {budget['epsilon']:g}, "
             f"δ = {budget['delta']:.2g}: at most {in_100(budget['epsilon'])}. A ledger refuses what would exceed it."
         ),
         *(_paragraph(f"Warning: {each}") for each in certificate.get("warnings", [])),
+        *map(_paragraph, certificate.get("forecast", {}).get("sentences", [])),
     ]
 
 
@@ -115,14 +117,14 @@ def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
         "Method": str(certificate["method"]),
         "Units in the table (public)": f"{certificate['units']:,}",
         "ε, δ of this release": f"{certificate['epsilon']:.6g}, {certificate['delta']:.3g}",
-        "ε, δ of all releases together": f"{budget['epsilon']:g}, {budget['delta']:.3g}",
-        "Neighbouring tables": str(certificate["adjacency"]),
+        "ε, δ of the budget, for all releases together": f"{budget['epsilon']:g}, {budget['delta']:.3g}",
+        "Neighbouring datasets": str(certificate["adjacency"]),
         "Noise": str(certificate["noise"]),
         "Release": str(certificate["release_id"]),
     }
     others = certificate.get("other_releases")
     if others:
-        rows["Other releases by then"] = (
+        rows["Other releases of the same data by then"] = (
             f"{others['charged'] + others['pending']}; with this one ε = {others['with_this']['epsilon']:.4g}"
         )
     cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>\n" for name, value in rows.items())
@@ -130,19 +132,28 @@ def _figures(certificate: Mapping[str, Any], budget: Mapping[str, Any]) -> str:
 
 
 def _can(certificate: Mapping[str, Any]) -> Iterable[str]:
-    yield "Stand in for the table where figures of many units matter: shares, means, relations between columns, training and testing of models."
-    yield "Be passed on: whatever is computed from them reveals no more about a person than they do."
-    yield "Be drawn again in any number from the same release, at no further cost in privacy."
+    yield "Be used instead of the table where figures of many units matter: shares, means, relations between columns, training and testing of models."
+    yield "Be shared: anything computed from them reveals no more about a person than they do."
+    yield "Be drawn in any number from the same release, at no further cost in privacy."
     if certificate.get("audit"):
         yield f"Attacks on the mechanisms were run and compared with the claim: {certificate['audit']['says']}"
 
 
 def _cannot(certificate: Mapping[str, Any]) -> Iterable[str]:
-    yield "Tell anything about one person: a row that looks like somebody is not that person."
+    yield "Tell anything about one person: a row that looks like a person you know is not about that person."
     yield "Give exact figures. Small groups, rare values and relations between many columns at once are blurred by noise or lost."
-    yield "Make more evidence: a million synthetic rows know no more than the table did. Tests of significance must count its units, not these rows."
-    yield "Mend the table: what was wrong, missing or one-sided in it is so here."
+    yield "Add evidence: a million synthetic rows hold no more information than the table. Tests of significance must count its units, not these rows."
+    yield "Correct the table: what was wrong, missing or biased in it is so here."
     yield from certificate.get("not_protected", [])
+
+
+def _not_modelled(certificate: Mapping[str, Any]) -> list[str]:
+    """Nothing where every declared column is modelled, and of certificates that do not say."""
+    columns = certificate.get("not_modelled", [])
+    cells = "".join(
+        f"<tr><th>{escape(each['column'])}</th><td>{escape(each['becomes'])}</td></tr>\n" for each in columns
+    )
+    return _section("Columns that the generator does not learn", [f"<table>\n{cells}</table>"]) if columns else []
 
 
 def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
@@ -151,10 +162,10 @@ def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
     lines = [
         _paragraph(
             f"The certificate of this release is signed (Ed25519) by the service that made it, Imprimatur {certificate['code_version']}. "
-            "This page is a summary of it and is not signed: what counts is the certificate."
+            "This page is a summary and is not signed: the certificate counts."
         ),
         _paragraph(
-            "Fingerprint of the signing key (SHA-256); compare it with one that you have from the owner by another way:"
+            "Fingerprint of the signing key (SHA-256); compare it with the one that the owner gives you by another way:"
         ),
         f"<p><code>{escape(fingerprint(key))}</code></p>",
         _paragraph("Check the certificate with the key, without asking the service:"),
@@ -165,8 +176,8 @@ def _checking(certificate: Mapping[str, Any], names: Names) -> list[str]:
     if names.sample:
         lines.append(
             _paragraph(
-                f"The certificate covers the model that {names.sample} was drawn from, not that file: who gets the file must trust who "
-                f"sent it, or draw rows with `imprimatur sample {certificate['release_id']}`."
+                f"The certificate covers the generator that {names.sample} was drawn from, not that file. To be sure of the rows, trust the "
+                f"sender or draw them yourself with `imprimatur sample {certificate['release_id']}`."
             )
         )
     return lines

@@ -30,6 +30,7 @@ def chosen_format(named: str | None, path: Path | None, schema: Mapping[str, Any
 
     `InvalidInput` where neither is known, or where rows would be written as images.
     """
+    named = named and OTHER_ENDINGS.get(named, named)
     offered = (*ROW_FORMATS, *IMAGE_FORMATS)
     if schema is not None:
         offered = IMAGE_FORMATS if schema.get("type") == "image" else ROW_FORMATS

@@ -49,7 +49,7 @@ def frame_of(table: Any) -> Frame:
         return ArrowFrame(importlib.import_module("pyarrow").table(table))
     raise invalid(
         "table",
-        f"a {type(table).__name__} is no table: give a DataFrame of pandas or polars, a table of Arrow, or the path of a file",
+        f"a {type(table).__name__} is not a table: give a DataFrame of pandas or polars, a table of Arrow, or the path of a file",
     )
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.declarations import open_columns
+from imprimatur.draft_marks import DRAFT, is_draft, is_marked
+from imprimatur.errors import DraftSchema
 from imprimatur.formats import invalid
 from imprimatur.frame_columns import frame_of
 from imprimatur.frame_domains import domain_of
@@ -21,9 +24,8 @@ if TYPE_CHECKING:
     from imprimatur.frame_columns import Frame
     from imprimatur.replies import Json
 
-DRAFT = "DRAFT"
 """How the description of what was read from rows begins, also in the drafts of the command line."""
-_ABOUT = f"{DRAFT}: read from the rows, so it may tell what only they could have told. Declare what everybody may know instead."
+_ABOUT = f"{DRAFT}: read from the rows, so it may tell what only they can tell. Declare public knowledge instead."
 _ACCEPTED = "Read from the private rows; their owner has accepted that."
 _HOW = (
     "write the schema from what is known without the rows and give it as schema=: "
@@ -38,13 +40,6 @@ def schema_of_frame(frame: Any, *, target: str | None = None, privacy_unit: Mapp
     What occurs once is not listed. The column of the privacy unit says whose a row is, and is no field.
     """
     return drafted(frame_of(frame), target, privacy_unit)
-
-
-def is_draft(schema: Mapping[str, Any]) -> bool:
-    """Whether a part of it still says that it was read from rows."""
-    listed = schema.get("fields")
-    parts = [schema, *(field for field in (listed if isinstance(listed, list) else []) if isinstance(field, dict))]
-    return any(str(part.get("description", "")).startswith(DRAFT) for part in parts)
 
 
 def drafted(frame: Frame, target: str | None, privacy_unit: Mapping[str, Any] | None) -> Json:
@@ -76,29 +71,36 @@ def agreed_schema(
     *,
     accept_draft: bool,
 ) -> Json:
-    """The schema that will be declared; refused where it was read from rows and nobody has agreed to that."""
-    open_columns = (
+    """The schema that will be declared; refused where it was read from rows and no person has agreed to that."""
+    undeclared = (
         [] if schema is not None else [name for name in _fields_of(frame, privacy_unit) if frame.declared(name) is None]
     )
-    if open_columns and not accept_draft:
-        listed = ", ".join(repr(name) for name in open_columns)
+    if undeclared and not accept_draft:
+        listed = ", ".join(repr(name) for name in undeclared)
         raise invalid(
             "schema",
             f"the dtypes of {listed} do not say which values there may be, and reading that from the rows would publish it: {_HOW}",
         )
     made = drafted(frame, target, privacy_unit) if schema is None else with_target(schema, target)
-    if schema is not None and is_draft(schema) and not accept_draft:
-        raise invalid(
-            "schema",
-            f"this schema is a draft: parts of it begin with {DRAFT}. Read them, declare what everybody may know and take the word out, or say accept_draft=True",
-        )
+    if schema is not None:
+        refuse_draft(schema, accepted=accept_draft)
     return accepted(made) if accept_draft else made
+
+
+def refuse_draft(schema: Mapping[str, Any], *, accepted: bool) -> None:
+    """Refused where a part still says that it was read from rows, and the owner has not taken it as it is."""
+    if is_draft(schema) and not accepted:
+        raise DraftSchema(
+            422,
+            "draft_schema",
+            f"this schema is a draft: parts of it begin with {DRAFT}. Read them, declare public knowledge instead and remove the word, or say accept_draft=True",
+        )
 
 
 def ask_whose_rows(
     schema: Mapping[str, Any], names: Sequence[str], privacy_unit: Mapping[str, Any] | None, *, rows_are_units: bool
 ) -> None:
-    """Refused where a column says whose row it is, and the owner has not said whether several rows are one person."""
+    """Refused where a column says whose row it is, and the owner has not said whether several rows belong to one person."""
     if privacy_unit is not None and rows_are_units:
         raise invalid("privacy_unit", "rows_are_units=True says that each row is a unit; leave one of the two out")
     if privacy_unit is not None or rows_are_units or schema.get("type") == "image":
@@ -108,7 +110,7 @@ def ask_whose_rows(
         quoted = json.dumps(named[0], ensure_ascii=False)
         raise invalid(
             "privacy_unit",
-            f"column {named[0]!r} looks like a person's id: are several rows one person? If so, leave it out of the schema and give"
+            f"column {named[0]!r} looks like a person's id: do several rows belong to one person? If so, leave it out of the schema and give"
             f' privacy_unit={{"column": {quoted}, "max_rows_per_unit": …}}. If each row is another person, say rows_are_units=True',
         )
 
@@ -120,8 +122,8 @@ def accepted(schema: Mapping[str, Any]) -> Json:
 
 
 def _said(part: Json) -> Json:
-    is_marked = isinstance(part, dict) and str(part.get("description", "")).startswith(DRAFT)
-    return {**part, "description": _ACCEPTED} if is_marked else part
+    is_read = isinstance(part, dict) and is_marked(part)
+    return {**part, "description": _ACCEPTED} if is_read else part
 
 
 def check_columns(frame: Frame, schema: Mapping[str, Any], privacy_unit: Mapping[str, Any] | None) -> None:
@@ -136,6 +138,12 @@ def check_columns(frame: Frame, schema: Mapping[str, Any], privacy_unit: Mapping
     missing = [name for name in declared if name not in frame.names]
     if missing:
         raise invalid("schema", f"the schema declares {', '.join(map(repr, missing))}, which the table does not have")
+    known = next((name for name in open_columns(schema) if frame.declared(name) is not None), None)
+    if known is not None:
+        raise invalid(
+            "schema",
+            f"column {known!r} has categories of its own, by its dtype: declare them instead of infer, or make it a column of texts",
+        )
 
 
 def _fields_of(frame: Frame, privacy_unit: Mapping[str, Any] | None) -> list[str]:

@@ -127,6 +127,9 @@ class Release(replies.Release):
     complete = called_on(Operations.complete)
     save_generator = called_on(Operations.save_generator)
     answers = called_on(Operations.answers)
+    report = called_on(Operations.report)
+    owner_report = called_on(Operations.owner_report)
+    save_report = called_on(Operations.save_report)
     preview = called_on(Operations.preview)
     cancel = called_on(Operations.cancel)
 

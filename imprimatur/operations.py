@@ -12,18 +12,19 @@ import httpx
 from imprimatur.asking import priority_header
 from imprimatur.datasets import DatasetT, Named, ReleaseT, refuse_unknown
 from imprimatur.errors import OrderedNotDelivered
-from imprimatur.formats import chosen_format
-from imprimatur.preflight import check_writable
-from imprimatur.releases import ReleaseOperations
+from imprimatur.frame_schemas import ask_whose_rows, refuse_draft
+from imprimatur.person_columns import header_of
+from imprimatur.preflight import check_before_paying, check_name
+from imprimatur.queries import QueryOperations
 from imprimatur.replies import Json, PublishOptions
-from imprimatur.steps import Ask, Upload, listed
+from imprimatur.steps import Ask, Upload, Work, listed
 from imprimatur.streams import Saving
 
 if TYPE_CHECKING:
     from imprimatur.steps import Items, Steps
 
 
-class Operations(ReleaseOperations[DatasetT, ReleaseT]):
+class Operations(QueryOperations[DatasetT, ReleaseT]):
     """One service."""
 
     def methods(self) -> Steps[list[Json]]:
@@ -45,12 +46,19 @@ class Operations(ReleaseOperations[DatasetT, ReleaseT]):
 
         Draws `rows` (1,000) in a `format`, by default that of the ending. Declares as `create_dataset` does.
         A release that is not done in `wait_seconds` (300) comes back instead; wait() for it and sample it.
-        `imprimatur.publish` takes and gives DataFrames.
+        A schema that is a draft needs `accept_draft`, a column that looks like a person's id `privacy_unit` or
+        `rows_are_units`. `imprimatur.publish` takes and gives DataFrames.
         """
         refuse_unknown(options, PublishOptions.__optional_keys__)
         rows, wait_seconds = options.get("rows", 1_000), options.get("wait_seconds", 300)
-        format_ = chosen_format(options.get("format"), Path(path), schema)
-        check_writable(Path(path))
+        refuse_draft(schema, accepted=options.get("accept_draft", False))
+        columns = yield Work(lambda: header_of(Path(file)))
+        ask_whose_rows(
+            schema, columns, options.get("privacy_unit"), rows_are_units=options.get("rows_are_units", False)
+        )
+        format_ = check_before_paying(schema, output=path, format=options.get("format"), rows=rows, source=file)
+        if options.get("name") is not None:
+            check_name((yield from self.datasets()), str(options.get("name")), schema)
         fields = yield from self._upload_fields(schema, epsilon, options)
         fields |= {"order": json.dumps(dict(order)), "rows": str(rows)}
         fields |= {} if format_ is None else {"format": format_}

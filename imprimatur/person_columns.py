@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import importlib
 import re
-from typing import TYPE_CHECKING, Any
+import tarfile
+import zlib
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -165,15 +170,46 @@ def person_columns(schema: Mapping[str, Any], names: Sequence[str]) -> list[str]
 
 
 def header_of(file: Path) -> list[str]:
-    """Of a CSV file, as its first line has them; others are asked by their schema alone."""
+    """The names of the columns of a CSV file, gzipped or not, and of Parquet, in parts or not; of other files none is known here."""
+    if file.is_dir():
+        return next(map(header_of, sorted(file.rglob("*.parquet"))), [])
     if not file.is_file():
         return []
     with file.open("rb") as opened:
         start = opened.read(_HEADER_BYTES)
-    if b"\x00" in start or start.startswith((b"PAR1", b"PK", b"\x1f\x8b")):
+        opened.seek(0)
+        if start.startswith(b"PAR1"):
+            return _parquet_header(opened)
+        if start[257:262] == b"ustar":
+            return _header_of_parts(opened)
+        if start.startswith(b"\x1f\x8b"):
+            with suppress(OSError, EOFError, zlib.error), gzip.open(opened) as unpacked:
+                return _csv_header(unpacked.read(_HEADER_BYTES))
+    return _csv_header(start)
+
+
+def _csv_header(start: bytes) -> list[str]:
+    if b"\x00" in start or start.startswith(b"PK"):
         return []
     line = start.decode("utf-8-sig", errors="replace").split("\n", 1)[0]
-    return [name.strip() for name in next(csv.reader([line]), [])]
+    delimiter = max(",;\t|", key=line.count)
+    return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+
+
+def _parquet_header(file: IO[bytes]) -> list[str]:
+    try:
+        return list(importlib.import_module("pyarrow.parquet").read_schema(file).names)
+    except (ImportError, ValueError, OSError):  # pyarrow's errors are both
+        return []
+
+
+def _header_of_parts(file: IO[bytes]) -> list[str]:
+    with suppress(tarfile.TarError), tarfile.open(fileobj=file) as archive:
+        for member in archive:
+            part = archive.extractfile(member) if member.name.endswith((".parquet", ".pq")) else None
+            if part is not None:
+                return _parquet_header(part)
+    return []
 
 
 def declared_person_columns(schema: Mapping[str, Any]) -> list[str]:

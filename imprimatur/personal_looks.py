@@ -12,7 +12,7 @@ LOOKS = {
     "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[A-Za-z]{2,}$",
     "UUIDs": r"^\{?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\}?$",
     "IBANs": r"^[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?$",
-    "phone numbers": r"^(?:\+|00)[0-9][0-9 ()/.-]{6,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
+    "phone numbers": r"^(?:\+|00)[1-9][0-9 ()/.-]{6,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
     r"|^(?:1-)?\(?[0-9]{3}\)?[ .-][0-9]{3}[.-][0-9]{4}$",
     "IP addresses": r"^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$",
     "web addresses": r"^https?://",
@@ -20,6 +20,9 @@ LOOKS = {
     "hashes": r"^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
 }
 """What is never a category. A column is one of these if a tenth of its cells look so: the others are slips."""
+
+SHORT_DATE = r"^(?:0?[1-9]|[12][0-9]|3[01])([/.-])(?:0?[1-9]|[12][0-9]|3[01])[/.-](?:(?:19|20)[0-9]{2}|[0-9]{2})$"
+"""06/08/2022 may be the beginning of a phone number, but is seldom a whole one."""
 
 SOME = 10
 """One cell in so many."""
@@ -36,7 +39,11 @@ def look_of(texts: Mapping[str, int]) -> str | None:
     """What the cells look like, given how many rows have each text; None where too few look like anything."""
     cells = sum(texts.values())
     for look, pattern in LOOKS.items():
-        count = sum(rows for text, rows in texts.items() if re.search(pattern, text.strip()))
+        count = sum(
+            rows
+            for text, rows in texts.items()
+            if re.search(pattern, text.strip()) and not re.search(SHORT_DATE, text.strip())
+        )
         if count and SOME * count >= cells:
             return look
     return None

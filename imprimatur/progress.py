@@ -1,10 +1,11 @@
-"""A bar while a release is made: in terminals, and in notebooks; nothing at all where nobody watches."""
+"""A bar while a release is made: in terminals, and in notebooks; nothing where no person watches."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from importlib.util import find_spec
+from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ def bar(*, shown: bool | None, console: Any = None) -> Iterator[Report]:
     notebook = _is_notebook()
     if shown is False or (shown is None and not (notebook or sys.stderr.isatty())):
         yield lambda _: None
-    elif notebook and find_spec("ipywidgets") is None:  # which rich needs for its bars there
-        yield _line_of_a_notebook()
+    elif notebook:  # where rich would need ipywidgets
+        yield _bar_of_a_notebook()
     else:
         with _rich_bar(console) as report:
             yield report
@@ -57,19 +58,22 @@ def _rich_bar(console: Any) -> Iterator[Report]:
         yield report
 
 
-def _line_of_a_notebook() -> Report:
-    """One line that is replaced, by what every notebook has."""
-    from IPython.display import display  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - only there
-
+def _bar_of_a_notebook() -> Report:
+    """One output that is replaced, by what every notebook has: a bar of HTML, and a line where no HTML is shown."""
+    display: Any = import_module(
+        "IPython.display"
+    ).display  # there is no IPython but in notebooks, nor are there its types
     shown: list[Any] = []
 
     def report(release: Release) -> None:
         words, done, steps = _at(release)
-        line = {"text/plain": words if steps is None else f"{words}: {done} of {steps}"}
+        text = words if steps is None else f"{words}: {done} of {steps}"
+        place = "" if steps is None else f' value="{done}" max="{steps}"'
+        line = {"text/plain": text, "text/html": f"<progress{place}></progress> {escape(text)}"}
         if shown:
             shown[0].update(line, raw=True)
         else:
-            shown.append(display(line, raw=True, display_id=True))
+            shown.append(display(line, raw=True, display_id=True))  # type: ignore[no-untyped-call,unused-ignore]
 
     return report
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
@@ -21,31 +22,40 @@ from imprimatur.datasets import (
     Where,
     refuse_unknown,
 )
-from imprimatur.errors import ApiError
-from imprimatur.formats import chosen_format
+from imprimatur.errors import ApiError, NotReady
+from imprimatur.formats import chosen_format, invalid
 from imprimatur.naming import id_among, whole_id
-from imprimatur.preflight import check_writable, json_of, where_texts
+from imprimatur.preflight import check_writable
 from imprimatur.progress import bar
 from imprimatur.replies import ENDED, Json, Quote, SampleFormat
 from imprimatur.steps import Ask, Give, Pause, Work, heard, listed, mapped, told, until
 from imprimatur.streams import Saving
-from imprimatur.tables import Library, read_rows
+from imprimatur.tables import Library, library_of, parquet_of, read_parquet, read_rows
 from imprimatur.verify.members import NotAsCertified, check_bundle
+from imprimatur.where import json_of, where_texts
 
 if TYPE_CHECKING:
     from imprimatur.steps import Items, Steps
 
 POLL_SECONDS = 1.0
-RowsT = TypeVar("RowsT", list[dict[str, Any]], bytes)
+PUBLIC_DATASET = "public_dataset"
+"""The knob of orders that names another dataset."""
+RowsT = TypeVar("RowsT")
 
 
 class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
     """Orders, and what becomes of them."""
 
     def quote(self, dataset: Named, order: Mapping[str, Any] | None = None, /, **knobs: Any) -> Steps[Quote]:
-        """The price of an order and whether it fits; reserves nothing. `quote(epsilon=2)` is `quote({"epsilon": 2})`."""
+        """The price of an order, whether it fits, and how exact its result will be; reserves nothing. `quote(epsilon=2)` is `quote({"epsilon": 2})`.
+
+        `public_dataset`: id, name or beginning of the id of another dataset, declared public, that the generator is trained on first, without a
+        price (`method="idpgan"`); the rows of that one have no protection.
+        `want={"group": 200, "within": 0.1}` or `want={"two_way_tv": 0.05}` instead of an ε: the least that gives it is quoted, and `wanted` says so.
+        """
         path = f"/v1/datasets/{(yield from self._dataset_id(dataset))}/quotes"
-        reply = yield from self.asking.send(Ask("POST", path, json={**(order or {}), **knobs}), repeat=True)
+        document = yield from self._with_ids({**(order or {}), **knobs})
+        reply = yield from self.asking.send(Ask("POST", path, json=document), repeat=True)
         return Quote.of(reply.json())
 
     def create_release(
@@ -59,7 +69,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         name: str | None = None,
         **knobs: Any,
     ) -> Steps[ReleaseT]:
-        """Order a release. Sent again with the same idempotency key, it is still the same one order, paid once.
+        """Order a release. Sent again with the same idempotency key it is the same order, charged once.
 
         The key is made before the first try, and every further try has it. Give one of your own to be able to order
         again after your program has ended. `priority`: from 0, most urgent, to 7 (3); which of this key's waiting
@@ -68,7 +78,8 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         key = idempotency_key or str(uuid.uuid4())
         headers = order_headers(key, priority, name)
         path = f"/v1/datasets/{(yield from self._dataset_id(dataset))}/releases"
-        ask = Ask("POST", path, json={**(order or {}), **knobs}, headers=headers)
+        document = yield from self._with_ids({**(order or {}), **knobs})
+        ask = Ask("POST", path, json=document, headers=headers)
         try:
             return self.new_release((yield from self.asking.send(ask, repeat=True)).json())
         except ApiError as error:
@@ -76,6 +87,11 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
                 raise
             detail = f"{error.detail}; whether this was ordered is not known: order it again with idempotency_key={key!r}, which never pays twice"
             raise ApiError(error.status, error.code, detail, {**error.values, "idempotency_key": key}) from error
+
+    def _with_ids(self, order: Json) -> Steps[Json]:
+        """An order may name another dataset as every call does; the service takes its id."""
+        named = order.get(PUBLIC_DATASET)
+        return order if named is None else {**order, PUBLIC_DATASET: (yield from self._dataset_id(named))}
 
     def release(self, release: Named) -> Steps[ReleaseT]:
         """How far one release is: its state, order, price and progress, and why it failed if it did."""
@@ -181,7 +197,7 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
     ) -> Items[bytes]:
         """Synthetic rows as they are drawn, in pieces of the file that they make.
 
-        `formulas`: what happens to CSV texts that a spreadsheet would carry out: they stay (`keep`) or not (`escape`).
+        `formulas`: what happens to CSV texts that a spreadsheet would run as formulas: they stay (`keep`) or not (`escape`).
         """
         query: dict[str, Any] = {"rows": rows} | ({} if format is None else {"format": format})
         query |= {"where": where_texts(where)} if where else {}
@@ -225,17 +241,22 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         return (yield Work(lambda: read_rows(b"".join(chunks), library)))
 
     def complete(self, release: Named, rows: RowsT, *, seed: int | None = None) -> Steps[RowsT]:
-        """Your rows, with values drawn where they have none: dictionaries, or CSV, JSON lines or Parquet as bytes.
+        """Your rows, with values drawn where they have none: dictionaries, a table of pandas, polars or Arrow, or CSV, JSON lines or Parquet as bytes.
 
         None is imputed; a column that is not there may come out missing. Costs nothing; send no private rows.
         """
-        content = rows if isinstance(rows, bytes) else "".join(json_of(row) + "\n" for row in rows).encode()
+        library = library_of(rows)
+        content = (
+            rows if isinstance(rows, bytes) else _rows_sent(rows) if library is None else parquet_of(rows, library)
+        )
         path = f"/v1/releases/{(yield from self._release_id(release))}/complete"
         query = {"formulas": "keep"} | ({} if seed is None else {"seed": str(seed)})
         ask = Ask("POST", path, query, content=content, headers={"Content-Type": _media_type(content)})
         reply = yield from self.asking.send(ask, repeat=True)
         if isinstance(rows, bytes):
-            return reply.content
+            return cast("RowsT", reply.content)
+        if library is not None:
+            return cast("RowsT", read_parquet(reply.content, library))
         return cast("RowsT", [json.loads(line) for line in reply.content.splitlines()])
 
     def save_generator(self, release: Named, path: str | Path) -> Steps[int]:
@@ -267,6 +288,55 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
     def answers(self, release: Named) -> Steps[Json]:
         """The numbers of a release that holds answers instead of a generator."""
         return (yield from self.asking.get(f"/v1/releases/{(yield from self._release_id(release))}/answers"))
+
+    def owner_report(self, release: Named, *, timeout: float | None = None) -> Steps[Json]:
+        """How close the published rows are to the real ones: not private, and for owner keys alone.
+
+        Of a release ordered with `owner_report=True`; `NotReady` until a worker has made it, minutes after it is published.
+        `timeout`: wait for it so many seconds.
+        """
+        path = f"/v1/releases/{(yield from self._release_id(release))}/owner-report"
+        deadline = time.monotonic() + (timeout or 0.0)
+        while True:
+            try:
+                return (yield from self.asking.get(path))
+            except NotReady:
+                if _past(deadline):
+                    raise
+            yield Pause(POLL_SECONDS)
+
+    def report(self, release: Named) -> Steps[Json]:
+        """How far off it is, as it was measured with noise and charged: of a release ordered with `report={"share": 0.05}`.
+
+        With `report={"share": 0.05, "held_out": 0.1}` its `accuracy` is how often a classifier, trained on synthetic rows, is right on held-out units.
+        """
+        return (yield from self.asking.get(f"/v1/releases/{(yield from self._release_id(release))}/report"))
+
+    def save_report(self, release: Named, path: str | Path, *, owner: bool = True) -> Steps[int]:
+        """The owner's report, or the charged one, as a page (`.html`) or as JSON (`.json`), into a file that only you may read; its size in bytes."""
+        file = Path(path)
+        check_writable(file)
+        query = {"format": "json" if file.suffix == ".json" else "html"}
+        path = f"/v1/releases/{(yield from self._release_id(release))}/{'owner-report' if owner else 'report'}"
+        content = (yield from self.asking.send(Ask("GET", path, query), repeat=True)).content
+        yield Work(lambda: _write_for_me(file, content))
+        return len(content)
+
+
+def _write_for_me(file: Path, content: bytes) -> None:
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
+        opened.write(content)
+
+
+def _rows_sent(rows: Any) -> bytes:
+    listed = [] if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable) else list(rows)
+    if not listed or not all(isinstance(row, Mapping) for row in listed):
+        raise invalid(
+            "rows",
+            "rows are a list of dictionaries, one a row, a table of pandas, polars or Arrow, or the bytes of a CSV, JSON lines or Parquet file",
+        )
+    return "".join(json_of(row) + "\n" for row in listed).encode()
 
 
 def _media_type(content: bytes) -> str:

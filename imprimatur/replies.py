@@ -7,56 +7,18 @@ has, is `raw`, and the answer itself is a read-only mapping of it: `quote.price.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
+from imprimatur.forecasts import Forecast, Wanted
 from imprimatur.formats import ImageFormat, RowFormat, SampleFormat
+from imprimatur.model import Json, Model, Readers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ImageFormat", "RowFormat", "SampleFormat"]
-
-Json = dict[str, Any]
-Readers = Mapping[str, Callable[[Any], Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Model(Mapping[str, Any]):
-    """One answer. Equal to any mapping that says the same."""
-
-    raw: Json = field(repr=False)
-
-    _read: ClassVar[Readers] = {}
-    """How values of fields are read that are not kept as JSON has them."""
-
-    @classmethod
-    def of(cls, raw: Json, **more: Any) -> Self:
-        """From a reply. A field that an older service does not send has its default."""
-        values = {}
-        for each in fields(cls):
-            if each.name in raw:
-                read = cls._read.get(each.name)
-                value = raw[each.name]
-                values[each.name] = value if read is None or value is None else read(value)
-            elif (
-                each.name not in more
-                and each.name != "raw"
-                and each.default is MISSING
-                and each.default_factory is MISSING
-            ):
-                raise ValueError(f"the service's reply lacks {each.name!r}: it is of another version than this client")
-        return cls(raw=raw, **(values | more))
-
-    def __getitem__(self, name: str) -> Any:
-        return self.raw[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.raw)
-
-    def __len__(self) -> int:
-        return len(self.raw)
+__all__ = ["ImageFormat", "Json", "Model", "Readers", "RowFormat", "SampleFormat"]
 
 
 def moment(text: str) -> dt.datetime:
@@ -97,10 +59,30 @@ class Budget(Model):
 
     _read: ClassVar[Readers] = {"accounts": Accounts.of}
 
+    def __str__(self) -> str:
+        used = {
+            name: (account.posted + account.pending) / (account.posted + account.pending + account.remaining or 1)
+            for name, account in (("basic", self.accounts.simple), ("Rényi", self.accounts.renyi))
+        }
+        return (
+            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}: {_accounts_in_words(used)} The next release may have ε = "
+            f"{self.largest_next_epsilon:.4g} at most."
+        )
+
     @property
     def remaining_epsilon(self) -> float:
         """The largest ε that one more release may have. Several small ones may come to more: composition is not a sum."""
         return self.largest_next_epsilon
+
+
+def _accounts_in_words(used: Mapping[str, float]) -> str:
+    """For example: basic 75 % used, Rényi 27 %: an order needs room in one.
+
+    used: part of each account that is posted or reserved.
+    """
+    (first, part), *others = used.items()
+    said = ", ".join([f"{first} {part:.0%} used", *(f"{name} {part:.0%}" for name, part in others)])
+    return f"{said.replace('%', ' %')}: an order needs room in one."
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +161,7 @@ class Estimate(Model):
 
 @dataclass(frozen=True, eq=False)
 class Quote(Model):
-    """An order with every knob resolved, its price, and whether it fits now."""
+    """An order with every knob resolved, its price, whether it fits now, and how exact its result will be."""
 
     order: Json
     price: Price
@@ -190,8 +172,27 @@ class Quote(Model):
     remaining: Shares
     estimate: Estimate | None = None  # an older service sends none
     warnings: tuple[str, ...] = ()
+    forecast: Forecast | None = None  # an older service sends none
+    wanted: Wanted | None = None
+    bought: tuple[Json, ...] = ()
+    """Columns whose bounds or categories were bought from the rows, or are to be."""
 
-    _read: ClassVar[Readers] = {"price": Price.of, "remaining": Shares.of, "estimate": Estimate.of, "warnings": tuple}
+    _read: ClassVar[Readers] = {
+        "bought": tuple,
+        "price": Price.of,
+        "remaining": Shares.of,
+        "estimate": Estimate.of,
+        "warnings": tuple,
+        "forecast": Forecast.of,
+        "wanted": Wanted.of,
+    }
+
+    def __str__(self) -> str:
+        """The sentences first; then what it costs."""
+        fits = "it fits" if self.fits else "it does not fit what is left"
+        price = f"ε = {self.price.epsilon:.4g}, δ = {self.price.delta:.3g}; {fits}."
+        said = [str(each) for each in (self.wanted, self.forecast) if each is not None]
+        return "\n".join([*said, *(f"Warning: {each}" for each in self.warnings), price])
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +210,9 @@ class Dataset(Model):
     created_at: dt.datetime
     rows_expire_at: dt.datetime | None = None
     declared_at: dt.datetime | None = None
+    bought: tuple[Json, ...] = ()
+    """Columns whose bounds or categories are bought from the rows: for how much, and by which release (None: still to be)."""
+    rows_are_public: bool = False
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     """What the upload did to cells; in the reply to an upload only."""
@@ -217,6 +221,7 @@ class Dataset(Model):
         "created_at": moment,
         "rows_expire_at": moment,
         "declared_at": moment,
+        "bought": tuple,
         "warnings": tuple,
         "notices": tuple,
     }
@@ -247,9 +252,10 @@ class Release(Model):
     name: str | None = None
     priority: int | None = None  # an older service sends none
     estimate: Estimate | None = None
+    warnings: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    _read: ClassVar[Readers] = {"price": Price.of, "created_at": moment, "estimate": Estimate.of}
+    _read: ClassVar[Readers] = {"price": Price.of, "created_at": moment, "estimate": Estimate.of, "warnings": tuple}
 
     @classmethod
     def of(cls, raw: Json, **more: Any) -> Self:
@@ -284,12 +290,14 @@ class DatasetOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.create_dataset`."""
 
     rows_expire_at: str | None
+    rows_are_public: bool
 
 
 class PublishOptions(Declaration, Accepted, total=False):
     """Keywords of `Client.publish`."""
 
     rows: int
+    rows_are_units: bool
     format: SampleFormat | None
     wait_seconds: int
     priority: int | None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from imprimatur.folders import as_file
+from imprimatur.formats import invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -73,11 +74,21 @@ class _Watched:
         return piece
 
 
+def file_behind(path: Path) -> Path:
+    """What a link leads to, or the path itself. A device or a pipe is refused: a file would take its place."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise invalid(
+            "output", f"{path}: this is a device or a pipe, not a file; write to a file, or redirect the output"
+        )
+    return path.resolve() if path.is_symlink() else path
+
+
 class Saving:
     """A file that appears only when it is whole; its size in bytes."""
 
     def __init__(self, path: Path, on_bytes: Callable[[int], None] | None = None) -> None:
-        self._path, self._on_bytes = path, on_bytes
+        self._path, self._on_bytes = file_behind(path), on_bytes
+        path = self._path
         self._unfinished = path.with_name(f".{path.name}.unfinished")
         self.size = 0
 

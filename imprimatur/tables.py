@@ -45,6 +45,26 @@ POLARS = Library("polars", ("polars",), "polars")
 ARROW = Library("pyarrow", ("pyarrow",), "arrow")
 
 
+def library_of(table: Any) -> Library | None:
+    """Whose table it is; None of what is none."""
+    name = type(table).__module__.partition(".")[0]
+    known = next((one for one in (PANDAS, POLARS) if one.name == name and hasattr(table, "columns")), None)
+    return known or (ARROW if hasattr(table, "__arrow_c_stream__") else None)
+
+
+def parquet_of(table: Any, library: Library) -> bytes:
+    """The table as it is sent; an index of pandas stays behind."""
+    library.check_installed()
+    sent = io.BytesIO()
+    if library is POLARS:
+        (table.collect() if hasattr(table, "collect") else table).write_parquet(sent)
+        return sent.getvalue()
+    arrow = importlib.import_module("pyarrow")
+    made = arrow.Table.from_pandas(table, preserve_index=False) if library is PANDAS else arrow.table(table)
+    importlib.import_module("pyarrow.parquet").write_table(made.replace_schema_metadata(None), sent)
+    return sent.getvalue()
+
+
 def read_parquet(content: bytes, library: Library) -> Any:
     """A table of the library."""
     if library is POLARS:

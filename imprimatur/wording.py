@@ -44,6 +44,6 @@ def run_in_words(run: Mapping[str, Any], *, digits: int) -> str:
     numbers = [
         f"{name} {run[key]:.{digits}g}" for key, name in _PARAMETERS.items() if isinstance(run.get(key), int | float)
     ]
-    parts = [run["base"]] if "base" in run else run.get("parts", [])
+    parts = [run["base"]] if "base" in run else run.get("parts", run.get("lists", []))
     lists = ["[" + "; ".join(run_in_words(each, digits=digits) for each in part) + "]" for part in parts]
     return f"{run['count']} × " + ", ".join([*numbers, *lists])

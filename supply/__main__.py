@@ -1,11 +1,11 @@
-"""python -m supply check | licences | sbom FILE | advisories DIR … | locks UV | digests"""
+"""python -m supply check | licences | sbom FILE | advisories DIR … | locks UV | digests | translations"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from supply import advisories, images, licences, locks
+from supply import advisories, images, licences, locks, translations
 from supply.bill import bill
 from supply.closure import pins
 
@@ -38,6 +38,9 @@ def main(arguments: list[str]) -> int:
             locks.make(Path(uv))
         case ["digests"]:
             images.pin_anew()
+        case ["translations"]:
+            waiting = translations.update("de")
+            print("\n".join(map(str, waiting)) or "every text has its German one")
         case _:
             print(__doc__)
             return 2

@@ -16,7 +16,8 @@ PARTS = {
     "service": ("imprimatur-server", ()),
     "worker": ("imprimatur-server", ("worker",)),
     "embedded": ("imprimatur-server", ("embedded",)),
-    "development": ("imprimatur-server", ("worker", "embedded", "dev")),
+    "documents": ("imprimatur-server", ("documents",)),
+    "development": ("imprimatur-server", ("worker", "embedded", "documents", "dev")),
 }
 """Each with the distribution and the extras that it is installed by."""
 CUDA = re.compile(r"cuda-.*|nvidia-.*|triton")

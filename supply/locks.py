@@ -3,6 +3,7 @@
 development.txt   all of constraints.txt but torch (Makefile)
 service.txt       what the image of API and relay needs of it
 worker.txt        what the image of a worker needs of it
+documents.txt     what the stage of the images needs that builds the documents
 torch.txt         torch, the files of the index
 torch-cpu.txt     torch, CPU builds that are known; apart, because pip prefers a file whose hash an index names
 cuda.txt          what a torch of the index needs besides, on Linux
@@ -21,6 +22,7 @@ from pathlib import Path
 from supply.closure import CUDA, ROOT, closure, pins
 
 FOLDER = ROOT / "requirements"
+IMAGES = ("service", "worker", "documents")
 BUILD_TOOLS = ("setuptools",)
 """Builds our own two distributions, without an isolated environment whose contents no hash covers."""
 CPU_BUILDS = {
@@ -37,7 +39,7 @@ def make(uv: Path) -> None:
     whole = _compiled(uv, [*others, *BUILD_TOOLS], "--no-deps")
     blocks = dict(_blocks(whole))
     _write("development.txt", "all of constraints.txt but torch", blocks)
-    for part in ("service", "worker"):
+    for part in IMAGES:
         names = [name for name in closure(part) if name not in {"torch", *BUILD_TOOLS}]
         _write(f"{part}.txt", f"the image of the {part}", {name: blocks[name] for name in (*names, *BUILD_TOOLS)})
     of_torch = dict(_blocks(_compiled(uv, [torch], "--constraint", str(ROOT / "constraints.txt"))))
@@ -66,9 +68,9 @@ def faults() -> list[str]:
         found += [
             f"{file}: {name} is not the one of development.txt"
             for name, block in blocks.items()
-            if file in {"service.txt", "worker.txt"} and block != locked["development.txt"].get(name)
+            if file.removesuffix(".txt") in IMAGES and block != locked["development.txt"].get(name)
         ]
-    for part in ("service", "worker"):
+    for part in IMAGES:
         missing = set(closure(part)) - set(locked[f"{part}.txt"]) - {"torch"}
         found += [f"{part}.txt lacks {name}: make locks" for name in sorted(missing)]
     return found

@@ -33,14 +33,14 @@ def add_bare_dataset(session, **values):
 
 
 def add_bare_key(session, tenant):
-    """A key that nobody has, for lines of the audit log; returns its id."""
+    """A key that no one has, for lines of the audit log; returns its id."""
     key = uuid.uuid4()
     session.execute(insert(ApiKey).values(id=key, tenant_id=tenant, name="bare", scope="owner", digest=key.bytes))
     return key
 
 
 def add_bare_release(session, tenant, dataset, cost, **values):
-    """A release that nobody has priced; returns its id. Its reservation is the caller's business."""
+    """A release that was never priced; returns its id. Its reservation is the caller's business."""
     release = uuid.uuid4()
     defaults = {"id": release, "tenant_id": tenant, "dataset_id": dataset, "order_": {}, "price": {}, "steps": 10}
     costs = {"simple_cost": cost.simple, "renyi_cost": cost.renyi, "body_digest": b""}

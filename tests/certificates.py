@@ -20,7 +20,7 @@ NEW_IN_2 = (
     *("contribution_bound", "neighbouring_relation", "other_releases", "mechanisms", "accounting", "trust_model"),
     *("not_protected", "audit", "warnings", "transparency"),
 )
-NEW_IN_3 = ("members",)
+NEW_IN_3 = ("members", "not_modelled")
 BUDGET = open_budget(5.0, 1e-6)
 IDPGAN = {
     "method": "idpgan",
@@ -31,6 +31,12 @@ IDPGAN = {
     "thresholds": {"kind": "adaptive", "every_steps": 3},
     "sampling_probability": 0.2,
 }
+SCHEMA = {
+    "fields": [
+        {"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"], "required": True}},
+        {"name": "size", "type": "integer", "constraints": {"minimum": 0, "maximum": 4, "required": True}},
+    ]
+}
 VISITS = {"column": "person", "max_rows_per_unit": 3}
 NO_OTHERS = OtherReleases(charged=0, pending=0, simple=0, renyi=0, entries=2)
 SIGNING_KEY = SigningKey(os.urandom(32))
@@ -40,11 +46,13 @@ FILES = {"config.json": b"{}", "sample.py": b"print(1)"}
 """What is published with it."""
 
 
-def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False, budget=BUDGET, units=10_000):
+def made_certificate(
+    order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image=False, budget=BUDGET, units=10_000, table=SCHEMA
+):
     """A signed certificate of an order."""
     resolved = parse_order(order)
     price = price_order(resolved, units=units, budget=budget)
-    schema = {"type": "image", "height": 8, "width": 8, "channels": 1} if image else {"fields": []}
+    schema = {"type": "image", "height": 8, "width": 8, "channels": 1} if image else table
     dataset = Dataset(
         id=uuid.uuid4(),
         schema=schema,
@@ -64,7 +72,9 @@ def made_certificate(order=IDPGAN, *, others=NO_OTHERS, privacy_unit=None, image
         hash=os.urandom(32),
         created_at=dt.datetime.now(dt.UTC),
     )
-    made = SimpleNamespace(engine="outer_products", rows_per_unit=None)  # all that a certificate says of training
+    made = SimpleNamespace(
+        engine="outer_products", rows_per_unit=None, choice=None
+    )  # all that a certificate says of training
     statement = state(
         dataset=dataset,
         release=release,

@@ -9,8 +9,9 @@
     published   one small published release, for tests that only look
     small_csv, small_schema, small_order    a fresh table that trains in a moment
     loops_or_torch    runs a test with the compiled loops and without
+    one_thread  torch has one thread
 
-Whoever needs a server first starts it, under a file lock; the main pytest process stops it at the end.
+The process that needs a server first starts it, under a file lock; the main pytest process stops it at the end.
 """
 
 from __future__ import annotations
@@ -71,6 +72,17 @@ def loops_or_torch(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Two threads that share a busy core spin."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(autouse=True)
 def remembers_nothing(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command remembers keys and heads of services; each test begins without, and none touches a person's own."""
@@ -101,7 +113,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _shared(name: str) -> dict[str, Any]:
-    """What the shared servers `name` (see shared_servers.py) say about themselves; starts them when nobody has yet."""
+    """What the shared servers `name` (see shared_servers.py) say about themselves; starts them if that was not done yet."""
     folder = Path(os.environ["IMPRIMATUR_TEST_SERVERS"]) / name
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -316,7 +328,7 @@ SMALL_ORDER: dict[str, Any] = {
 
 
 def small_table(path: Path, rows: int = 200) -> Path:
-    """A table of SMALL_SCHEMA that nobody has uploaded before: the same rows would share one budget for ever."""
+    """A table of SMALL_SCHEMA that was never uploaded before: the same rows would share one budget for ever."""
     rng = random.Random()
     lines = ["colour,size,weight"]
     for _ in range(rows):

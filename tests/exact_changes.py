@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,3 +21,12 @@ def squared_change(first: PrivateSum, second: PrivateSum) -> list[Fraction]:
         return sum(((Fraction(x) - Fraction(y)) ** 2 for x, y in pairs if x != y), Fraction(0))
 
     return [sum((distance(first.values[t], second.values[t]) for t in group), Fraction(0)) for group in first.groups]
+
+
+def assert_bounded(first: PrivateSum, second: PrivateSum) -> float:
+    """Every group moved by at most its sensitivity; the largest move, as a part of it."""
+    largest = 0.0
+    for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
+        assert change <= Fraction(sensitivity) ** 2
+        largest = max(largest, math.sqrt(change) / sensitivity)
+    return largest

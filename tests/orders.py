@@ -8,9 +8,10 @@ from service.domain.shapes import ImageShape, TableShape
 from service.methods import pricing
 from service.methods.auto import AutoOrder
 from service.methods.catalogue import method_of, with_method
+from service.methods.dpgm.order import AutoencoderOrder
 from service.methods.facts import Facts
 from service.methods.idpgan.knobs import TablesFirst
-from service.methods.idpgan.order import GanOrder, IdpganOrder
+from service.methods.idpgan.order import GanOrder, IdpganOrder, default_sampling_probability
 from service.methods.idpgan.resolve import with_sampling_probability
 from service.methods.knobs import AnyOrder, Order
 from service.methods.marginals.order import COMPONENTS, MarginalsOrder
@@ -66,6 +67,8 @@ def _priceable(order: AnyOrder, units: int) -> Order:
         order = order.model_copy(update={"cells": 1})
     if isinstance(order, GanOrder):
         order = with_sampling_probability(order, units)
+    if isinstance(order, AutoencoderOrder) and order.sampling_probability is None:
+        order = order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
     if isinstance(order, IdpganOrder):
         start = order.warm_start
         if isinstance(start, TablesFirst) and start.pairs == "auto":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.privacy.events import Events
+from tests.memory import Memory
 from workers.checkpoints import Checkpoint
 from workers.plan import Plan, StepNoise
 
@@ -34,17 +35,8 @@ class RecordedPlan(Plan):
         return noise
 
 
-class Kept:
-    """The checkpoint of a run, and all that there ever were."""
-
-    def __init__(self) -> None:
-        self.all: list[bytes] = []
-
-    def put(self, checkpoint: bytes) -> None:
-        self.all.append(checkpoint)
-
-    def get(self) -> bytes | None:
-        return self.all[-1] if self.all else None
+class Kept(Memory):
+    """With how far the run had come."""
 
     @property
     def position(self) -> int:

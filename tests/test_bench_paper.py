@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bench.image_data import Digits
-from bench.image_scores import Classifier, frechet_distance, js_divergence, precision_and_recall
+from bench.image_scores import Classifier, frechet_distance, precision_and_recall, told_apart
 from bench.paper import runs
 from bench.paper.methods import ABLATION, METHODS
 from bench.paper.report import PAPER, render
@@ -36,7 +36,7 @@ def test_every_method_trains_by_its_price_list_and_has_a_line(method: str) -> No
     epsilon = None if method == "WGAN-GP" else 5.0
     result = runs.run(method, epsilon, data, judge, SIZES, 0)
     assert result.images.shape == (100, 12, 12)
-    assert [step for step, _ in result.distances] == [1, 2, 3]
+    assert [look.step for look in result.distances] == [1, 2, 3]
     command = "python -m bench.paper --quick"
     text = render(command, "tiny", 12, 1, SIZES, "here", {method: [result]}, {"as it is": [result]}, 5.0, "real ones")
     assert text.count(f"| {method} |") == 2  # scores and distances
@@ -59,5 +59,7 @@ def test_scores_tell_like_from_unlike() -> None:
     assert min(precision_and_recall(first, second)) > 0.85
     assert max(precision_and_recall(first, far)) < 0.1
     dark, bright = np.zeros((3_000, 12, 12), np.uint8), np.full((3_000, 12, 12), 255, np.uint8)
-    assert js_divergence(dark, bright, seed=0) > 0.3
-    assert js_divergence(dark, dark, seed=0) < 0.1
+    unlike, like = told_apart(dark, bright, seed=0), told_apart(dark, dark, seed=0)
+    assert unlike.js_bound > 0.3
+    assert like.js_bound < 0.1
+    assert unlike.from_half > 10 * like.from_half

@@ -117,7 +117,7 @@ def test_files_images_and_volumes_exist():
             assert (ROOT / source).exists() if source.startswith("./") else source in COMPOSE["volumes"]
         test = service.get("healthcheck", {}).get("test", [])
         assert not test or test[1] != "python" or (ROOT / test[2].removeprefix("/app/")).exists()
-    for copied in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE):
+    for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE):
         for source in copied.split():
             assert (ROOT / source).exists(), source
 

@@ -2,16 +2,17 @@
 
 import json
 import re
-import runpy
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bench.tables import beside
+from docs import generate
 from imprimatur.version import VERSION
 from service.domain.table_schema import parse_table_schema
 from tests.certificates import made_certificate
+from tests.code_blocks import blocks
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -19,9 +20,9 @@ PAGES += [*sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted((ROOT / "bench" / "results").glob("*.md"))
 
 
-def test_the_page_of_orders_says_what_the_order_classes_say():
-    render = runpy.run_path(str(ROOT / "docs" / "generate.py"))["render"]
-    assert (ROOT / "docs" / "orders.md").read_text(encoding="utf-8") == render(), "run python docs/generate.py"
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_pages_made_from_the_code_say_what_it_says(name):
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run python -m docs.generate"
 
 
 def test_the_page_of_peers_says_what_the_result_files_say():
@@ -31,10 +32,11 @@ def test_the_page_of_peers_says_what_the_result_files_say():
 
 
 def test_the_page_of_schemas_shows_one_that_is_accepted():
-    page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
-    example, spelled, _, exclusions, roles, hierarchy, relations = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    shown = [block.text for block in blocks(ROOT / "docs" / "schemas.md")]
+    example, spelled, dialect, exclusions, roles, hierarchy, relations, bought = shown
     assert parse_table_schema(json.loads(example)).target == "smoker"
-    assert len(parse_table_schema({"fields": json.loads(f"[{spelled}]")}).fields) == 5
+    assert len(parse_table_schema({"fields": json.loads(f"[{spelled}]"), **json.loads(f"{{{dialect}}}")}).fields) == 5
+    assert len(parse_table_schema({"fields": json.loads(f"[{bought}]")}).fields) == 2
     categories = {
         "marital_status": ["single", "married", "widowed"],
         "internet": ["none", "slow", "fast"],

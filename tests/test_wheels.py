@@ -24,11 +24,12 @@ ROOT = Path(__file__).parents[1]
 BUILT_FROM = ("imprimatur", "service", "workers", "migrations", "pyproject.toml", "README.md", "LICENSE")
 DATA = {
     *(
-        "service/pages/templates/home.html",
-        "service/pages/templates/docs.html",
-        "service/pages/assets/home.js",
-        "service/pages/assets/style.css",
+        str(file.relative_to(ROOT))
+        for kind in ("templates", "assets", "locale", "help")  # help: what `make site` built, if it did
+        for file in (ROOT / "service" / "pages" / kind).rglob("*")
+        if file.is_file()
     ),
+    "service/methods/experience.csv",
     *("workers/numerics/sums.c", "workers/numerics/perceptron.c", "workers/numerics/discrete_gaussian.c"),
     *("workers/numerics/registers.h", "workers/audit_summary.json", "migrations/script.py.mako"),
     *("service/py.typed", "workers/py.typed"),

@@ -9,8 +9,8 @@ import io
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from service.domain.row_config import written_to_config
 from service.domain.table_schema import parse_table_schema
-from service.domain.written import written_to_config
 from service.samples.table.sampler import TableSampler
 from workers.encoding.table import TableDomain
 

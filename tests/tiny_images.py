@@ -10,11 +10,19 @@ import zipfile
 import numpy as np
 from PIL import Image
 
+from workers.encoding.images import EncodedImages
+
 
 def make_images(count=12, shape=(6, 5, 1), classes=3, seed=None):
     """Pixels (count, height, width, channels) and labels (count,); new ones each time without a seed."""
     rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (count, *shape), dtype=np.uint8), np.arange(count) % classes
+
+
+def make_set(shape, count, classes=3):
+    """Such images as a run reads them, each a unit; 0: without classes."""
+    pixels, labels = make_images(count, shape, max(1, classes), seed=3)
+    return EncodedImages(pixels.reshape(count, -1), labels.astype(np.int64), shape, classes)
 
 
 def image_schema(shape=(6, 5, 1), classes=3):

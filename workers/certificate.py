@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from imprimatur.verify.members import facts_of
 from imprimatur.version import VERSION
+from service.domain.open_columns import bought_columns
+from service.domain.outcomes import outcomes
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
+from service.domain.table_schema import TableSchema
+from service.domain.unit_words import part_in_words
 from service.methods.catalogue import CATALOGUE
+from service.methods.facts import Facts
 from service.methods.interface import Measured
+from service.methods.report import forecast_of as report_forecast
+from service.methods.report import released_for
 from service.privacy.accounting import renyi_divergence
-from service.privacy.events import Event, Events, events_to_json
+from service.privacy.events import Event, Events, events_to_json, failures_of
+from service.privacy.failures import loss_of_failures
 from service.privacy.filters import proven_epsilon
 from service.privacy.renyi import renyi_epsilon
 from service.privacy.statements import statement_warnings
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.ledger.models import LedgerEntry
     from service.ledger.service import OtherReleases
+    from service.methods.forecast import Forecast
     from service.methods.interface import Card
     from service.platform.signing import SigningKey
     from service.releases.models import Release
@@ -72,6 +81,11 @@ MECHANISMS = {
         "largest change of a score",
         "no noise is added: epsilon is of one run",
     ),
+    "threshold": (
+        "noisy counts; those above a threshold are released, with keys: epsilon-differentially private but for failure_probability, a part of delta",
+        "L1",
+        "no Gaussian noise: geometric noise of scale sensitivity/epsilon",
+    ),
     "parallel": (
         "one list of mechanisms for each part of a public or random split of the units, each unit in one part",
         "of each mechanism",
@@ -82,6 +96,16 @@ MECHANISMS = {
         "of each mechanism",
         "as the list says",
     ),
+    "one_of": (
+        "one of several lists of mechanisms, on all units; earlier outputs or public coins say which",
+        "of each mechanism",
+        "as the lists say",
+    ),
+    "drawn_part": (
+        "one of 1/sampling_probability disjoint parts of the units is drawn and stays secret; discrete Gaussian noise on a function of that part",
+        "L2",
+        NOISE_STD,
+    ),
 }
 """Kind of event -> mechanism, norm of its sensitivity, how its noise follows."""
 OTHERWISE = Measured("a sum over all units", "1 after scaling")
@@ -90,6 +114,7 @@ TRUST_MODEL = (
     "central: those who run the service see the rows and are trusted with them; rows are stored encrypted, and decrypted in a worker while a "
     "generator is made; all others see what is released, and are not trusted"
 )
+NOT_OF_PUBLIC_ROWS = "none: these rows were used without noise and without a charge, and what is drawn may repeat them"
 NOT_PROTECTED = (
     "What the owner declared (columns or sizes, categories, bounds, privacy unit), and that every uploaded row agrees with it.",
     "The number of units.",
@@ -110,20 +135,28 @@ def state(
     made: Released,
     others: OtherReleases,
     issued_at: dt.datetime,
+    public: Dataset | None = None,
 ) -> dict[str, Any]:
-    """What is promised, before it is signed. Everything in it is public: order, price, ledger line, versions."""
+    """What is promised, before it is signed. Everything in it is public: order, price, ledger line, versions.
+
+    public: the dataset, declared public, that the order reads besides its own.
+    """
+    forecast = forecast_of(dataset, release)
     return {
         "format": FORMAT,
         "release_id": str(release.id),
         "dataset_id": str(dataset.id),
         "method": release.order_["method"],
+        **({} if made.choice is None else {"choice": dict(made.choice)}),
+        **public_start(public),
         "unit": unit_in_words(dataset),
         "units": dataset.units,
         "contribution_bound": contribution_bound(dataset),
         "rows_per_unit": rows_per_unit(dataset, made),
         "adjacency": ADJACENCY,
         "neighbouring_relation": NEIGHBOURING_RELATION,
-        **_promise(dataset, release),
+        **_promise(dataset, release, forecast),
+        "forecast": forecast.as_json,
         "ledger_entry": {
             "seq": posted.seq,
             "kind": posted.kind,
@@ -144,11 +177,39 @@ def state(
         "gradients": made.engine,
         "trust_model": TRUST_MODEL,
         "not_protected": list(NOT_PROTECTED),
+        "not_modelled": not_modelled(dataset),
         "audit": AUDIT,
-        "schema_source": "declared by the owner",
+        "schema_source": schema_source(dataset),
+        "bought": [one for one in bought_columns(dataset.declared_schema) if one["release"] is not None],
         "code_version": VERSION,
         "issued_at": issued_at.isoformat(timespec="seconds"),
     }
+
+
+def schema_source(dataset: Dataset) -> str:
+    """Whose word the declaration is."""
+    bought = sum(one["release"] is not None for one in bought_columns(dataset.declared_schema))
+    if not bought:
+        return "declared by the owner"
+    of = "1 column was" if bought == 1 else f"{bought} columns were"
+    return f"declared by the owner; what is said of the values of {of} bought from the rows, and charged (bought)"
+
+
+def public_start(public: Dataset | None) -> dict[str, Any]:
+    """The public dataset that networks were trained on first, where the order names one."""
+    if public is None:
+        return {}
+    named = {"id": str(public.id), "name": public.name, "units": public.units}
+    return {
+        "public_dataset": {**named, "declared_public_by": "an owner of the tenant", "protection": NOT_OF_PUBLIC_ROWS}
+    }
+
+
+def not_modelled(dataset: Dataset) -> list[dict[str, str]]:
+    """Declared columns that the generator does not learn, and what becomes of them."""
+    schema = dataset.declared_schema
+    found = outcomes(schema) if isinstance(schema, TableSchema) else {}
+    return [{"column": name, "becomes": said} for name, said in found.items()]
 
 
 def certify(
@@ -169,9 +230,22 @@ def certify(
     return {**document, **unsigned, "signature": key.sign(document)}
 
 
-def _promise(dataset: Dataset, release: Release) -> dict[str, Any]:
-    """ε and δ by both accounts, the budget that they are a part of, and warnings where these are large."""
+def forecast_of(dataset: Dataset, release: Release) -> Forecast:
+    """How far off counts are, as the quote said: from order, events, declaration and n, and not from what was released."""
+    unit = dataset.unit
+    facts = Facts.of_schema(
+        dataset.declared_schema,
+        units=dataset.units,
+        most_per_unit=1 if unit is None else unit.most,
+        budget=dataset.budget,
+    )
+    return report_forecast(CATALOGUE[release.order_["method"]], release.order, release.events, facts)
+
+
+def _promise(dataset: Dataset, release: Release, forecast: Forecast) -> dict[str, Any]:
+    """ε and δ by both accounts, the budget that they are a part of, and warnings where these are large or buy little."""
     price, budget = release.price, dataset.budget
+    failures = failures_of(release.events)
     return {
         "epsilon": price["epsilon"],
         "delta": price["delta"],
@@ -179,13 +253,21 @@ def _promise(dataset: Dataset, release: Release) -> dict[str, Any]:
         "renyi": {
             "order": budget.renyi_order,
             "divergence": price["renyi_divergence"],
-            "epsilon": renyi_epsilon(price["renyi_divergence"], price["delta"], budget.renyi_order),
+            "epsilon": renyi_epsilon(price["renyi_divergence"], price["delta"] - failures, budget.renyi_order)
+            + loss_of_failures(failures),
             "delta": price["delta"],
         },
         "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "warnings": statement_warnings(
-            epsilon=budget.epsilon, delta=budget.delta, units=dataset.units, release_epsilon=price["epsilon"]
-        ),
+        "warnings": [
+            *statement_warnings(
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                units=dataset.units,
+                release_epsilon=price["epsilon"],
+                rows_are_public=dataset.rows_are_public,
+            ),
+            *forecast.warnings,
+        ],
     }
 
 
@@ -210,7 +292,7 @@ def mechanisms(events: Events, card: Card, *, most_rows: int, renyi_order: int) 
     for event, count in alike.items():
         runs.setdefault((event.purpose, event.kind), []).append(_run(event, count, renyi_order))
     return [
-        _mechanism(purpose, kind, card.releases.get(purpose, OTHERWISE), of_it, most_rows)
+        _mechanism(purpose, kind, released_for(card, purpose) or OTHERWISE, of_it, most_rows)
         for (purpose, kind), of_it in runs.items()
     ]
 
@@ -258,14 +340,17 @@ def contribution_bound(dataset: Dataset) -> dict[str, Any]:
     """The unit and its bound for programs: what `unit` says in words."""
     unit = dataset.unit
     if unit is None:
-        return {"unit": "row" if dataset.image_schema is None else "image", "column": None, "max_rows": 1}
+        schema = dataset.image_schema
+        part = schema is not None and schema.pixel_unit is not None
+        what = "row" if schema is None else "part of an image" if part else "image"
+        return {"unit": what, "column": None, "max_rows": 1}
     if isinstance(unit, ImageUnit):
         return {"unit": "all images of a unit", "column": IMAGE_UNITS, "max_rows": unit.most}
     return {"unit": "value of a column", "column": unit.column, "max_rows": unit.most}
 
 
 def rows_per_unit(dataset: Dataset, made: Released) -> dict[str, Any]:
-    """How many rows of a unit are used at most, and how many it has on average where the events bought that."""
+    """How many rows of a unit are used at most, and how many it has on average where the events include that count."""
     most = 1 if dataset.unit is None else dataset.unit.most
     if made.rows_per_unit is None:
         return {"most": most, "mean": 1.0 if most == 1 and dataset.unit is None else None}
@@ -276,7 +361,8 @@ def unit_in_words(dataset: Dataset) -> str:
     """Whose contribution is hidden."""
     unit = dataset.unit
     if unit is None:
-        return "one row" if dataset.image_schema is None else "one image"
+        schema = dataset.image_schema
+        return "one row" if schema is None else part_in_words(schema.unit_pixels, schema.height)
     if isinstance(unit, ImageUnit):
         what, words = "image", f"all images of one unit, of which at most {unit.most} are used"
     else:

@@ -1,12 +1,13 @@
 """What a training run needs to continue: tensors as safetensors, the rest as JSON beside them. No pickle.
 
-Everything in a checkpoint has been noised or is public. The state of the noise is never saved: steps that run again
+Everything in a checkpoint is noisy or public. The state of the noise is never saved: steps that run again
 after a crash draw fresh noise.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from workers.numerics.adam import Adam
+from workers.plan import Plan, StepNotOnPlan
 
 FORMAT = "1"
 
@@ -48,6 +50,46 @@ class Checkpoint:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         values: dict[str, Any] = json.loads(header["__metadata__"]["values"])
         return values
+
+
+class Kept(Protocol):
+    """A run whose checkpoints say where it stands on its price list, and whether a test seed touched it."""
+
+    plan: Plan
+    is_private: bool
+
+
+def position_of(run: Kept) -> dict[str, Any]:
+    """Values of a checkpoint of this run."""
+    return {"plan": run.plan.digest(), "position": run.plan.position, "is_private": run.is_private}
+
+
+def resume(run: Kept, values: Mapping[str, Any]) -> None:
+    """Where a checkpoint with these values was taken; that of another price list is refused."""
+    if values["plan"] != run.plan.digest():
+        raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
+    run.plan.resume(values["position"])
+    # A run that was touched by a test seed stays marked.
+    run.is_private = run.is_private and bool(values["is_private"])
+
+
+def tensors_of(run: object, names: Iterable[str]) -> dict[str, Tensor]:
+    """Of the networks and optimisers that are attributes of these names."""
+    found: dict[str, Tensor] = {}
+    for name in names:
+        part: torch.nn.Module | Adam = getattr(run, name)
+        found |= adam_tensors(part, name) if isinstance(part, Adam) else module_tensors(part, name)
+    return found
+
+
+def put_back(run: object, names: Iterable[str], tensors: dict[str, Tensor]) -> None:
+    """What `tensors_of` took."""
+    for name in names:
+        part: torch.nn.Module | Adam = getattr(run, name)
+        if isinstance(part, Adam):
+            restore_adam(part, tensors, name)
+        else:
+            restore_module(part, tensors, name)
 
 
 def adam_tensors(optimizer: Adam, prefix: str) -> dict[str, Tensor]:

@@ -183,7 +183,7 @@ def _beat(context: Context, lease: Lease) -> bool:
 
 
 def end_over_limits(context: Context, lease: Lease) -> None:
-    """No other attempt: it would get as far. A charge stands in full, since nobody says any more how much ran."""
+    """No other attempt: it would get as far. A charge stands in full, since nothing tells any more how much ran."""
     try:
         with context.transaction() as session:
             leases.end_without_publishing(session, lease, failure=OVER_LIMITS_FAILURE)

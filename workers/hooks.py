@@ -1,9 +1,9 @@
-"""What a run tells and asks of whoever started it: its progress, its checkpoints, whether to stop."""
+"""What a run tells and asks its caller: its progress, its checkpoints, whether to stop."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -39,7 +39,7 @@ class Measuring(Protocol):
 
 @dataclass(frozen=True)
 class Hooks:
-    """By default nobody listens, nothing is kept, and nothing stops the run."""
+    """By default nothing listens, nothing is kept, and nothing stops the run."""
 
     on_progress: Callable[[int], None] = lambda _step: None
     on_warm_up: Callable[[float], None] = lambda _share: None
@@ -58,6 +58,17 @@ class Hooks:
         self.stop_if_asked(steps_done)
         self.on_warm_up(share)
 
+    def steps_of(self, run: Measuring) -> Iterator[None]:
+        """One for each private step that is left on its plan, with a checkpoint now and then; a run that is stopped loses no step."""
+        plan = run.plan
+        while plan.steps_done < plan.steps:
+            self.stop_if_asked(plan.steps_done, keep=run)
+            yield
+            done = plan.steps_done
+            if done % self.checkpoint_every_steps == 0 and done < plan.steps:
+                self.keep(run)
+            self.on_progress(done)
+
     def stop_if_asked(self, steps_done: int, *, keep: Measuring | None = None) -> None:
         """Raises TrainingStopped where the caller wants the run to end, after a checkpoint of `keep`."""
         if not self.should_stop():
@@ -67,7 +78,7 @@ class Hooks:
         raise TrainingStopped("the run was stopped before its last step", steps_done=steps_done)
 
     def measure_or_restore(self, method: Measuring) -> None:
-        """Measure what comes before the first step, and keep it at once so that no crash buys it again; or take what an earlier run left."""
+        """Measure what comes before the first step, and keep it at once so that no crash makes it charged again; or take what an earlier run left."""
         saved = None if self.checkpoints is None else self.checkpoints.get()
         if saved is not None:
             method.restore(Checkpoint.from_bytes(saved))

@@ -1,6 +1,6 @@
 """Claims on releases: compare-and-set with a fencing token and a lease in Postgres.
 
-Whoever holds the newest token may write; a worker that was frozen past its lease finds its token outdated and can
+The worker with the newest token may write; a worker that was frozen past its lease finds its token outdated and can
 report no progress, leave no checkpoint and publish nothing. All times are the database's.
 """
 
@@ -127,6 +127,16 @@ def publish(session: Session, lease: Lease, *, bundle_key: str, certificate_json
         bundle_key=bundle_key,
         certificate=certificate_json,
     )
+
+
+def declare(session: Session, lease: Lease, *, schema_json: str) -> None:
+    """In the transaction of `publish`: what was bought is the dataset's declaration from now on."""
+    call = text("SELECT dataset_declare(:id, :token, CAST(:schema AS jsonb))")
+    outcome = session.execute(call, {"id": lease.release_id, "token": lease.token, "schema": schema_json}).scalar_one()
+    if outcome == "lost":
+        raise LeaseLost("this worker no longer holds the release")
+    if outcome != "done":
+        raise RuntimeError("the database refuses what was bought as the dataset's declaration")
 
 
 def end_without_publishing(session: Session, lease: Lease, *, failure: str, settled_renyi: int | None = None) -> None:

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar, cast
 
 from service.base.errors import ImprimaturError
+from service.privacy.drawn_parts import DRAWN_PARTS
 from service.privacy.events import (
     SAMPLED_STEPS,
+    DrawnPartEvent,
     Event,
     Events,
     GaussianEvent,
     InterleavedStepsEvent,
+    PureEvent,
     SampledStepEvent,
     events_to_json,
     steps_in,
@@ -72,12 +75,26 @@ class Plan:
         self._advance(1)
         return event
 
+    def taken_before(self, kind: type[Taken], purpose: str) -> Taken:
+        """An event of this kind and purpose that was taken whole, for what goes on inside it. Spends nothing."""
+        for event in self._events[: self._index]:
+            if (event.kind, event.purpose) == (kind.kind, purpose):
+                return cast("Taken", event)
+        raise self._refusal(f"what belongs to {kind.kind} for {purpose}")
+
     def upcoming_gaussian(self, purpose: str) -> float:
         """The noise multiplier of the first Gaussian release of this purpose that is still to come. Spends nothing."""
         for event in self._events[self._index :]:
             if (event.kind, event.purpose) == (GaussianEvent.kind, purpose):
                 return cast("GaussianEvent", event).noise_multiplier
         raise self._refusal(f"{GaussianEvent.kind} for {purpose}")
+
+    def upcoming_pure(self, purpose: str) -> float:
+        """The ε of the first ε-differentially private release of this purpose that is still to come. Spends nothing."""
+        for event in self._events[self._index :]:
+            if (event.kind, event.purpose) == (PureEvent.kind, purpose):
+                return cast("PureEvent", event).epsilon
+        raise self._refusal(f"{PureEvent.kind} for {purpose}")
 
     def take_sampled_step(self, *, sampling_probability: float, histogram: bool | None = None) -> StepNoise:
         """Spend the next sampled step, which must have this sampling probability, and carry a histogram or none if that is said."""
@@ -91,6 +108,14 @@ class Plan:
             raise self._refusal("a sampled step with these properties")
         self._advance(1)
         return StepNoise(event.gradient_noise_multiplier, event.histogram_noise_multiplier)
+
+    def take_drawn_part(self, *, sampling_probability: float) -> float:
+        """Spend the next step on one of 1/sampling_probability parts; its noise multiplier."""
+        event = self._next(DrawnPartEvent, DRAWN_PARTS)
+        if event.sampling_probability != sampling_probability:
+            raise self._refusal("a step on a drawn part with this sampling probability")
+        self._advance(1)
+        return event.noise_multiplier
 
     def resume(self, position: int) -> None:
         """Go on where an earlier run of the same list left its checkpoint; only before anything was taken."""

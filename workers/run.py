@@ -22,36 +22,41 @@ from typing import Any, TypeVar
 import torch
 from sqlalchemy.orm import Session
 
-from service.base.errors import NotFound, Unavailable
+from service.base.errors import InvalidOrder, NotFound, Unavailable
 from service.datasets.models import Dataset
-from service.domain.image_schema import ImageSchema
+from service.datasets.public import check_public_start
+from service.domain.open_columns import closed, open_fields
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.models import LedgerEntry
+from service.methods.catalogue import method_of
+from service.methods.report import split
 from service.platform.context import Context, open_context
-from service.platform.crypto import decrypt, open_decrypted
+from service.platform.crypto import decrypt
 from service.platform.database import database_time
 from service.platform.signing import SigningKey
 from service.privacy.accounting import first_steps, renyi_divergence
 from service.privacy.calibration import is_paid
-from service.privacy.events import Events
+from service.privacy.events import Events, failures_of
 from service.privacy.filters import Shares, renyi_cost
 from service.releases.models import Release
+from service.releases.refusals import NOT_ACCEPTED, refusal_key
 from workers import lease as leases
 from workers.certificate import certify, state
 from workers.checkpoints import Checkpoint
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
-from workers.encoding.images import EncodedImages, encode_images
-from workers.encoding.table import EncodedTable, TableDomain, encode_table
 from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
+from workers.held_out import training_rows
 from workers.hooks import Hooks, TrainingStopped
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
 from workers.plan import Plan
+from workers.reports.files import summary_of, with_report
+from workers.stored_rows import StoredRows
 from workers.training import make_release
 
 logger = logging.getLogger(__name__)
@@ -65,7 +70,7 @@ PATIENCE_SECONDS = 600.0
 NICENESS = 5
 """On one machine with the API, a training of minutes lets requests go first, which take milliseconds."""
 BROKEN = 1
-"""Something nobody expected; other attempts may fare better, and after the last one the release fails."""
+"""An unexpected error; another attempt may succeed, and after the last one the release fails."""
 
 Answer = TypeVar("Answer")
 
@@ -84,6 +89,8 @@ class Attempt:
         self._next_report = 0.0
         self.cancelled = False
         self.release, self.dataset = self.patiently(self._load)
+        self.public = self.patiently(self._load_public)
+        """The public dataset that the order begins from; None where it names none, or none that may be used."""
         self.checkpoints = Checkpoints(self, self.release.checkpoint_key)
         self.hooks = Hooks(
             on_progress=lambda step: self.report(step, "training"),
@@ -97,12 +104,19 @@ class Attempt:
         if self.dataset.state == "erased":
             self.end(failure="erased")
             return
+        if self.named_public is not None and self.public is None:
+            self.end(failure="erased")  # the public rows are gone; nothing was charged by this attempt
+            return
         if self.release.cancel_requested:
-            # Nobody held the release when a person stopped it. A charge is settled at what this attempt would have
+            # No worker held the release when a person stopped it. A charge is settled at what this attempt would have
             # gone on from; what ran after that was lost, unseen.
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
+        misfit = self.misfit()
+        if misfit is not None:
+            self.end(failure=misfit)
+            return
         if not self.is_paid():
             self.end(failure="underpaid")
             return
@@ -110,9 +124,10 @@ class Attempt:
         self.patiently(self.signing_key)  # without one nothing could be published: found out before it is charged
         posted = self.charge()
         self.report(self.release.step, "reading")
-        plan = Plan(self.release.events)
+        plan = Plan(split(self.release.events)[0])
+        rows = training_rows(self.release.order, self.release.id, StoredRows(self))
         try:
-            made = make_release(self.release.order, plan, StoredRows(self), SecureRandom(), self.hooks)
+            made = make_release(self.release.order, plan, rows, SecureRandom(), self.hooks)
         except TrainingStopped:
             if self.handed_over:
                 raise
@@ -122,11 +137,18 @@ class Attempt:
         try:
             self.publish(made, posted)
         except UnusableGeneratorError:
-            # Weights are computed from noised sums alone, so that they diverged is no secret; the charge stands.
+            # Weights are computed from noisy sums alone, so that they diverged is no secret; the charge stands.
             self.end(failure="diverged")
 
+    def misfit(self) -> str | None:
+        """Why nothing of this order may be read: what the schema leaves open is bought first, and once."""
+        is_open, buys = bool(open_fields(self.dataset.declared_schema)), method_of(self.release.order).buys_declaration
+        if is_open == buys:
+            return None
+        return "declaration_needed" if is_open else "already_declared"
+
     def is_paid(self) -> bool:
-        """Whether the events cost what is reserved: whoever can write to the database could have written dearer ones."""
+        """Whether the events cost what is reserved: a person who can write to the database could have written more expensive ones."""
         if self.release.state != "reserved":
             return True  # looked at before it was charged; neither events nor costs can be changed since
         entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
@@ -179,7 +201,7 @@ class Attempt:
         """What the list costs up to there."""
         ran = first_steps(self.release.events, steps_done)
         divergence = renyi_divergence(ran, self.dataset.renyi_order) if ran else 0.0
-        return min(self.release.renyi_cost, renyi_cost(divergence, self.dataset.budget))
+        return min(self.release.renyi_cost, renyi_cost(divergence, self.dataset.budget, failures=failures_of(ran)))
 
     def end(self, *, failure: str, settled_renyi: int | None = None) -> None:
         self.in_transaction(
@@ -201,20 +223,42 @@ class Attempt:
 
         issued_at = self.in_transaction(database_time)
         statement = state(
-            dataset=self.dataset, release=self.release, posted=posted, made=made, others=others, issued_at=issued_at
+            dataset=self.dataset,
+            release=self.release,
+            posted=posted,
+            made=made,
+            others=others,
+            issued_at=issued_at,
+            public=self.public,
         )
         # Before the certificate, which signs them.
         files = made.files(schema=self.dataset.declared_schema, certificate=statement, order=self.release.order_)
+        report, files = with_report(self.release, StoredRows(self), files, self.dataset.declared_schema)
+        statement |= summary_of(report)
+        is_refused = report is not None and report["accepted"] is False
         key, transparency, consistency = self.patiently(proved)
-        certificate = certify(key, statement, files, transparency=transparency, consistency=consistency)
+        certificate = certify(
+            key, statement, {} if is_refused else files, transparency=transparency, consistency=consistency
+        )
+        if is_refused:
+            self.refuse({"report": report, "certificate": certificate})
+            return
         content = pack(files, certificate)
         bundle_key = self.patiently(lambda: self.context.storage.put_content("bundles", content))
-        self.in_transaction(
-            lambda session: leases.publish(
-                session, self.lease, bundle_key=bundle_key, certificate_json=json.dumps(certificate)
-            )
-        )
+        self.in_transaction(lambda session: self._make_visible(session, made, bundle_key, json.dumps(certificate)))
         self.checkpoints.discard()
+
+    def _make_visible(self, session: Session, made: Released, bundle_key: str, certificate_json: str) -> None:
+        """The release, and where it bought a declaration that, too: both or nothing."""
+        leases.publish(session, self.lease, bundle_key=bundle_key, certificate_json=certificate_json)
+        if made.declares is not None:
+            schema = closed(self.dataset.schema, made.declares, str(self.release.id))
+            leases.declare(session, self.lease, schema_json=json.dumps(schema))
+
+    def refuse(self, record: dict[str, Any]) -> None:
+        """Its noisy figures are not what was to be accepted. Nothing of the generator is published, and the charge stands."""
+        self.end(failure=NOT_ACCEPTED)
+        self.patiently(lambda: self.context.storage.put(refusal_key(self.release.id), json.dumps(record).encode()))
 
     def signing_key(self) -> SigningKey:
         """The newest one, read from its file each time: it may be replaced while a training runs."""
@@ -242,61 +286,33 @@ class Attempt:
                 logger.warning("waiting: %s", error.code)
                 time.sleep(PAUSE_SECONDS)
 
+    @property
+    def named_public(self) -> uuid.UUID | None:
+        """The dataset that the order reads besides its own."""
+        order = self.release.order
+        return method_of(order).also_reads(order)
+
+    def _load_public(self) -> Dataset | None:
+        """Asked anew, of the database: the rows may be erased by now, and an order may have been written by who checks nothing."""
+        named = self.named_public
+        if named is None:
+            return None
+        with self.context.transaction() as session:
+            try:
+                return check_public_start(session, self.release.tenant_id, named, self.dataset)
+            except InvalidOrder:
+                return None
+
     def _load(self) -> tuple[Release, Dataset]:
         with self.context.transaction() as session:
             release = session.get_one(Release, self.lease.release_id)
             return release, session.get_one(Dataset, release.dataset_id)
 
 
-class StoredRows:
-    """The rows or images of an attempt's dataset, decrypted when a run asks for them."""
-
-    def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
-        self._dataset = attempt.dataset
-
-    @property
-    def holds_images(self) -> bool:
-        return self._dataset.image_schema is not None
-
-    def table(
-        self, *, numeric_bins: int, finer: bool = False, with_places: bool = False
-    ) -> tuple[EncodedTable, TableDomain]:
-        domain = TableDomain.from_schema(self._dataset.table_schema, numeric_bins=numeric_bins, finer=finer)
-        return self._attempt.patiently(lambda: self._encoded(domain, with_places=with_places)), domain
-
-    def _encoded(self, domain: TableDomain, *, with_places: bool) -> EncodedTable:
-        """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
-        attempt, dataset = self._attempt, self._dataset
-        key, storage = dataset.storage_key, attempt.context.storage
-        if key is None:
-            raise NotFound("the rows were erased")
-        rows = open_decrypted(
-            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), attempt.data_key()
-        )
-        unit = dataset.unit
-        return encode_table(
-            rows,
-            domain,
-            units=dataset.units,
-            max_rows_per_unit=1 if unit is None else unit.most,
-            scratch_dir=attempt.context.settings.scratch_dir,
-            with_places=with_places,
-        )
-
-    def images(self) -> EncodedImages:
-        attempt, dataset = self._attempt, self._dataset
-        schema, unit = ImageSchema.model_validate(dataset.schema), dataset.unit
-        most = None if unit is None else unit.most
-        return attempt.patiently(
-            lambda: encode_images(attempt.plain_data(), schema, units=dataset.units, max_images_per_unit=most)
-        )
-
-
 class Checkpoints:
     """The checkpoint to go on from: an object in the store, and a fenced write that says that it counts.
 
-    It holds nothing that was not noised or public. What is put but never recorded, the sweep removes.
+    All of it is noisy or public. What is put but never recorded, the sweep removes.
     """
 
     def __init__(self, attempt: Attempt, key: str | None) -> None:

@@ -22,6 +22,7 @@ from workers.child import end_over_limits, run_child
 from workers.doorbell import Doorbell, forget_other_tasks
 from workers.lease import RETRY, Lease, LeaseLost
 from workers.numerics.compiling import SharedLibrary
+from workers.reports.background import Reports
 from workers.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ working = threading.Lock()
 """Held for as long as this worker claims and trains: one release at a time."""
 watch = Watch(celery)
 library = SharedLibrary()
+reports = Reports(stopping)
 
 
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
@@ -50,7 +52,8 @@ def _say_what_is_missing() -> None:
     try:
         context = open_context()
         look_at_storage(context)
-        may_claim(context)
+        if may_claim(context):
+            reports.look(context)  # what a worker that was stopped has left
     except ImprimaturError as error:
         tell("worker", Reason(error.code, error.detail))
 
@@ -105,6 +108,7 @@ def look() -> None:
     with working, watch.busy():
         while (lease := claim(context)) is not None:
             train(context, lease)
+            reports.look(context)
 
 
 def claim(context: Context) -> Lease | None:
@@ -114,7 +118,7 @@ def claim(context: Context) -> Lease | None:
     try:
         return leases.claim_next(context.settings)
     except Unavailable:
-        logger.warning("no claim, the database does not answer; this worker looks again")
+        logger.warning("no release claimed: the database does not answer; this worker tries again")
         return None
 
 
@@ -124,7 +128,7 @@ def may_claim(context: Context) -> bool:
         with context.statement() as session:
             require_right(session, context.secrets)
     except Unavailable:
-        logger.warning("no claim, the database does not answer; this worker looks again")
+        logger.warning("no release claimed: the database does not answer; this worker tries again")
         return False
     except WrongSecretKey as error:
         logger.error("no claim. %s", error.detail)  # noqa: TRY400 - no fault of this code
@@ -156,7 +160,7 @@ def _look_now_and_then() -> None:
         except ImprimaturError as error:
             tell("worker", Reason(error.code, error.detail))
         except Exception as error:  # noqa: BLE001 - without this thread, a worker would depend on the broker
-            logger.error("a look for releases failed with %s; this worker looks again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
+            logger.error("looking for releases failed with %s; this worker tries again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
 
 
 looks = threading.Thread(target=_look_now_and_then, name="looks", daemon=True)

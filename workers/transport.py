@@ -20,7 +20,7 @@ class Channel(redis.Channel):  # type: ignore[misc]
         try:
             return super()._brpop_read(**options)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            logger.warning("something in the broker is no message (%s); it is gone", type(error).__name__)
+            logger.warning("something in the broker is not a message (%s); it was dropped", type(error).__name__)
             raise Empty from None
 
 

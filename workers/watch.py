@@ -1,7 +1,7 @@
 """Does this worker consume? It sends itself a message through the broker, and ends itself when none comes back.
 
 Celery's consumers have lost Redis for ever in many of their versions: the process lives, answers, and consumes nothing.
-No probe from outside tells such a worker from an idle one. Whoever keeps workers alive starts an ended one again.
+No probe from outside tells such a worker from an idle one. The supervisor that keeps workers alive starts an ended one again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Watch:
         try:
             self._app.send_task(PING_TASK, queue=self.queue)
         except (OperationalError, OSError):
-            self._unheard = 0  # without a broker nobody can consume
+            self._unheard = 0  # without a broker no worker can consume
             return
         if self._unheard > UNHEARD_PINGS and not self._busy:
             logger.error("this worker consumes nothing although the broker answers; it ends, to be started again")

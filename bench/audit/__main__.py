@@ -1,9 +1,14 @@
 """Attack every mechanism and set what could be proven beside what is claimed.
 
     python -m bench.audit [--quick] [--part mechanisms|outputs]
+    python -m bench.audit --releases [--quick]
+    python -m bench.audit --anonymeter SHARED
+    python -m bench.audit --zip generator.zip --rows private.csv --schema schema.json [--held-out others.csv]
 
 Writes bench/results/audit.{json,md}; a part alone keeps the other if it is of the same day. With both parts there, also
 workers/audit_summary.json, which certificates quote. Everything runs on test seeds: the result is repeatable, and nothing made here could be published.
+With --releases what is published is attacked instead, and the section `releases` of the page written; with --zip a generator that was
+downloaded, by the rows it was made from: what is printed is not private.
 Exit status 1 if a bound exceeds its claim, if the plain Gaussian step comes not within 20 %, or if what is broken is not found out.
 """
 
@@ -16,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +29,8 @@ import torch
 from bench.audit import attacks, outputs
 from bench.audit.attacks import DELTA, Finding
 from bench.audit.outputs import OutputFinding, finite, summarised
+from bench.audit.releases import anonymeter_beside, report
+from bench.audit.releases.zip_page import page_of_zip
 from bench.audit.summary import write_summary
 from bench.pages import RESULTS, keep, today
 
@@ -37,7 +45,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.audit")
     parser.add_argument("--quick", action="store_true", help="a tenth of the trials, writes nothing")
     parser.add_argument("--part", choices=("mechanisms", "outputs"), help="half of the attacks; default: all")
+    parser.add_argument("--releases", action="store_true", help="attack synthetic rows and generators instead")
+    parser.add_argument("--anonymeter", type=Path, metavar="SHARED", help="Anonymeter on Adult, from SHARED/adult")
+    parser.add_argument(
+        "--zip", type=Path, help="attack this generator, with the rows that it was made from; needs --rows and --schema"
+    )
+    parser.add_argument("--rows", type=Path, help="CSV of the rows")
+    parser.add_argument("--schema", type=Path, help="their declared schema")
+    parser.add_argument("--held-out", type=Path, help="CSV of rows of the same kind that it was not made from")
     arguments = parser.parse_args()
+    if arguments.zip is not None:
+        if arguments.rows is None or arguments.schema is None:
+            parser.error("--zip needs --rows and --schema")
+        print(page_of_zip(arguments.zip, arguments.rows, arguments.schema, arguments.held_out))
+        return 0
+    if arguments.anonymeter is not None:
+        return 0 if anonymeter_beside.run(arguments.anonymeter) else 1
+    if arguments.releases:
+        return 0 if report.run(is_quick=arguments.quick) else 1
     share = 0.1 if arguments.quick else 1.0
     torch.set_num_threads(1)
     parts = {"mechanisms": mechanisms, "outputs": outputs_alone}
@@ -63,6 +88,7 @@ def mechanisms(share: float) -> tuple[bool, dict[str, Any]]:
     attempts: list[Callable[[], Finding]] = [
         lambda: attacks.plain_gaussian(trials(20_000)),
         lambda: attacks.sampled_steps(trials(2_500)),
+        lambda: attacks.drawn_part(trials(6_000)),
         *(
             lambda allocation=allocation: attacks.groups_and_allocation(trials(6_000), allocation)
             for allocation in ("least_noise", "equal_share", "flat")

@@ -1,4 +1,4 @@
-"""The paper's adaptive thresholds (ACTS, IDPGAN Algorithm 1), as published; broken, and here only to show that it is.
+"""The paper's adaptive thresholds (ACTS, Algorithm 2 of IDPGAN's paper), as published; broken, and here only to show that it is.
 
 It splits (0, C_max] into r bins with C_max the largest norm *in the batch*, counts, adds N(0, (√2·σ)²) to every count,
 and is accounted as one Gaussian release with noise multiplier σ, though it runs once for each weight.
@@ -18,7 +18,7 @@ OUTLIER = 1e6
 
 
 def paper_acts(norms: np.ndarray, *, bins: int, noise_multiplier: float, randomness: SecureRandom) -> np.ndarray:
-    """Noised counts (M, bins) of the norms (B, M) of a batch: for each weight, bins up to the batch's maximum."""
+    """Noisy counts (M, bins) of the norms (B, M) of a batch: for each weight, bins up to the batch's maximum."""
     counts = np.stack([_counts(norms[:, weight], bins) for weight in range(norms.shape[1])])
     return counts + CLAIMED_SENSITIVITY * noise_multiplier * randomness.normals(*counts.shape).numpy()
 

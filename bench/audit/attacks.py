@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+import torch
 
 from bench.audit.acts import epochs_scores, outlier_scores, public_bins_scores
 from bench.audit.bounds import (
@@ -30,8 +32,12 @@ from bench.audit.worlds import (
     spike_score,
 )
 from service.methods.idpgan.order import IdpganOrder
-from service.privacy.events import Events, GaussianEvent, SampledStepEvent
+from service.privacy.events import DrawnPartEvent, Events, GaussianEvent, SampledStepEvent
 from workers.mechanism.clusters import ClipGroups
+from workers.mechanism.joint_clipping import clip_jointly
+from workers.mechanism.noise import release
+from workers.mechanism.sampling import draw_part
+from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 
@@ -153,7 +159,7 @@ def histogram(trials: int, seed: int = 4) -> Finding:
 
 
 def label_counts(trials: int, rows_per_unit: int, seed: int = 5) -> Finding:
-    """The canary's rows all carry one label; nobody else has one."""
+    """The canary's rows all carry one label; no other row has it."""
     events = (GaussianEvent("label_counts", gaussian_noise_for(4.0, DELTA)), SampledStepEvent(1.0, 1.0, None, 1))
     order = order_for(1.0, 1, condition_on="label")
     tables = [null_table(8, present, rows_per_unit=rows_per_unit) for present in (None, FIRST)]
@@ -164,9 +170,29 @@ def label_counts(trials: int, rows_per_unit: int, seed: int = 5) -> Finding:
             method.restart(events, table)
             with listening() as heard:
                 method.measure()
-            scores[world, trial] = heard.noised[0][0][1].item()
+            scores[world, trial] = heard.noisy[0][0][1].item()
     name = f"label counts, {rows_per_unit} row{'s' if rows_per_unit > 1 else ''} a unit"
     return judge(name, (scores[0], scores[1]), events[:1])
+
+
+def drawn_part(trials: int, seed: int = 12) -> Finding:
+    """One of four parts: a unit turns its part's slopes round, and the other parts say what that part says without it."""
+    parts, steps, size = 4, 3, 2
+    events = (DrawnPartEvent(1.0 / parts, 0.8, steps),)
+    randomness = SecureRandom.from_test_seed(seed)
+    scores = np.zeros((2, trials))
+    for trial, world in product(range(trials), (0, 1)):
+        plan = Plan(events)
+        for _ in range(steps):
+            noise_multiplier = plan.take_drawn_part(sampling_probability=1.0 / parts)
+            turned = world == 1 and draw_part(parts=parts, randomness=randomness) == 0
+            slopes = torch.full((size, size), 5.0 if turned else -5.0)
+            private = clip_jointly(slopes, clip_norm=1.0)
+            (noisy,) = release(private, noise_multiplier=noise_multiplier, randomness=randomness)
+            # Along the line between the two, from the one that is not turned, in deviations of the noise.
+            x = (float(noisy.sum()) / size + 1.0) / (2.0 * noise_multiplier)
+            scores[world, trial] += log_likelihood_ratio(x, 1.0 / noise_multiplier, 1.0 / parts)
+    return judge("three steps on a drawn part, K = 4", (scores[0], scores[1]), events)
 
 
 def short_run(trials: int, seed: int = 6) -> Finding:
@@ -186,8 +212,8 @@ def short_run(trials: int, seed: int = 6) -> Finding:
             with listening() as heard:
                 method.measure()
                 noise_std = heard.noise_stds[0][0]
-                label = heard.noised[0][0][1].item() / noise_std
-                del heard.sums[:], heard.noised[:], heard.noise_stds[:]
+                label = heard.noisy[0][0][1].item() / noise_std
+                del heard.sums[:], heard.noisy[:], heard.noise_stds[:]
                 for _ in range(6):
                     method.critic_step()
             scores[world, trial] = log_likelihood_ratio(label, 1.0 / noise_std, 1.0) + _run_score(heard, 0.5)
@@ -215,8 +241,8 @@ def record_canary(trials: int, seed: int = 7) -> Finding:
             method.plan = Plan(events)
             with listening() as heard:
                 method.critic_step()
-            noised = np.concatenate([value.flatten().numpy() for value in heard.noised[0]])
-            scores[world, trial] = float(noised @ direction)
+            noisy = np.concatenate([value.flatten().numpy() for value in heard.noisy[0]])
+            scores[world, trial] = float(noisy @ direction)
     return judge("record canary through the real gradients", (scores[0], scores[1]), events)
 
 

@@ -2,7 +2,7 @@
 
 Two bounds on the same errors, both with Clopper-Pearson limits:
     direct   an (ε, δ)-DP mechanism has 1 - β ≤ e^ε·α + δ and 1 - α ≤ e^ε·β + δ (Kairouz et al. 2015), whatever it is.
-             Near the claim only with a threshold far out in the tail, hence with millions of trials.
+             Near the claim only with a threshold far out in the tail, so with millions of trials.
     curve    the claim is more than one (ε, δ): it is the whole trade-off curve f of its event list (Dong et al. 2022).
              Errors below the curve of a list with noise s·σ refute every such list; the smallest refuted s, as ε at the
              claimed δ, is what the adversary has shown (Nasr et al. 2023, §4). One threshold in the middle suffices.
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from scipy import stats
 
 from service.privacy.accounting import epsilon_of, loss_of
-from service.privacy.events import Events, GaussianEvent, SampledStepEvent
+from service.privacy.events import DrawnPartEvent, Event, Events, GaussianEvent, SampledStepEvent
 
 CONFIDENCE = 0.95
 EPSILON_GRID = np.concatenate((np.linspace(0.0, 3.0, 61), np.linspace(3.1, 30.0, 120)))
@@ -82,9 +82,9 @@ def claimed_epsilon(events: Events, delta: float) -> float:
 def scaled(events: Events, factor: float) -> Events:
     """The same list with every noise multiplier times a factor."""
 
-    def one(event: GaussianEvent | SampledStepEvent) -> GaussianEvent | SampledStepEvent:
-        if isinstance(event, GaussianEvent):
-            return GaussianEvent(event.purpose, event.noise_multiplier * factor, event.count)
+    def one(event: GaussianEvent | SampledStepEvent | DrawnPartEvent) -> Event:
+        if not isinstance(event, SampledStepEvent):
+            return replace(event, noise_multiplier=event.noise_multiplier * factor)
         histogram = event.histogram_noise_multiplier
         return SampledStepEvent(
             event.sampling_probability,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -26,15 +27,23 @@ from scipy import stats
 from torch import Tensor
 
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon, gaussian_signal
-from bench.audit.worlds import FIRST_UNIT, make_canaries, null_table, order_for
+from bench.audit.worlds import DOMAIN, FIRST_UNIT, LARGE, make_canaries, null_table, order_for
 from service.domain.table_schema import TableSchema
+from service.methods.dpgm.order import DpgmOrder
+from service.methods.dpgm.price import CLUSTER_COUNTS, CLUSTER_MEANS
+from service.methods.dpsyn.order import DpsynOrder
+from service.methods.dpsyn.price import LATENT_MOMENTS
 from service.methods.idpgan.order import IdpganOrder
+from service.methods.idpgan.price import RELEVANCE
+from service.methods.image_release.order import ImageReleaseOrder
 from service.methods.knobs import Order
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.price import ONE_WAY_TABLES, PAIR_SCORES
 from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
+from service.methods.pategan.order import PateganOrder
 from service.methods.pricing import price_order
+from service.methods.rdpcgan.order import RdpcganOrder
 from service.privacy.accounting import epsilon_of
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
@@ -42,8 +51,9 @@ from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
-    NOBODY,
+    NO_CELL,
     Coefficients,
+    WholeVectors,
     first_moments,
     leaning_counts,
     second_moments,
@@ -53,15 +63,26 @@ from workers.mechanism.image_moments import (
 from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods import labels as label_frequencies
+from workers.methods.dpgm import run as dpgm
+from workers.methods.dpgm import training as autoencoders
+from workers.methods.dpsyn import run as dpsyn
 from workers.methods.idpgan import training as idpgan
-from workers.methods.marginals.measure import releases
+from workers.methods.idpgan.step_knobs import bought
+from workers.methods.idpgan.tables import TableIdpgan
+from workers.methods.image_release import run as image_release
+from workers.methods.marginals.measure import releases, trees
 from workers.methods.marginals.measure.layouts import looks_of
 from workers.methods.marginals.method import Marginals
 from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS
+from workers.methods.pategan import run as pategan
+from workers.methods.rdpcgan import coded
+from workers.methods.rdpcgan.coded import CodedTables
 from workers.numerics.discrete_gaussian import Table, table_for
 from workers.plan import Plan
+from workers.sources import GivenImages, GivenTable
 
 DELTA = 1e-5
 EPSILONS = (0.1, 1.0, 10.0, 20.0)
@@ -69,7 +90,7 @@ ROWS_PER_UNIT = (1, 10, 1_000)
 LARGE_NOISE = 2.0**48
 AT_ONCE = 50_000
 """Releases drawn in one call."""
-ATTACKS = 128
+ATTACKS = 256
 """At least as many as there are: what the bounds of all of them together hold with is 95 %."""
 MOST_FAILURES = 0.05 / (3 * ATTACKS)
 """Of each of an attack's three bounds."""
@@ -260,7 +281,7 @@ def _priced(order: Order, epsilon: float) -> Events:
 
 
 def _marginals_order(**knobs: Any) -> MarginalsOrder:
-    declared = {"pairs": "all", "pair_groups": "declared", "numeric_cells": "declared", "condition_on": "label"}
+    declared = {"pairs": "all", "pair_groups": "declared", "condition_on": "label"}
     return MarginalsOrder.model_validate(
         {"method": "marginals", "epsilon": 1.0, "numeric_bins": 4, **declared, **knobs}
     )
@@ -282,7 +303,7 @@ def _measured(
         table = _table(rows_per_unit, has_unit=has_unit, columns=len(schema.fields), **knobs)
         randomness = SecureRandom.from_test_seed(1)
         with heard(releases) as calls:
-            act(Marginals(order, Plan(events), table, domain, randomness, CPU))
+            act(Marginals(order, Plan(events), table, domain, randomness, CPU, keeps_bins=True))
         both.append(calls)
     return Neighbours(both[0], both[1], events)
 
@@ -294,10 +315,11 @@ def tables(epsilon: float, rows_per_unit: int) -> Neighbours:
 
 
 def tables_and_values(epsilon: float, rows_per_unit: int) -> Neighbours:
-    """A whole measurement of tables and of single values of an open range: two events."""
-    order = _marginals_order(epsilon=epsilon, values_precision_share=0.2)
+    """A whole measurement of tables and of the tree of an open range, each node of which is cut: two events."""
+    order = _marginals_order(epsilon=epsilon, tree_precision_share=0.2)
     events = _priced(order, epsilon)
-    return _measured(order, events, rows_per_unit, Marginals.measure, schema=SCHEMA_OF_VALUES, places=True)
+    with patch.object(trees, "STANDARD_DEVIATIONS", -1e3):
+        return _measured(order, events, rows_per_unit, Marginals.measure, schema=SCHEMA_OF_VALUES, places=True)
 
 
 def first_looks(epsilon: float, rows_per_unit: int) -> Neighbours:
@@ -324,6 +346,8 @@ def scores(epsilon: float, rows_per_unit: int) -> Neighbours:
 
 SIDE = 4
 RECORDS = 3
+ONE_STEP = SampledStepEvent(1.0, 1.0, None, 1)
+SMALL_AUTOENCODER = {"hidden_units": 2, "latent_numbers": 1}
 
 
 def of_images(purpose: str, measure: Callable[[ImageMixture], PrivateSum], epsilon: float) -> Neighbours:
@@ -338,7 +362,7 @@ def of_images(purpose: str, measure: Callable[[ImageMixture], PrivateSum], epsil
     for has_unit in (False, True):
         pixels = np.zeros((RECORDS, SIDE * SIDE), dtype=np.uint8)
         pixels[0] = 255
-        labels = np.array([1 if has_unit else NOBODY, 0, NOBODY])
+        labels = np.array([1 if has_unit else NO_CELL, 0, NO_CELL])
         method = ImageMixture(
             order, Plan(events), EncodedImages(pixels, labels, (SIDE, SIDE, 1), 2), SecureRandom.from_test_seed(1)
         )
@@ -369,6 +393,22 @@ IMAGE_RELEASES: dict[str, tuple[str, Callable[[ImageMixture], PrivateSum]]] = {
 }
 
 
+def single_images(epsilon: float, _rows_per_unit: int) -> Neighbours:
+    """A white image, released by itself, or none: one coefficient and its singular value, which it moves as far as a norm allows."""
+    order = ImageReleaseOrder(
+        method="image_release", epsilon=epsilon, unit="image", coefficients=1, singular_values_share=0.3
+    )
+    events = _priced(order, epsilon)
+    both = []
+    for label in (NO_CELL, 0):
+        images = EncodedImages(np.full((1, SIDE * SIDE), 255, np.uint8), np.array([label]), (SIDE, SIDE, 1), 0)
+        run = image_release.Run(order, Plan(events), GivenImages(images), SecureRandom.from_test_seed(1), CPU)
+        with heard(image_release) as calls:
+            run.measure()
+        both.append(calls)
+    return Neighbours(both[0], both[1], events)
+
+
 def labels(epsilon: float, rows_per_unit: int) -> Neighbours:
     """Label counts of an IDPGAN run."""
     return _label_counts(_one_gaussian(epsilon, "label_counts"), rows_per_unit)
@@ -381,12 +421,11 @@ def labels_under_large_noise(rows_per_unit: int) -> Neighbours:
 
 def _label_counts(events: Events, rows_per_unit: int) -> Neighbours:
     order = order_for(1.0, 1, condition_on="label")
-    step = SampledStepEvent(1.0, 1.0, None, 1)
     both = []
     for present in (None, FIRST_UNIT):
         table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
-        method = make_canaries(order, (*events, step), table, 1)
-        with heard(idpgan) as calls:
+        method = make_canaries(order, (*events, ONE_STEP), table, 1)
+        with heard(label_frequencies) as calls:
             method.measure()
         both.append(calls)
     return Neighbours(both[0], both[1], events)
@@ -413,6 +452,148 @@ def _step_calls(order: IdpganOrder, events: Events, table: EncodedTable, *, wait
             method.critic_step()
         if not wait or any(bool(value.any()) for value in calls[0].private.values):
             return calls
+
+
+def autoencoder_step(epsilon: float, rows_per_unit: int) -> Neighbours:
+    """A private step of RDP-CGAN: the clipped gradient of encoder and decoder together."""
+    order = RdpcganOrder.model_validate(
+        {
+            "method": "rdpcgan",
+            "epsilon": epsilon,
+            "sampling_probability": 1.0,
+            "steps": 1,
+            "autoencoder": {"steps": 1, "latent": 2, "hidden": [3], "clip_norm": 0.01},
+            "networks": {"noise_dimension": 4, "generator_hidden": [8], "critic_hidden": [4, 3]},
+        }
+    )
+    events = _priced(order, epsilon)[:1]
+    both = []
+    for present in (None, FIRST_UNIT):
+        table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
+        torch.manual_seed(1)
+        method = CodedTables(order, Plan(events), table, DOMAIN, SecureRandom.from_test_seed(1), CPU)
+        with heard(coded) as calls:
+            method.autoencoder_step()
+        both.append(calls)
+    without, with_unit = zip(*map(_narrowed, *both), strict=True)
+    return Neighbours(list(without), list(with_unit), events)
+
+
+def clusters(epsilon: float, rows_per_unit: int) -> Neighbours:
+    """All that DPGM releases before its steps: a round of k-means and the counts of clusters.
+
+    The adversary says what the features of a record are: on one axis, and just as long as the clip norm.
+    """
+    order = DpgmOrder.model_validate(
+        {
+            "method": "dpgm",
+            "epsilon": epsilon,
+            "sampling_probability": 1.0,
+            "clusters": 2,
+            "cluster_rounds": 1,
+            "features": 4,
+            "autoencoder": SMALL_AUTOENCODER,
+        }
+    )
+    (whole,) = _one_gaussian(epsilon, CLUSTER_MEANS)
+    noise_multiplier = math.sqrt(2.0) * whole.joint_noise_multiplier
+    events = GaussianEvent(CLUSTER_MEANS, noise_multiplier), GaussianEvent(CLUSTER_COUNTS, noise_multiplier)
+    both = []
+    for present in (None, FIRST_UNIT):
+        table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
+        source = GivenTable(table, DOMAIN)
+        run = dpgm.Run(order, Plan((*events, ONE_STEP)), source, SecureRandom.from_test_seed(1), CPU)
+        fourier = run._fourier()  # noqa: SLF001
+        vectors = np.zeros((run.records.most, order.features), dtype=np.int32)
+        vectors[:, 0] = int(order.feature_norm * fourier.scale)
+        run.features = WholeVectors(vectors, fourier.longest)
+        with heard(autoencoders) as calls:
+            run.measure()
+        both.append(calls)
+    return Neighbours(both[0], both[1], events)
+
+
+def latent_moments(epsilon: float, rows_per_unit: int) -> Neighbours:
+    """A round of DP-SYN's EM: responsibilities, codes and their products.
+
+    The adversary says what the encoder is, which is public: it codes every record as a number that is clipped.
+    """
+    order = DpsynOrder.model_validate(
+        {
+            "method": "dpsyn",
+            "epsilon": epsilon,
+            "sampling_probability": 1.0,
+            "condition_on": "label",
+            "gaussians": 1,
+            "em_rounds": 1,
+            "latent_norm": 1.0,
+            "autoencoder": SMALL_AUTOENCODER,
+        }
+    )
+    events = _one_gaussian(epsilon, LATENT_MOMENTS)
+    both = []
+    for present in (None, FIRST_UNIT):
+        table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
+        run = dpsyn.Run(order, Plan(events), GivenTable(table, DOMAIN), SecureRandom.from_test_seed(1), CPU)
+        run.averaged.code_bias.fill_(LARGE)
+        with heard(autoencoders) as calls:
+            run.gaussians()
+        both.append(calls)
+    return Neighbours(both[0], both[1], events)
+
+
+def bought_relevance(epsilon: float, rows_per_unit: int) -> Neighbours:
+    """The relevance of inputs that IDPGAN buys.
+
+    The adversary says what the critic is, which is public at its beginning: it looks at the cells of the unit's record and no others, so that
+    relevance is larger than that of generated records, and is clipped.
+    """
+    order = order_for(1.0, 1, private_step={"importance": {"groups": 2, "relevance": "bought"}})
+    events = _one_gaussian(epsilon, RELEVANCE)
+    others = torch.ones(sum(DOMAIN.widths), dtype=torch.bool)
+    others[np.cumsum([0, *DOMAIN.widths[:-1]]) + null_table(1, FIRST_UNIT).codes[0]] = False
+    both = []
+    for present in (None, FIRST_UNIT):
+        table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
+        method = make_canaries(order, (*events, ONE_STEP), table, 1, TableIdpgan)
+        method.tensors[0].data[:, others] = 0.0
+        with heard(bought) as calls:
+            method.measure()
+        both.append(calls)
+    without, with_unit = zip(*map(_narrowed, *both), strict=True)
+    return Neighbours(list(without), list(with_unit), events)
+
+
+class _Following:
+    """Teachers of which the first takes every record for real if its unit is there, and the others none."""
+
+    def __init__(self, votes: Tensor) -> None:
+        self._votes = votes
+
+    def step(self, *_: Tensor) -> None:
+        """They learn nothing."""
+
+    def votes(self, _records: Tensor) -> Tensor:
+        return self._votes
+
+
+def votes(epsilon: float, rows_per_unit: int) -> Neighbours:
+    """The votes of a step of PATE-GAN, where the adversary says what teachers make of a unit."""
+    records, teachers = 4, 3
+    order = PateganOrder(method="pategan", epsilon=epsilon, steps=1, votes_per_step=records, teachers=teachers)
+    events = _priced(order, epsilon)
+    both = []
+    for present in (None, FIRST_UNIT):
+        table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
+        run = pategan.Run(order, Plan(events), GivenTable(table, DOMAIN), SecureRandom.from_test_seed(1), CPU)
+        run.begin()
+        following = torch.zeros(teachers, records, dtype=torch.bool)
+        following[0] = present is not None
+        run.teachers = _Following(following)  # type: ignore[assignment]
+        with heard(pategan) as calls:
+            run.student_step()
+        both.append(calls)
+    return Neighbours(both[0], both[1], events)
 
 
 def _narrowed(without: Call, with_unit: Call) -> tuple[Call, Call]:
@@ -792,6 +973,11 @@ OF_TABLES: dict[str, Callable[[float, int], Neighbours]] = {
     "scores of pairs": scores,
     "IDPGAN step: gradient and histogram": step,
     "the same, Poisson-sampled, q = 0.25": lambda epsilon, rows: step(epsilon, rows, 0.25),
+    "RDP-CGAN step: gradient of the autoencoder": autoencoder_step,
+    "PATE-GAN step: votes of teachers": votes,
+    "DPGM: means and counts of clusters": clusters,
+    "DP-SYN: moments of codes": latent_moments,
+    "IDPGAN: bought relevance of inputs": bought_relevance,
 }
 
 
@@ -814,6 +1000,9 @@ def attempts(trials: int) -> Iterator[Callable[[], OutputFinding]]:
                 trials,
                 seed,  # type: ignore[misc]
             )
+    for epsilon in EPSILONS:
+        seed += 1
+        yield _attempt("images: one by one", epsilon, 1, single_images, trials, seed)
     for epsilon in (50.0, 250.0):
         for rows in ROWS_PER_UNIT:
             seed += 1

@@ -2,7 +2,7 @@
 
 Nothing here replaces a mechanism. `CanaryIdpgan` differs from `Idpgan` in one thing: the gradients of its units are
 chosen by the adversary (Nasr et al. 2023, "gradient canaries"), which the guarantee must survive as it survives any
-others. Drawing, clipping, summing, noising and histograms are those of a release.
+others. Drawing, clipping, summing, adding noise and histograms are those of a release.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from workers.mechanism import PerUnitGradients, PrivateSum
 from workers.mechanism.gradients import MaterialisedGradients
 from workers.mechanism.noise import allocate
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods import labels
 from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
@@ -48,38 +49,38 @@ class Wiretap:
     """Every release made while it listens: its public shape, what went in (for contracts), what came out."""
 
     sums: list[PrivateSum] = field(default_factory=list)
-    noised: list[tuple[Tensor, ...]] = field(default_factory=list)
+    noisy: list[tuple[Tensor, ...]] = field(default_factory=list)
     noise_stds: list[tuple[float, ...]] = field(default_factory=list)
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[Wiretap]:
     """Hear what `idpgan` hands to `release` and `release_counts`, and what it gets back; with the noise that was charged (whole numbers have a little more)."""
-    real, real_counts = idpgan.release, idpgan.release_counts
+    real, real_counts = idpgan.release, labels.release_counts
     heard = Wiretap()
 
     def release(private: PrivateSum, *, noise_multiplier: float, **knobs: Any) -> tuple[Tensor, ...]:
-        noised = real(private, noise_multiplier=noise_multiplier, **knobs)
+        noisy = real(private, noise_multiplier=noise_multiplier, **knobs)
         sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
         allocation = knobs.get("allocation", "least_noise")
         stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
-        return note(private, noised, stds)
+        return note(private, noisy, stds)
 
     def release_counts(private: PrivateSum, *, noise_stds: Sequence[float], **knobs: Any) -> tuple[Tensor, ...]:
-        noised = real_counts(private, noise_stds=noise_stds, **knobs)
-        return note(private, noised, tuple(noise_stds))
+        noisy = real_counts(private, noise_stds=noise_stds, **knobs)
+        return note(private, noisy, tuple(noise_stds))
 
-    def note(private: PrivateSum, noised: tuple[Tensor, ...], stds: tuple[float, ...]) -> tuple[Tensor, ...]:
+    def note(private: PrivateSum, noisy: tuple[Tensor, ...], stds: tuple[float, ...]) -> tuple[Tensor, ...]:
         heard.sums.append(private)
-        heard.noised.append(noised)
+        heard.noisy.append(noisy)
         heard.noise_stds.append(stds)
-        return noised
+        return noisy
 
-    idpgan.release, idpgan.release_counts = release, release_counts
+    idpgan.release, labels.release_counts = release, release_counts
     try:
         yield heard
     finally:
-        idpgan.release, idpgan.release_counts = real, real_counts
+        idpgan.release, labels.release_counts = real, real_counts
 
 
 def null_table(units: int, present: np.ndarray | None = None, *, rows_per_unit: int = 1) -> EncodedTable:
@@ -150,15 +151,15 @@ def make_canaries(
 
 
 def spike_score(heard: Wiretap, release: int, canaries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(x, μ) of each spike canary in one noised gradient sum: x ~ N(0, 1) without it, N(μ, 1) with it.
+    """(x, μ) of each spike canary in one noisy gradient sum: x ~ N(0, 1) without it, N(μ, 1) with it.
 
     The best projection: per group onto the canary's own direction, weighted by c_k/s_k².
     """
-    private, noised = heard.sums[release], heard.noised[release]
+    private, noisy = heard.sums[release], heard.noisy[release]
     x, squared = np.zeros(len(canaries)), np.zeros(len(canaries))
     parts = zip(private.groups, private.sensitivities, heard.noise_stds[release], strict=True)
     for group, clip_norm, noise_std in parts:
-        flat = [noised[tensor].flatten().numpy() for tensor in group]
+        flat = [noisy[tensor].flatten().numpy() for tensor in group]
         owners = np.array([canaries < len(values) for values in flat])  # (tensors, canaries)
         share = np.sqrt(np.maximum(owners.sum(axis=0), 1))
         projection = sum(
@@ -174,7 +175,7 @@ def spike_score(heard: Wiretap, release: int, canaries: np.ndarray) -> tuple[np.
 
 def histogram_score(heard: Wiretap, release: int) -> tuple[float, float]:
     """(x, μ) of a canary whose norms all lie beyond the grid: its counts are those of the last cell."""
-    (counts,), (sensitivity,) = heard.noised[release], heard.sums[release].sensitivities
+    (counts,), (sensitivity,) = heard.noisy[release], heard.sums[release].sensitivities
     (noise_std,) = heard.noise_stds[release]
     direction = counts[:, -1].sum().item() / len(counts) ** 0.5
     return direction / noise_std, sensitivity / noise_std

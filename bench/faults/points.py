@@ -34,7 +34,7 @@ POINTS = (
     Point("charge.uncommitted", "charged, not committed", "training"),
     Point("charge.committed", "charged, no row read", "training"),
     Point("label_counts.before", "rows read, nothing private done", "training"),
-    Point("checkpoint.before@1", "the counts bought, before the first checkpoint", "training"),
+    Point("checkpoint.before@1", "the counts measured, before the first checkpoint", "training"),
     Point("checkpoint.written@1", "its object written, not recorded", "training"),
     Point("checkpoint.record.uncommitted@1", "recorded, not committed", "training"),
     Point("checkpoint.record.committed@1", "recorded", "training"),

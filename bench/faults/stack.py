@@ -113,7 +113,7 @@ class FaultyStack(EmbeddedStack):
         return Client(self.url, self.admin_key)
 
     def new_dataset(self, rows: int = 200) -> str:
-        """A table that nobody has uploaded before, with a budget of ε = 10."""
+        """A table that was never uploaded before, with a budget of ε = 10."""
         rng = random.Random()
         lines = [
             "colour,size",

@@ -14,6 +14,7 @@ from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schem
 from service.domain.table_schema import TableSchema
 from service.methods import whole_noise
 from service.methods.catalogue import method_of, parse_order
+from service.methods.dpgm import price as dpgm_price
 from service.methods.facts import Facts
 from service.methods.idpgan import price as idpgan_price
 from service.methods.knobs import Order
@@ -35,7 +36,7 @@ _UNPRICED: list[bool] = []
 def without_prices() -> None:
     """From here on noise has a made-up size. Prices need dp_accounting, which a machine with a GPU may lack, and a minute."""
     sizes = SimpleNamespace(get_sigma_gaussian=lambda _epsilon, _delta: 2.0)
-    for module in (idpgan_price, whole_noise):
+    for module in (idpgan_price, dpgm_price, whole_noise):
         module.gaussian_mechanism = sizes  # type: ignore[attr-defined]
     _UNPRICED.append(True)
 
@@ -105,14 +106,12 @@ class MadeUp:
     def holds_images(self) -> bool:
         return not self.job.columns
 
-    def table(
-        self, *, numeric_bins: int, finer: bool = False, with_places: bool = False
-    ) -> tuple[EncodedTable, TableDomain]:
+    def table(self, *, numeric_bins: int, with_places: bool = False) -> tuple[EncodedTable, TableDomain]:
         """A column repeats what the one before it said in most rows."""
         job, rng, schema = self.job, np.random.default_rng(0), self.job.declared()
         if not isinstance(schema, TableSchema):
             raise TypeError("these are images")
-        domain = TableDomain.from_schema(schema, numeric_bins=numeric_bins, finer=finer)
+        domain = TableDomain.from_schema(schema, numeric_bins=numeric_bins)
         starts = _starts(rng, job)
         rows = job.units if starts is None else int(starts[-1])
         codes = np.empty((rows, len(domain.widths)), np.uint16)
@@ -186,6 +185,8 @@ JOBS = (
     ),
     Job("dpgan, table", _gan("dpgan", 400), 10_000, columns=20),
     Job("ganobfuscator, table", _gan("ganobfuscator", 300), 10_000, columns=20),
+    Job("rdpcgan, table", {"method": "rdpcgan", "steps": 60, "autoencoder": {"steps": 60}}, 10_000, columns=20),
+    Job("pategan, table", {"method": "pategan", "steps": 20}, 10_000, columns=20),
     Job("mixture, 14 x 14", {"method": "mixture"}, 5_000, side=14, on_cuda_too=False),
     Job("mixture, 28 x 28", {"method": "mixture", "cells": 16}, 10_000, side=28, on_cuda_too=False),
     Job("mixture, 28 x 28, one cell", {"method": "mixture", "cells": 1}, 20_000, side=28, on_cuda_too=False),
@@ -200,5 +201,9 @@ JOBS = (
     ),
     Job("ganobfuscator, 14 x 14", _gan("ganobfuscator", 100, **_PERCEPTRONS), 10_000, side=14),
     Job("dpacgan, 14 x 14", _gan("dpacgan", 30, **_PERCEPTRONS), 10_000, side=14, cuda={"steps": 150}),
+    Job("dpgm, table", {"method": "dpgm", "steps": 200}, 10_000, columns=20, cuda={"steps": 1_000}),
+    Job("dpsyn, table", {"method": "dpsyn", "steps": 200}, 10_000, columns=20, has_target=True, cuda={"steps": 1_000}),
+    Job("dpgm, 14 x 14", {"method": "dpgm", "steps": 100}, 10_000, side=14, cuda={"steps": 1_000}),
+    Job("dpsyn, 14 x 14", {"method": "dpsyn", "steps": 100}, 10_000, side=14, cuda={"steps": 1_000}),
     Job("dpgan, 14 x 14", _gan("dpgan", 300, **_PERCEPTRONS), 10_000, side=14),
 )

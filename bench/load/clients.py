@@ -32,7 +32,7 @@ Spec = dict[str, Any]
 
 
 def table(rows: int) -> bytes:
-    """Rows that nobody has uploaded before."""
+    """Rows that were never uploaded before."""
     rng = random.Random()
     lines = [
         f"{rng.choice(['red', 'green', 'blue'])},{rng.randint(0, 1000)},{rng.random() * 10:.6f}" for _ in range(rows)
@@ -78,7 +78,7 @@ async def upload(http: Connection, spec: Spec) -> int:
 
 
 async def error(http: Connection, spec: Spec) -> int:
-    """Everything that is refused: nobody's dataset, no JSON, an order that is none, a path that is none."""
+    """Everything that is refused: a dataset that does not exist, no JSON, an order that is none, a path that is none."""
     path = random.choice(
         [
             f"/v1/datasets/{uuid.uuid4()}/releases",

@@ -4,9 +4,10 @@
     python -m bench.paper --full             28×28, 20,000 critic steps, three seeds: for one CUDA GPU, a few hours
     python -m bench.paper --methods DPGAN,IDPGAN --epsilons 1,10 --seeds 3 --no-ablation
     python -m bench.paper --held-out --knobs '{"image_networks": {"layers": "convolutions"}}'     to choose a setting
+    python -m bench.paper --all [--short] [--seeds 3] [--only TEXT] [--minutes 20]      all tables, claimed beside honest
 
-Every private method is calibrated to the same (ε, δ) by the price of its own list of events. Writes the
-section NAME[-TAG] of `bench/results/paper.md`, and a picture per method to `bench/runs`; the paper's own numbers are not copied here.
+`--all` goes on where it was broken off (bench/paper/every.py) and writes `bench/results/paper-all.md`. Of the others: every private method is calibrated to the same (ε, δ) by the price of its own list of events. Writes the
+section NAME[-TAG] of `bench/results/paper.md`, and a picture per method to `bench/runs`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.image_data import DATA, held_out, load
 from bench.image_scores import train_classifier
 from bench.images import picture
 from bench.pages import keep, run_file
+from bench.paper.every import run_all
 from bench.paper.methods import ABLATION, KNOBS, METHODS
 from bench.paper.report import render
 from bench.paper.runs import MIXTURE, Result, Sizes, run
@@ -35,6 +37,10 @@ FULL = Sizes(steps=20_000, expected_batch=512, critic_steps=5, count=60_000, epo
 def main() -> None:
     arguments = _arguments()
     torch.set_num_threads(arguments.threads)
+    if arguments.all:
+        length = {"steps": arguments.steps, "short": arguments.short}
+        run_all(arguments.data, seeds=arguments.seeds or 1, only=arguments.only, minutes=arguments.minutes, **length)
+        return
     arguments.no_file |= arguments.quick
     sizes, side, seeds = (FULL, 28, 3) if arguments.full else (QUICK if arguments.quick else SMALL, 14, 1)
     if arguments.steps:
@@ -104,6 +110,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-ablation", action="store_true")
     parser.add_argument("--no-file", action="store_true")
     parser.add_argument("--tag", default="", help="added to the name of the section")
+    every = parser.add_argument_group("--all")
+    every.add_argument("--all", action="store_true", help="every table of the paper, resumable, claimed beside honest")
+    every.add_argument("--short", action="store_true", help="1,000 steps of images, 600 of cards, 200 of DPACGAN")
+    every.add_argument("--only", default="", metavar="TEXT", help="runs whose line has this text: 'mnist, IDPGAN'")
+    every.add_argument("--minutes", type=float, default=1e9, help="begin no run after so many")
     return parser.parse_args()
 
 

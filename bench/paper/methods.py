@@ -22,6 +22,8 @@ WITHOUT_PRIVACY = "WGAN-GP"
 METHODS: dict[str, dict[str, Any]] = {
     WITHOUT_PRIVACY: {**NONE, "thresholds": {"kind": "fixed", "clip_norm": 1e4}},
     "DPGAN": {"method": "dpgan"},
+    "DPGAN, RMSProp": {"method": "dpgan", "published_as": "dpgan"},
+    "PPGAN": {"method": "dpgan", "published_as": "ppgan"},
     "GANobfuscator": {"method": "ganobfuscator"},
     "DPACGAN": {"method": "dpacgan"},
     "IDPGAN": KNOBS,
@@ -29,10 +31,14 @@ METHODS: dict[str, dict[str, Any]] = {
     "IDPGAN from a mixture": {**NONE, "warm_start": {"kind": "mixture"}},
 }
 
+REAL = "real data"
+"""Nothing is trained but the classifier: the upper end of every table."""
+
 ABLATION: dict[str, dict[str, Any]] = {
     "none of the three": NONE,
     "decaying noise alone": {**NONE, **DECAY},
     "adaptive thresholds alone": {**NONE, **THRESHOLDS},
+    "decaying noise and thresholds": {**NONE, **DECAY, **THRESHOLDS},
     # Thresholds must differ before anything can be clustered.
     "thresholds and clusters": {**NONE, **THRESHOLDS, **CLUSTERS},
     "all three (IDPGAN)": KNOBS,

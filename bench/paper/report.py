@@ -11,7 +11,8 @@ MEASURES = {
     "accuracy": "accuracy, %",
     "inception": "IS",
     "fid": "FID",
-    "js": "JS, bits",
+    "js": "JS at least, bits",
+    "from_half": "equation 19",
     "processor": "CPU s",
     "seconds": "wall s",
 }
@@ -40,8 +41,8 @@ def render(
         "ε of every private row is the price of the events that ran (PLD), calibrated from below; WGAN-GP has no noise and\n"
         f"may never be released. Accuracy: a small network trained for {sizes.epochs} epochs on {sizes.count:,} synthetic images,\n"
         f"tested on {tested_on}, never chosen by its score. IS and FID by the same network trained on real\n"
-        "images: comparable with each other only. JS: by a fresh discriminator, a lower bound. The paper's numbers stand under\n"
-        "an accounting that does not hold (docs/privacy.md), at settings of its own; they are not copied here.\n"
+        "images: comparable with each other only. JS: by a fresh discriminator, a lower bound; equation 19:\n"
+        "of the same discriminator, what the paper calls JS. The paper's numbers stand beside these in bench/results/paper-all.md.\n"
     )
     parts = [head, "### Methods\n\n" + _table(compared)]
     if ablation:
@@ -72,10 +73,10 @@ def _distances(results: Mapping[str, Sequence[Result]]) -> str:
     trained = {name: runs for name, runs in results.items() if runs[0].distances}
     if not trained:
         return "Nothing was trained.\n"
-    steps = [step for step, _ in next(iter(trained.values()))[0].distances]
+    steps = [look.step for look in next(iter(trained.values()))[0].distances]
     lines = ["| step | " + " | ".join(map(str, steps)) + " |", "|---" * (len(steps) + 1) + "|"]
     for name, runs in trained.items():
-        lines.append(f"| {name} | " + " | ".join(f"{distance:.2f}" for _, distance in runs[0].distances) + " |")
+        lines.append(f"| {name} | " + " | ".join(f"{look.distance:.2f}" for look in runs[0].distances) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,27 +1,30 @@
-"""Ours beside dpmm's MST and AIM on every table of the bench, from the runs on record (bench/tables/records.py).
+"""Ours beside AIM on every table that both ran on, from the runs on record (bench/tables/records.py).
 
     python -m bench.tables.beside
 
-Writes what stands between markers in docs/results/peers.md.
+Writes what stands between markers in docs/results/tables.md, and the picture that the page shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.tables.compared import GROUPS, Table
+from bench.pages import RESULTS
+from bench.tables.compared import GROUPS, INTERACTIONS, Table
+from bench.tables.dots import Dots
 from bench.tables.records import runs_of
 from bench.tables.report import ROOT
 
-PAGE = ROOT / "docs" / "results" / "peers.md"
+PAGE = ROOT / "docs" / "results" / "tables.md"
+PICTURE = RESULTS / "tables-beside.svg"
 BEGIN, END = "<!-- {}: by python -m bench.tables.beside -->", "<!-- end of {} -->"
 
-OURS, FOR_TABLES, PEERS = "marginals", "marginals for tables", ("dpmm MST", "dpmm AIM")
+OURS, FOR_TABLES, PEERS = "marginals", "marginals for tables", ("AIM", "AIM-GDP")
 EPSILONS = (0.1, 1.0, 3.0, 10.0)
 
 
@@ -39,11 +42,10 @@ MEASURES = (
     Measure("TV3", 4, False),
     Measure("value TV2", 4, False),
 )
-VALUES = SHOWN = len(MEASURES) - 1
-"""Place of the last, which has a table of its own (the first runs of some peers do not have it); so many stand in the tables of groups."""
+VALUES = len(MEASURES) - 1
+"""Place of the last, which some early runs lack; all others are in every run."""
 CPU = Measure("CPU seconds", 0, is_better_higher=False)
-DISTANCES = slice(2, None)
-"""Places of those that compare tables."""
+PICTURED = next(place for place, measure in enumerate(MEASURES) if measure.name == "TV2")
 
 
 @dataclass(frozen=True)
@@ -78,105 +80,46 @@ class Beside:
         theirs, ours = self.peers[peer].values[place], self.ours.values[place]
         return theirs > ours if MEASURES[place].is_better_higher else theirs < ours
 
-    def has_peers_in(self, place: int) -> bool:
-        """Whether a measure was taken of ours and of a peer's."""
-        return np.isfinite(self.ours.values[place]) and any(np.isfinite(p.values[place]) for p in self.peers.values())
-
-    @property
-    def is_faster(self) -> bool:
-        return all(self.ours.cpu_seconds < score.cpu_seconds for score in self.peers.values())
-
 
 @cache
 def newest(table: Table) -> dict[tuple[str, float | None], Score]:
     """What the last run of each method and ε gave, if it has all measures."""
     runs: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
     for run in runs_of(table.name):
-        if all(measure.name in run["metrics"] for measure in MEASURES[:SHOWN]):
+        if all(measure.name in run["metrics"] for measure in MEASURES[:VALUES]):
             runs.setdefault((run["method"], run["epsilon"]), []).append(run)
     return {key: Score.of(of_key) for key, of_key in runs.items()}
 
 
-def beside(group: str, ours: str = OURS) -> Iterator[tuple[Table, Score | None, list[Beside]]]:
-    """Of every table: what classifiers have from real rows, and ours, by this method, beside the peers' at every ε."""
+def beside(group: str) -> Iterator[tuple[Table, list[Beside]]]:
+    """Of every table, ours and the peers' at every ε that ours ran at."""
     for table in GROUPS[group]:
         scores = newest(table)
-        lines = [
-            Beside(table, e, scores[ours, e], {peer: scores[peer, e] for peer in PEERS if (peer, e) in scores})
-            for e in EPSILONS
-            if (ours, e) in scores
-        ]
-        yield table, scores.get(("real", None)), lines
+        yield (
+            table,
+            [
+                Beside(table, e, scores[OURS, e], {peer: scores[peer, e] for peer in PEERS if (peer, e) in scores})
+                for e in EPSILONS
+                if (OURS, e) in scores
+            ],
+        )
 
 
-def table_of(group: str) -> str:
-    lines = [
-        "| table (LR / GB of real rows) | rows, columns | ε | marginals | MST | AIM | CPU s |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for table, real, each in beside(group):
-        title = table.title if real is None else f"{table.title} ({_shown(real.values[:2])})"
-        first = f"{title} | {table.rows:,}, {table.columns}"
-        for one in each:
-            cells = [_cell(one, peer) for peer in PEERS]
-            seconds = [one.ours, *(one.peers.get(peer) for peer in PEERS)]
-            cost = " / ".join("–" if score is None else f"{max(1, round(score.cpu_seconds))}" for score in seconds)
-            lines.append(f"| {first} | {one.epsilon:g} | {_shown(one.ours.values)} | {' | '.join(cells)} | {cost} |")
-            first = " | "
-    return "\n".join(lines)
+def _with_peers() -> list[Beside]:
+    """In the mean: but for tables that were made up to show one limit."""
+    groups = [group for group in GROUPS if group != "limits"]
+    return [one for group in groups for _, lines in beside(group) for one in lines if one.peers]
 
 
-def counts() -> str:
-    """Of how many tables ours is the best of those that ran beside a peer, and where it is not."""
-    lines, behind = _counted(_with_peers(OURS), MEASURES, but_for=("TV1",))
-    return "\n".join([*lines, "", "Where a peer is ahead (ours, and theirs), but for single columns:", "", *behind])
-
-
-def for_tables() -> str:
-    """The same of rows that were ordered for tables, in distances; and what they are beside rows for classifiers."""
-    lines, behind = _counted(_with_peers(FOR_TABLES), MEASURES[DISTANCES], but_for=())
-    for place, measure in enumerate(MEASURES):
-        changes = [_change(epsilon, place) for epsilon in EPSILONS]
-        lines.append(f"| {measure.name} beside that for classifiers | {' | '.join(changes)} |")
-    return "\n".join([*lines, "", "Where a peer is ahead (ours, and theirs):", "", *behind])
-
-
-def _with_peers(ours: str) -> list[Beside]:
-    return [one for group in GROUPS for _, _, lines in beside(group, ours) for one in lines if one.peers]
-
-
-def _counted(
-    every: list[Beside], measures: Sequence[Measure], *, but_for: Container[str]
-) -> tuple[list[str], list[str]]:
-    """The lines of a table by measure and ε, and those that say where a peer is ahead, but for some measures."""
-    lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |", "|---|" + "---|" * len(EPSILONS)]
-    behind = []
-    for measure in measures:
-        place, cells = MEASURES.index(measure), []
+def measured() -> str:
+    """Which tables both ran on, at which ε."""
+    lines = []
+    for peer in PEERS:
         for epsilon in EPSILONS:
-            ran = [one for one in every if one.epsilon == epsilon and one.has_peers_in(place)]
-            lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
-            cells.append(_part(len(ran) - len(lost), len(ran)))
-            if lost and measure.name not in but_for:
-                behind.append(f"- {measure.name}, ε = {epsilon:g}: {'; '.join(_behind(one, place) for one in lost)}")
-        lines.append(f"| {measure.name} | {' | '.join(cells)} |")
-    faster = (
-        _part(sum(one.is_faster for one in every if one.epsilon == e), sum(one.epsilon == e for one in every))
-        for e in EPSILONS
-    )
-    lines.append(f"| CPU seconds | {' | '.join(faster)} |")
-    return lines, behind
-
-
-def _change(epsilon: float, place: int) -> str:
-    """From rows for classifiers to rows for tables, in the mean of all tables: added, or what distances are multiplied by."""
-    pairs = [
-        (scores[OURS, epsilon].values[place], scores[FOR_TABLES, epsilon].values[place])
-        for scores in (newest(table) for tables in GROUPS.values() for table in tables)
-        if (OURS, epsilon) in scores and (FOR_TABLES, epsilon) in scores
-    ]
-    mean = _mean_change(pairs, MEASURES[place])
-    return "" if mean is None else mean.text
+            titles = [_title(one.table) for one in _with_peers() if one.epsilon == epsilon and peer in one.peers]
+            if titles:
+                lines.append(f"- {peer}, ε = {epsilon:g}, {len(titles)} tables: {', '.join(titles)}")
+    return "\n".join(lines)
 
 
 class _Mean(NamedTuple):
@@ -188,7 +131,7 @@ class _Mean(NamedTuple):
 
 
 def _mean_change(pairs: Sequence[tuple[float, float]], measure: Measure) -> _Mean | None:
-    """From the first of each pair to the second, over tables where both are known, and no distance is nought."""
+    """From the first of each pair to the second, over tables where both are known, and no distance is zero."""
     before, after = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     known = np.isfinite(before) & np.isfinite(after) & (measure.is_better_higher | (np.minimum(before, after) > 0.0))
     if not known.any():
@@ -199,74 +142,100 @@ def _mean_change(pairs: Sequence[tuple[float, float]], measure: Measure) -> _Mea
     if measure.is_better_higher:
         return _Mean(f"{mean:+.3f}".replace("0.", "."), _number(error, 3), len(changes))
     factor = float(np.exp(mean))
-    return _Mean(f"× {factor:.2f}", _number(factor * error, 2), len(changes))
+    digits = 3 if measure is CPU else 2
+    return _Mean(f"× {_number(factor, digits)}", _number(factor * error, digits), len(changes))
 
 
 def means() -> str:
-    """Ours beside each peer in the mean of all tables on which both ran: says less of any table, and is moved less by luck."""
-    lines = [
-        f"| ours beside | | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
-        "|---|---|" + "---|" * len(EPSILONS),
+    """Ours beside each peer, in the mean of all tables on which both ran."""
+    lines = [f"| ε | | {' | '.join(f'ours beside {peer}' for peer in PEERS)} |", "|---|---|" + "---|" * len(PEERS)]
+    for epsilon in EPSILONS:
+        there = [one for one in _with_peers() if one.epsilon == epsilon]
+        ran = [[(one.peers[peer], one.ours) for one in there if peer in one.peers] for peer in PEERS]
+        lines += _lines_of_means(f"{epsilon:g}", ran) if there else []
+    return "\n".join(lines)
+
+
+def purposes() -> str:
+    """Rows ordered for tables beside rows ordered for classifiers, in the mean of all tables."""
+    every = [newest(table) for tables in GROUPS.values() for table in tables]
+    ran = [
+        [(scores[OURS, e], scores[FOR_TABLES, e]) for scores in every if {(OURS, e), (FOR_TABLES, e)} <= scores.keys()]
+        for e in EPSILONS
     ]
-    for peer in PEERS:
-        ran = [one for one in _with_peers(OURS) if peer in one.peers]
-        for place, measure in enumerate((*MEASURES, CPU)):
-            cells = []
-            for epsilon in EPSILONS:
-                scores = [(one.peers[peer], one.ours) for one in ran if one.epsilon == epsilon]
-                mean = _mean_change([(before.all[place], after.all[place]) for before, after in scores], measure)
-                cells.append("" if mean is None else f"{mean.text} ± {mean.error} ({mean.tables})")
-            lines.append(f"| {peer.removeprefix('dpmm ')} | {measure.name} | {' | '.join(cells)} |")
+    lines = [f"| | | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |", "|---|---|" + "---|" * len(EPSILONS)]
+    return "\n".join([*lines, *_lines_of_means("for tables, beside for classifiers", ran)])
+
+
+def _lines_of_means(what: str, ran: Sequence[Sequence[tuple[Score, Score]]]) -> list[str]:
+    """A line for each measure; in each column the change from the first scores to the second."""
+    lines = []
+    for place, measure in enumerate((*MEASURES, CPU)):
+        changes = [_mean_change([(before.all[place], after.all[place]) for before, after in of], measure) for of in ran]
+        cells = ["" if mean is None else f"{mean.text} ± {mean.error} ({mean.tables})" for mean in changes]
+        lines.append(f"| {what} | {measure.name} | {' | '.join(cells)} |")
+    return lines
+
+
+def behind() -> str:
+    """Every place where a peer is ahead: ours, and theirs."""
+    lines = []
+    for place, measure in enumerate(MEASURES):
+        for epsilon in EPSILONS:
+            ran = [one for one in _with_peers() if one.epsilon == epsilon]
+            lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
+            if lost:
+                places = "; ".join(_behind(one, place) for one in lost)
+                lines.append(f"- {measure.name}, ε = {epsilon:g}, {len(lost)} of {len(ran)}: {places}")
     return "\n".join(lines)
-
-
-def values() -> str:
-    """Two-way distances in cells that real values fill equally, of every table that has a peer there."""
-    epsilons = (0.1, 1.0, 10.0)
-    lines = [f"| | {' | '.join(f'ε = {epsilon:g}' for epsilon in epsilons)} |", "|---|" + "---|" * len(epsilons)]
-    for group in GROUPS:
-        for table, _, each in beside(group):
-            cells = {one.epsilon: _in_values(one) for one in each if one.has_peers_in(VALUES)}
-            if cells.keys() & set(epsilons):
-                lines.append(f"| {table.title.split(',')[0]} | {' | '.join(cells.get(e, '') for e in epsilons)} |")
-    return "\n".join(lines)
-
-
-def _in_values(one: Beside) -> str:
-    """Ours / MST / AIM."""
-    scores = [one.ours, *(one.peers.get(peer) for peer in PEERS)]
-    known = [score.values[VALUES] if score is not None else np.nan for score in scores]
-    return " / ".join("–" if np.isnan(value) else _number(value, 3) for value in known)
-
-
-def _part(some: int, of: int) -> str:
-    return f"{some} of {of}"
 
 
 def _behind(one: Beside, place: int) -> str:
     digits = MEASURES[place].digits
     peers = (
-        f"{peer.removeprefix('dpmm ')} {_number(score.values[place], digits)}"
+        f"{peer} {_number(score.values[place], digits)}"
         for peer, score in one.peers.items()
         if one.is_ahead(peer, place)
     )
-    title = one.table.title.split(",")[0]
-    return f"{title} {_number(one.ours.values[place], digits)} ({', '.join(peers)})"
+    return f"{_title(one.table)} {_number(one.ours.values[place], digits)} ({', '.join(peers)})"
 
 
-def _cell(one: Beside, peer: str) -> str:
-    score = one.peers.get(peer)
-    if score is None:
-        return ""
-    return _shown(score.values, bold=[one.is_ahead(peer, place) for place in range(SHOWN)])
+def interactions() -> str:
+    """Tables whose target shows in no pair of columns, of every method that ran."""
+    lines = [
+        f"| table | rows from | ε | {' | '.join(measure.name for measure in MEASURES[:VALUES])} | CPU s |",
+        "|---|---|---|" + "---|" * (VALUES + 1),
+    ]
+    for table in INTERACTIONS:
+        scores = newest(table)
+        for method in ("real", "independent", OURS, *PEERS, "idpgan"):
+            for epsilon in (None, *EPSILONS):
+                if (method, epsilon) in scores:
+                    score = scores[method, epsilon]
+                    cells = (
+                        _number(score.values[place], measure.digits) for place, measure in enumerate(MEASURES[:-1])
+                    )
+                    shown = "–" if epsilon is None else f"{epsilon:g}"
+                    seconds = "" if epsilon is None else f"{score.cpu_seconds:.0f}"
+                    lines.append(f"| {_title(table)} | {method} | {shown} | {' | '.join(cells)} | {seconds} |")
+    return "\n".join(lines)
 
 
-def _shown(values: tuple[float, ...], *, bold: list[bool] | None = None) -> str:
-    """LR / GB, TV1 / TV2 / TV3, or the first of them."""
-    texts = [_number(value, measure.digits) for value, measure in zip(values, MEASURES[:SHOWN], strict=False)]
-    if bold is not None:
-        texts = [f"**{text}**" if is_bold else text for text, is_bold in zip(texts, bold, strict=True)]
-    return ", ".join(" / ".join(part) for part in (texts[:2], texts[2:]) if part)
+def dots() -> Dots:
+    """Distance of pairs at ε = 1, a line for each table."""
+    rows = {
+        _title(one.table): {
+            OURS: one.ours.values[PICTURED],
+            **{peer: score.values[PICTURED] for peer, score in one.peers.items()},
+        }
+        for one in _with_peers()
+        if one.epsilon == 1.0
+    }
+    return Dots("Total variation of pairs of columns at ε = 1 (smaller is better)", (OURS, *PEERS), rows)
+
+
+def _title(table: Table) -> str:
+    return table.title.split(",")[0]
 
 
 def _number(value: float, digits: int) -> str:
@@ -277,11 +246,11 @@ def _number(value: float, digits: int) -> str:
 def render(page: str) -> str:
     """The page with what stands between its markers written anew."""
     texts = {
-        "counts": counts(),
+        "measured": measured(),
         "means": means(),
-        "tables": for_tables(),
-        "values": values(),
-        **{group: table_of(group) for group in GROUPS},
+        "purposes": purposes(),
+        "behind": behind(),
+        "interactions": interactions(),
     }
     for name, text in texts.items():
         begin, end = BEGIN.format(name), END.format(name)
@@ -295,3 +264,4 @@ def render(page: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURE.write_text(dots().svg(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables that docs/results/peers.md compares methods on, as it tells them apart."""
+"""The tables that docs/results/tables.md compares methods on, as it tells them apart."""
 
 from __future__ import annotations
 
@@ -107,4 +107,7 @@ GROUPS: dict[str, tuple[Table, ...]] = {
         Table("digits", "digits", 1_438, 65),
         Table("diabetes", "diabetes", 354, 11),
     ),
+    "limits": (Table("parity", "parity of five columns", 16_000, 11),),
 }
+INTERACTIONS = (*GROUPS["limits"], *(table for table in GROUPS["first"] if table.name == "poker"))
+"""Tables whose target depends on many columns at once and shows in no pair."""

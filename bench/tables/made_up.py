@@ -1,4 +1,4 @@
-"""Tables made up with strong structure, which the real ones here lack: a chain of columns, and a household survey with places in places."""
+"""Tables made up with strong structure, which the real ones here lack: a chain of columns, a household survey with places in places, a parity."""
 
 from __future__ import annotations
 
@@ -97,6 +97,14 @@ def survey() -> tuple[Columns, dict[str, Any]]:
         for name, values in named.items()
     ]
     return named, {"fields": fields, "target": "arrears"}
+
+
+def parity(bits: int = 5, others: int = 5) -> tuple[Columns, dict[str, Any]]:
+    """(columns, schema): the label is odd where so many of the bits are. All tables of up to `bits` columns of them are even: they say nothing of it."""
+    codes = np.random.default_rng(5).integers(2, size=(ROWS, bits + others))
+    made: Columns = {f"x{place}": _yes(codes[:, place] == 1) for place in range(bits + others)}
+    made["label"] = ["odd" if one else "even" for one in codes[:, :bits].sum(axis=1) % 2]
+    return made, {"fields": [_category(name, sorted(set(values))) for name, values in made.items()], "target": "label"}
 
 
 def _named(letter: str, places: Whole, *, digits: int = 1) -> list[str]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from bench.orders import scaled
 from bench.tables.peers import PEERS, DidNotRun
 from bench.tables.tables import Table, encode, frame_of
+from bench.tables.values import with_quantile_bins
 from service.domain.grids import shape_of
 from service.domain.table_schema import TableSchema
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
-from service.methods.pricing import price_order, resolve_order
+from service.methods.knobs import Order
+from service.methods.pricing import Price, price_order, resolve_order
 from service.privacy.filters import NANO, Shares, open_budget
 from service.samples.table.sampler import TableSampler
 from workers.encoding.images import EncodedImages
@@ -39,6 +42,8 @@ class Ask:
     rows: int
     seed: int
     knobs: Mapping[str, Any]
+    noise: float = 1.0
+    """The part of the priced noise that is drawn; less than 1 is no private run."""
 
 
 Maker = Callable[[Ask], tuple[pl.DataFrame, float]]
@@ -61,28 +66,33 @@ class _Frame:
     schema: TableSchema
     holds_images: bool = False
 
-    def table(
-        self, *, numeric_bins: int, finer: bool = False, with_places: bool = False
-    ) -> tuple[EncodedTable, TableDomain]:
-        domain = TableDomain.from_schema(self.schema, numeric_bins=numeric_bins, finer=finer)
+    def table(self, *, numeric_bins: int, with_places: bool = False) -> tuple[EncodedTable, TableDomain]:
+        domain = TableDomain.from_schema(self.schema, numeric_bins=numeric_bins)
         return encode(self.rows, domain, with_places=with_places), domain
 
     def images(self) -> EncodedImages:
         raise TypeError("this is a table")
 
 
+def priced(method: str, ask: Ask, fixed: Mapping[str, Any] | None = None) -> tuple[Order, Price]:
+    """The order as it would be stored, and its price."""
+    schema = ask.table.schema
+    # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
+    budget = open_budget(ask.epsilon, 2.0 * ask.delta)
+    order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **(fixed or {}), **ask.knobs})
+    facts = Facts(len(ask.table.train), budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
+    resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
+    return resolved, price_order(resolved, budget)
+
+
 def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
     def make(ask: Ask) -> tuple[pl.DataFrame, float]:
         schema, units = ask.table.schema, len(ask.table.train)
-        # A release is (ε, δ/2)-DP where the dataset's budget is (ε, δ).
-        budget = open_budget(ask.epsilon, 2.0 * ask.delta)
-        order = parse_order({"method": method, "epsilon": ask.epsilon, "device": "cpu", **(fixed or {}), **ask.knobs})
-        facts = Facts(units, budget, lambda numeric_bins: shape_of(schema, numeric_bins=numeric_bins))
-        resolved = resolve_order(order, facts, Shares(NANO, NANO), schema)
-        price = price_order(resolved, budget)
+        resolved, price = priced(method, ask, fixed)
         started = time.monotonic()
         source, randomness = _Frame(ask.table.train, schema), SecureRandom.from_test_seed(ask.seed)
-        made = make_release(resolved, Plan(price.events), source, randomness)
+        events = price.events if ask.noise == 1.0 else scaled(price.events, ask.noise)
+        made = make_release(resolved, Plan(events), source, randomness)
         files = made.files(schema=schema, certificate={}, order=resolved.model_dump(mode="json"))
         seconds = time.monotonic() - started
         sampler = TableSampler.from_files(json.loads(files["config.json"]), files["generator.onnx"])
@@ -95,6 +105,12 @@ def ours(method: str, fixed: Mapping[str, Any] | None = None) -> Maker:
         return frame_of(columns, schema), seconds
 
     return make
+
+
+def given_quantile_bins(ask: Ask) -> tuple[pl.DataFrame, float]:
+    """Marginals, where the schema declares for free the bins that real rows fill equally. No method could know them."""
+    table = replace(ask.table, schema=with_quantile_bins(ask.table.schema, ask.table.train))
+    return ours("marginals")(replace(ask, table=table))
 
 
 def real(ask: Ask) -> tuple[pl.DataFrame, float]:
@@ -115,9 +131,14 @@ METHODS: dict[str, Maker] = {
     "auto": ours("auto"),
     "marginals": ours("marginals"),
     "marginals for tables": ours("marginals", {"purpose": "tables"}),
-    "marginals of equal cells": ours("marginals", {"numeric_cells": "declared"}),
+    "marginals given quantile bins": given_quantile_bins,
+    "marginals of equal cells": ours("marginals", {"tree_precision_share": 0.0}),
     "idpgan": ours("idpgan"),
+    "dpgm": ours("dpgm"),
+    "dpsyn": ours("dpsyn"),
     "dpgan": ours("idpgan", STRATEGIES_OFF | {"warm_start": {"kind": "none"}}),
+    "rdpcgan": ours("rdpcgan"),
+    "pategan": ours("pategan"),
     **PEERS,
 }
 NEEDS_NO_EPSILON = {"real", "independent"}

@@ -1,7 +1,7 @@
 """Other people's methods. Each lives in a virtual environment that the bench makes; none is a dependency of ours.
 
 A peer is one script (`peer_*.py` beside this file) that reads a request (JSON: cells and widths as .npy, ε, δ, seed, rows)
-and writes codes. It sees the same public cells as the metrics, so that nobody gains by binning.
+and writes codes. It sees the same public cells as the metrics, so that no method gains by binning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.tables.methods import Ask
 
 HERE = Path(__file__).parent
-DPMM = ("dpmm", ["dpmm==0.1.9"])
+MBI = ("mbi", ["mbi==2.0.0", "jax==0.10.2", "jaxlib==0.10.2"])
 SMARTNOISE = (
     "smartnoise",
     ["smartnoise-synth==1.0.8", "torch==2.13.0", "packaging==26.3"],
@@ -33,7 +33,7 @@ SMARTNOISE = (
 
 
 class DidNotRun(Exception):
-    """A method gave no rows; says why, in the words of whoever refused."""
+    """A method gave no rows; says why, in the words of the program that refused."""
 
 
 def peer(script: str, environment: tuple[str, list[str]], method: str) -> Callable[[Ask], tuple[pl.DataFrame, float]]:
@@ -102,8 +102,8 @@ def decode(codes: np.ndarray, columns: tuple[ColumnDomain, ...]) -> pl.DataFrame
 
 
 PEERS = {
-    "dpmm AIM": peer("peer_dpmm.py", DPMM, "aim"),
-    "dpmm MST": peer("peer_dpmm.py", DPMM, "mst"),
+    "AIM": peer("peer_aim.py", MBI, "aim"),
+    "AIM-GDP": peer("peer_aim.py", MBI, "aim-gdp"),
     "smartnoise AIM": peer("peer_smartnoise.py", SMARTNOISE, "aim"),
     "smartnoise MST": peer("peer_smartnoise.py", SMARTNOISE, "mst"),
     "smartnoise PATE-CTGAN": peer("peer_smartnoise.py", SMARTNOISE, "patectgan"),

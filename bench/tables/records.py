@@ -1,4 +1,4 @@
-"""The runs that docs/results/peers.md is written from: of every compared table, the newest of each method and ε.
+"""The runs that docs/results/tables.md is written from: of every compared table, the newest of each method and ε.
 
 They are bench/results/peers.csv, a run a line, as `python -m bench.tables --record` leaves them. Where no hardware stands, none was
 kept with the run.

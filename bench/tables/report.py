@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench.pages import keep, run_file
+from bench.tables.subgroups import section
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = (
@@ -98,6 +99,7 @@ def markdown(facts: dict[str, Any]) -> str:
         for (method, epsilon), runs in grouped(facts).items():
             cells = [_cell([run["metrics"].get(name, float("nan")) for run in runs]) for name in recalls]
             lines.append(f"| {method} | {_epsilon(epsilon)} | {' | '.join(cells)} |")
+    lines += section((method, _epsilon(epsilon), runs) for (method, epsilon), runs in grouped(facts).items())
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.tables import metrics
 from bench.tables.methods import METHODS, Ask, DidNotRun
+from bench.tables.subgroups import subgroup_scores
 from bench.tables.tables import codes_of, read_table
 from bench.tables.values import value_scores
 
@@ -104,6 +105,7 @@ def _made_and_scored(settings: Settings, method: str, epsilon: float | None, see
         "rows breaking the schema": metrics.breaking_share(frame, table.schema),
         "neighbour ratio": metrics.nearest_neighbour_ratio(synthetic, table),
         **found,
+        **subgroup_scores(synthetic, table),
     }
     return Run(method, epsilon, seed, seconds, peak / 1024, measured, cpu_seconds=cpu_seconds)
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn import datasets
 
 from bench import image_data
-from bench.tables import made_up
+from bench.tables import made_up, made_up_money
 
 ROOT = Path(__file__).parents[2]
 CELLS_OF_A_SMALL_TABLE = 8
@@ -209,8 +209,11 @@ def _elsewhere(name: str, folder: Path, shared: Path) -> Source | None:
         return Source(_write(folder / f"{name}.csv", names, rows), schema)
 
 
+MADE_UP = {"chain": made_up.chain, "survey": made_up.survey, "parity": made_up.parity} | made_up_money.TABLES
+
+
 def _made_up(name: str, folder: Path, _shared: Path) -> Source:
-    columns, document = {"chain": made_up.chain, "survey": made_up.survey}[name]()
+    columns, document = MADE_UP[name]()
     schema = folder / f"{name}.schema.json"
     schema.write_text(json.dumps(document))
     rows = (list(row) for row in zip(*columns.values(), strict=True))
@@ -244,7 +247,6 @@ MAKERS: dict[str, Callable[[str, Path, Path], Source | None]] = {
     "diabetes": _shipped,
     "digits": _shipped,
     "wine": _shipped,
-    "chain": _made_up,
-    "survey": _made_up,
+    **dict.fromkeys(MADE_UP, _made_up),
     **dict.fromkeys(WHERE, _elsewhere),
 }

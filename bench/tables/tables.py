@@ -43,12 +43,12 @@ def read_table(data: Path, schema_file: Path, target: str | None, test: Path | N
     if target is not None:
         document["target"] = target
     schema = parse_table_schema(document)
-    frame = _read(data, schema).sample(fraction=1.0, shuffle=True, seed=0)
+    frame = read_frame(data, schema).sample(fraction=1.0, shuffle=True, seed=0)
     if test is None:
         held_out = int(len(frame) * HELD_OUT_SHARE)
         frame, tested = frame[held_out:], frame[:held_out]
     else:
-        tested = _read(test, schema)
+        tested = read_frame(test, schema)
     if rows is not None:
         frame = frame[:rows]
     domain = TableDomain.from_schema(schema, numeric_bins=METRIC_BINS)
@@ -74,7 +74,8 @@ def frame_of(columns: dict[str, list[object]], schema: TableSchema) -> pl.DataFr
     return _typed(pl.DataFrame(text), schema)
 
 
-def _read(path: Path, schema: TableSchema) -> pl.DataFrame:
+def read_frame(path: Path, schema: TableSchema) -> pl.DataFrame:
+    """Rows of a CSV file, with a header or without, typed as the schema says; what cannot be read is missing."""
     frame = pl.read_csv(path, infer_schema=False, null_values=list(schema.missing_values))
     if set(schema.names) - set(frame.columns):
         frame = pl.read_csv(

@@ -15,10 +15,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from bench.tables.metrics import total_variation
+from service.domain.table_schema import parse_table_schema
+from service.domain.value_grids import value_grid
+from service.methods.knobs import DEFAULT_NUMERIC_BINS
 
 if TYPE_CHECKING:
     from bench.tables.tables import Table
     from service.domain.field_schema import FieldSchema
+    from service.domain.table_schema import TableSchema
 
 QUANTILES = 16
 
@@ -52,16 +56,34 @@ def _auroc(made: np.ndarray, real: np.ndarray, label: int) -> float:
     return float(np.mean([roc_auc_score(truth == c, chances.get(c, np.zeros(len(truth)))) for c in present]))
 
 
-def _cells(field: FieldSchema, real: np.ndarray, made: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell of every real and every synthetic value; a value that many real rows share has one to itself."""
-    if field.is_categorical:
-        return real.astype(int) + 1, made.astype(int) + 1
+def with_quantile_bins(schema: TableSchema, train: pl.DataFrame) -> TableSchema:
+    """The schema as an owner would declare who knew the cells of `value_scores`: what bins found under noise can hope for."""
+    document = schema.model_dump(mode="json", exclude_unset=True)
+    for field, written, values in zip(schema.fields, document["fields"], _numbers(train, schema.fields).T, strict=True):
+        if value_grid(field, DEFAULT_NUMERIC_BINS) is None:  # each value has a bin of its own, or the schema has them
+            continue
+        low, high = field.bounds
+        edges = _edges(values)
+        if field.type != "number":
+            edges = np.unique(np.ceil(edges))
+        written["edges"] = [low, *edges[(edges > low) & (edges < high)].tolist(), high]
+    return parse_table_schema(document)
+
+
+def _edges(real: np.ndarray) -> np.ndarray:
+    """Inner edges of cells that real values fill equally; a value that many share has a cell to itself."""
     many = 0.5 / QUANTILES
     edges: set[float] = set()
     for value in np.unique(np.nanquantile(real, np.arange(1, QUANTILES) / QUANTILES)).tolist():
         edges |= {value, float(np.nextafter(value, np.inf))} if np.mean(real == value) > many else {value}
-    ordered = np.sort(np.array(list(edges)))
-    found = []
+    return np.sort(np.array(list(edges)))
+
+
+def _cells(field: FieldSchema, real: np.ndarray, made: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cell of every real and every synthetic value."""
+    if field.is_categorical:
+        return real.astype(int) + 1, made.astype(int) + 1
+    ordered, found = _edges(real), []
     for column in (real, made):
         codes = np.searchsorted(ordered, column, side="right")
         found.append(np.where(np.isnan(column), len(ordered) + 1, codes))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from imprimatur.cli import (
+    asking,
     certificates,
     completing,
     datasets,
@@ -16,6 +17,7 @@ from imprimatur.cli import (
     methods,
     publishing,
     releases,
+    reporting,
     results,
     server,
 )
@@ -27,7 +29,7 @@ EXIT_CODES = """[bold]Exit codes[/bold]
 
 [bold]0[/bold] done · [bold]1[/bold] failed · [bold]2[/bold] wrong usage
 [bold]3[/bold] refused, over the privacy budget
-[bold]4[/bold] not found, not allowed, or no good key
+[bold]4[/bold] not found, not allowed, or no valid key
 [bold]5[/bold] bad input · [bold]6[/bold] service unavailable
 [bold]7[/bold] self-signed, not verified (verify)
 [bold]8[/bold] consistent, not verified (verify)
@@ -49,8 +51,8 @@ error; progress is shown on a terminal only. --json gives one document.
 WITH_SERVER = """First steps:
 [cyan]imprimatur demo[/cyan]
 
-With your own table (read and correct the drafted schema before you use it):
-[cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
+With your own table (`schema edit` asks of each column what is publicly known):
+[cyan]imprimatur schema edit table.csv -o schema.json[/cyan]
 [cyan]imprimatur publish table.csv -s schema.json --epsilon 3 -o out.csv[/cyan]"""
 
 CLIENT_ONLY = """First steps, with a key of a service that runs elsewhere:
@@ -109,12 +111,14 @@ app.command(rich_help_panel=ORDER)(releases.quote)
 app.command(rich_help_panel=ORDER)(releases.release)
 app.command(rich_help_panel=ORDER)(releases.status)
 app.command(rich_help_panel=ORDER)(releases.cancel)
+app.command(rich_help_panel=ORDER)(asking.ask)
 app.command(rich_help_panel=RESULT)(results.sample)
 app.command(rich_help_panel=RESULT)(completing.complete)
 app.command(rich_help_panel=RESULT)(methods.answers)
 app.command(rich_help_panel=RESULT)(results.download)
 app.command(rich_help_panel=RESULT)(certificates.certificate)
 app.command(rich_help_panel=RESULT)(explaining.explain)
+app.command(rich_help_panel=RESULT)(reporting.report)
 app.command(rich_help_panel=RESULT)(results.verify)
 
 

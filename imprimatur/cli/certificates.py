@@ -91,7 +91,7 @@ def certificate(
     """What exactly is promised about a release.
 
     --format registry writes an entry for OpenDP's registry of deployments of
-    differential privacy. What no service knows you type: --curator,
+    differential privacy. You give what no service knows: --curator,
     --intended-use, --region, --sector, --justification; nothing of it is kept.
 
     Examples:
@@ -135,11 +135,12 @@ def as_text(certificate: Mapping[str, Any]) -> list[str]:
     lines = [
         f"Release {certificate['release_id']}, method {certificate['method']}, issued {certificate['issued_at']}",
         f"Promise: (ε, δ) = ({certificate['epsilon']:.6g}, {certificate['delta']:.3g})-differential privacy",
-        f"Unit: {certificate['unit']}; {certificate['units']:,} units",
+        f"Protected unit: {certificate['unit']}; {certificate['units']:,} units",
         f"Neighbouring datasets: {certificate['adjacency']}",
         f"Budget of the dataset, for all releases together: (ε, δ) = ({whole['epsilon']:g}, {whole['delta']:g})",
     ]
     lines += [f"Warning: {warning}" for warning in certificate.get("warnings", [])]
+    lines += [f"Forecast: {sentence}" for sentence in certificate.get("forecast", {}).get("sentences", [])]
     if "other_releases" in certificate:
         others = certificate["other_releases"]
         lines.append(
@@ -155,12 +156,13 @@ def as_text(certificate: Mapping[str, Any]) -> list[str]:
             f"  {run_in_words(run, digits=6)}, Rényi divergence {run['renyi_divergence']:.6g}" for run in each["runs"]
         ]
     lines.append(f"Noise: {certificate['noise']}")
-    lines += [f"Trust: {certificate['trust_model']}"] if "trust_model" in certificate else []
+    lines += [f"Trust model: {certificate['trust_model']}"] if "trust_model" in certificate else []
     lines += [f"Not protected: {sentence}" for sentence in certificate.get("not_protected", [])]
+    lines += [f"Not modelled: {each['column']!r}: {each['becomes']}" for each in certificate.get("not_modelled", [])]
     lines += [f"Audit: {certificate['audit']['says']}"] if "audit" in certificate else []
     return [
         *lines,
-        f"Paid by ledger entry {entry['seq']}, hash {entry['hash']}",
+        f"Charged by ledger entry {entry['seq']}, hash {entry['hash']}",
         f"Made by Imprimatur {certificate['code_version']}, {certificate['accountant']}; signed (Ed25519) by {certificate['public_key']}",
     ]
 
@@ -182,7 +184,7 @@ def read_certificate_of(
 
         found = read_certificate(Path(release))
         if not found.keys() >= ALWAYS:
-            raise Failure(f"{release} is no certificate of this service", Exit.BAD_INPUT, "invalid_input")
+            raise Failure(f"{release} is not a certificate of this service", Exit.BAD_INPUT, "invalid_input")
         return found, None
     with connect(url, key, data) as client:
         found = client.certificate(release_id_of(client, release))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from imprimatur.cli.output import Exit, Failure
+from imprimatur.cli.output import Exit, Failure, note
 from imprimatur.cli.target import Target
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from imprimatur.client import Client
 
 DEFAULT_DATA = Path("imprimatur-data")
-STARTING_SECONDS = 60.0
 
 Url = Annotated[
     str | None,
@@ -33,33 +31,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stand
 
 def running_in(data: Path) -> Target | None:
     """The living `up` of a data directory, if there is one; one that is still starting is waited for."""
-    deadline = time.monotonic() + STARTING_SECONDS
-    while _is_owned(data):
-        with suppress(FileNotFoundError):
-            address = (data / "address").read_text(encoding="utf-8").strip()
-            return Target(address, (data / "admin.key").read_text(encoding="utf-8").strip(), data)
-        if time.monotonic() > deadline:
-            raise Failure(
-                f"the service in {data} has not come up; see {data / 'logs'}", Exit.UNAVAILABLE, "unreachable"
-            )
-        time.sleep(0.2)
-    return None
+    from imprimatur import running
+    from imprimatur.errors import Unreachable
 
-
-def _is_owned(data: Path) -> bool:
-    """Whether a living process holds the directory's lock; an address left behind by a killed one proves nothing."""
     try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows, where no service runs in a directory
-        return False
-    try:
-        with (data / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
+        found = running.running_in(data)
+    except Unreachable as error:
+        raise Failure(str(error), Exit.UNAVAILABLE, "unreachable") from None
+    return None if found is None else Target(found.url, found.key, data)
 
 
 def find_target(url: str | None, key: str | None, data: Path) -> Target | None:
@@ -82,7 +61,7 @@ def connect(url: str | None, key: str | None, data: Path) -> Iterator[Client]:
             Exit.UNAVAILABLE,
             "unreachable",
         )
-    with Client(target.url, target.key) as client:
+    with Client(target.url, target.key, on_retry=note) as client:
         yield client
 
 

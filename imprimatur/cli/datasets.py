@@ -32,7 +32,7 @@ from imprimatur.cli.options import (
     SchemaFile,
     UnitColumn,
 )
-from imprimatur.cli.order_options import read_json
+from imprimatur.cli.order_options import check_epsilon, read_json
 from imprimatur.cli.output import (
     EITHER_ACCOUNT,
     console,
@@ -84,6 +84,14 @@ def refuse_both_units(unit: dict[str, Any] | None, *, rows_are_units: bool) -> N
         raise typer.BadParameter("other units are named, too; leave one out", param_hint="--rows-are-units")
 
 
+Public = Annotated[
+    bool, typer.Option("--public", help="Everybody may have the rows; said here or never, and for good.")
+]
+RowsExpireAt = Annotated[
+    str | None, typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z.")
+]
+
+
 def upload(
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option("--budget-epsilon", "--epsilon", help="ε of the whole budget, given once.")],
@@ -94,10 +102,7 @@ def upload(
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
     missing_units: MissingUnits = REFUSE,
-    rows_expire_at: Annotated[
-        str | None,
-        typer.Option("--rows-expire-at", metavar="MOMENT", help="Destroy the rows then: 2027-01-31T00:00:00Z."),
-    ] = None,
+    rows_expire_at: RowsExpireAt = None,
     distinct_from: DistinctFrom = None,
     source: FromPlace = None,
     query: Query = None,
@@ -105,6 +110,7 @@ def upload(
     rows_are_units: RowsAreUnits = False,
     accept_draft: AcceptDraft = False,
     accept_undeclared: AcceptUndeclared = None,
+    public: Public = False,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
@@ -113,22 +119,21 @@ def upload(
     """Upload a table or images with the declared schema and give them their budget, once.
 
     --from reads a database (--query or --table) or an object store, from this
-    machine. A password belongs into PGPASSWORD or ~/.pgpass; else you are asked.
+    machine. Put a password into PGPASSWORD or ~/.pgpass; else you are asked.
 
     Examples:
     [cyan]imprimatur upload table.csv --schema s.json --budget-epsilon 10[/cyan]
     [cyan]imprimatur upload -s s.json --budget-epsilon 10 --from postgresql://me@host/db --query "select …"[/cyan]
     """
+    check_epsilon(epsilon, "--budget-epsilon")
     declared = read_json(schema, "--schema")
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
     refuse_both_units(unit, rows_are_units=rows_are_units)
     refuse_draft(declared, accepted=accept_draft)
     ask_whose_rows(file, declared, unit, rows_are_units=rows_are_units)
-    with (
-        connect(url, key, data) as client,
-        opened(file, source, query, table) as rows,
-        upload_bar() as report,
-    ):
+    with connect(url, key, data) as client, opened(file, source, query, table) as rows, upload_bar() as report:
+        if source is not None:
+            ask_whose_rows(rows.path, declared, unit, rows_are_units=rows_are_units)
         unlike = [dataset_id_of(client, dataset) for dataset in distinct_from or ()]
         dataset = client.create_dataset(
             rows.path,
@@ -141,6 +146,7 @@ def upload(
             distinct_from=unlike,
             accept_draft=accept_draft,
             accept_undeclared=accept_undeclared or [],
+            rows_are_public=public,
             on_progress=report,
         )
     _print_uploaded(dataset, as_json=as_json)
@@ -161,7 +167,7 @@ def redeclare(
     dataset: DatasetArgument,
     file: Annotated[
         Path | None,
-        typer.Argument(exists=True, metavar="[FILE]", help="The upload's file, where it is not kept."),
+        typer.Argument(exists=True, metavar="FILE", help="The upload's file, where it is not kept."),
     ] = None,
     schema: Annotated[
         str | None, typer.Option("--schema", "-s", metavar="FILE|JSON", help="The whole new schema; default: it stays.")
@@ -183,7 +189,7 @@ def redeclare(
 
     What is not named stays; ε always does. The rows are read again from the
     upload, which is kept until the first charge for the key that sent it.
-    Without it, give the same FILE once more. Reserved orders must be
+    Without it, give the same FILE again. Reserved orders must be
     cancelled first.
 
     Example:
@@ -195,7 +201,9 @@ def redeclare(
     if declared is not None:
         refuse_draft(declared, accepted=accept_draft)
     if declared is None and unit is None and name is None and not rows_are_units:
-        raise typer.BadParameter("say what is declared anew: --schema, --privacy-unit, --rows-are-units or --name")
+        raise typer.BadParameter(
+            "say what is to be declared again: --schema, --privacy-unit, --rows-are-units or --name"
+        )
     with connect(url, key, data) as client, upload_bar() as report:
         changed = client.replace_declaration(
             dataset_id_of(client, dataset),
@@ -315,7 +323,10 @@ def budget(
 
 def print_budget(found: Budget) -> None:
     """Both accounts for a person."""
-    names = {"simple": "simple sums", "renyi": f"Rényi, order {found['accounts']['renyi'].get('order')}"}
+    names = {
+        "simple": "basic composition",
+        "renyi": f"Rényi composition, order {found['accounts']['renyi'].get('order')}",
+    }
     rows = [
         (
             names[kind],
@@ -328,6 +339,7 @@ def print_budget(found: Budget) -> None:
     ]
     print_table(f"ε = {found['epsilon']:g}, δ = {found['delta']:.3g}", ("account", "posted", "pending", "left"), rows)
     console().print(EITHER_ACCOUNT)
+    console().print(str(found))
     pairs = {
         "spent": f"ε = {found['epsilon_spent']:.4g}",
         "left": f"{found['remaining_share']:.2%} of the budget",

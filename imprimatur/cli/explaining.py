@@ -78,7 +78,7 @@ def check_page(path: Path | None) -> None:
     with path.open("rb") as file:
         if MARK.encode() not in file.read(4_096):
             raise Failure(
-                f"{path} is there and is no page of ours: remove it, name another -o, or give --no-explanation to publish",
+                f"{path} exists and is not a page of this command: remove it, name another -o, or give --no-explanation to publish",
                 Exit.BAD_INPUT,
                 "invalid_input",
             )

@@ -25,7 +25,7 @@ OWN = {"imprimatur", "service", "workers", "migrations"}
 
 
 def expected(error: BaseException) -> Failure | None:
-    """The error as the end of a command, or None where nobody expected it."""
+    """The error as the end of a command, or None for an unexpected one."""
     if isinstance(error, Failure):
         return error
     from imprimatur.errors import ApiError, MissingExtra

@@ -67,7 +67,9 @@ def create_key(
 @app.command("replace")
 def replace_key(
     key_id: KeyId,
-    overlap_hours: Annotated[float, typer.Option(min=0, help="How long the old key still works; 0: not at all.")] = 24,
+    overlap_hours: Annotated[
+        float, typer.Option(min=0, help="How long the old key still works; 0: it ends at once.")
+    ] = 24,
     expires_at: ExpiresAt = None,
     url: Url = None,
     key: Key = None,
@@ -139,9 +141,9 @@ def audit_log(
     itself, or its operator.
 
     With --check every line is read and its hash computed here: a line that was
-    changed, removed or put between two others later is found. Note the newest
-    place and its hash where the service cannot change them: a log that was
-    written anew from its first line on agrees with itself, and not with them.
+    changed, removed or inserted later is found. Note the newest place and its
+    hash where the service cannot change them: a log that was rewritten from its
+    first line on is consistent in itself, but does not match them.
     """
     with connect(url, key, data) as client:
         lines = list(client.audit_log(None if check else limit))

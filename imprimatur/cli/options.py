@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
-from imprimatur.replies import ImageFormat, RowFormat
+from imprimatur.formats import IMAGE_FORMATS, ROW_FORMATS
 
 FILES = "CSV, JSON lines, .xlsx, Parquet (a folder, too), Arrow, Stata, SPSS, SAS; .gz, .zst, .zip. Images: ZIP, NPZ or IDX."
 File = Annotated[Path, typer.Argument(exists=True, help=FILES)]
 MaybeFile = Annotated[
     Path | None,
-    typer.Argument(exists=True, metavar="[FILE]", help=f"{FILES} Or --from."),
+    typer.Argument(exists=True, metavar="FILE", help=f"{FILES} Or --from."),
 ]
 FromPlace = Annotated[
     str | None,
@@ -23,7 +23,9 @@ FromPlace = Annotated[
         help="postgresql://…, sqlite:///FILE, duckdb:///FILE, or s3://, gs://, az://…/FILE.",
     ),
 ]
-Query = Annotated[str | None, typer.Option("--query", metavar="SQL", help="Which rows of the database of --from.")]
+Query = Annotated[
+    str | None, typer.Option("--query", metavar="SQL", help="The rows to read from the database of --from.")
+]
 FromTable = Annotated[str | None, typer.Option("--table", help="A whole table of the database of --from.")]
 To = Annotated[
     str | None, typer.Option("--to", metavar="URL", help="A database or an object store, as upload --from has them.")
@@ -38,7 +40,10 @@ SchemaFile = Annotated[
 Delta = Annotated[float | None, typer.Option("--delta", help="δ of the budget; default min(1e-6, 1/units²).")]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the dataset; default: the file's.")]
 UnitColumn = Annotated[
-    str | None, typer.Option("--privacy-unit", metavar="COLUMN", help="All rows of one value are one person.")
+    str | None,
+    typer.Option(
+        "--privacy-unit", metavar="COLUMN", help="Column that says whose a row is: all rows of one value are one unit."
+    ),
 ]
 MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", help="Rows used of each unit, at most.")]
 DistinctFrom = Annotated[
@@ -67,13 +72,11 @@ ReleaseName = Annotated[
 ]
 ForExcel = Annotated[
     bool,
-    typer.Option(
-        "--for-excel", help="CSV for a spreadsheet: an apostrophe before what it would carry out as a formula."
-    ),
+    typer.Option("--for-excel", help="CSV for a spreadsheet: an apostrophe before what it would run as a formula."),
 ]
 Explanation = Annotated[
     bool,
-    typer.Option("--explanation/--no-explanation", help="Leave a page beside -o that says what is promised (HTML)."),
+    typer.Option("--explanation/--no-explanation", help="Write a page (HTML) beside -o that says what is promised."),
 ]
 Again = Annotated[
     bool, typer.Option("--again", help="Pay for another release, also where an earlier run was not delivered.")
@@ -84,9 +87,13 @@ AcceptDraft = Annotated[
 ]
 AcceptUndeclared = Annotated[
     list[str] | None,
-    typer.Option("--accept-undeclared", metavar="COLUMN", help="Most of its cells may be outside what is declared."),
+    typer.Option(
+        "--accept-undeclared", metavar="COLUMN", help="A column of which most cells may be outside what is declared."
+    ),
 ]
-RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="No privacy unit: each row is another person.")]
+RowsAreUnits = Annotated[
+    bool, typer.Option("--rows-are-units", help="No privacy unit: each row is a different person.")
+]
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: standard output.")]
 Seed = Annotated[
@@ -98,18 +105,16 @@ Where = Annotated[
         "--where",
         metavar="CONDITION",
         help="Only such rows: 'age>=65&sex=f', 'rank in [1, 2]', 'age not missing', COLUMN:VALUE; of images label:CLASS. "
-        "Several must all be met.",
+        "Several must all hold.",
     ),
 ]
 WeightsJson = Annotated[
     str | None,
-    typer.Option("--weights", metavar="JSON", help="""How often values shall come: '{"sex": "uniform"}'."""),
+    typer.Option("--weights", metavar="JSON", help="""How often values are drawn: '{"sex": "uniform"}'."""),
 ]
 Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="Synthetic rows to draw.")]
 SaveCertificate = Annotated[Path | None, typer.Option("--certificate", help="Also save the certificate (JSON).")]
 SaveGenerator = Annotated[Path | None, typer.Option("--generator", help="Also save the trained generator (ZIP).")]
-ROW_FORMATS, IMAGE_FORMATS = get_args(RowFormat), get_args(ImageFormat)
-FORMATS: tuple[str, ...] = (*ROW_FORMATS, *IMAGE_FORMATS)
 Format = Annotated[
     str | None,
     typer.Option(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from imprimatur.cli.output import Exit, Failure
+from imprimatur.declarations import PURCHASE
 
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of this release.")]
 ShareOf = Annotated[
@@ -18,9 +20,23 @@ Method = Annotated[str, typer.Option("--method", help="How the generator is made
 ConditionOn = Annotated[str | None, typer.Option("--condition-on", help="A categorical column to condition on.")]
 Purpose = Annotated[
     str | None,
-    typer.Option("--purpose", help="What rows are for: classifiers of a target, or tables, nearer and without one."),
+    typer.Option(
+        "--purpose",
+        help="What rows are for: classifiers of a target, or tables, which are more exact and have no target.",
+    ),
 ]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the named method.")]
+PublicStart = Annotated[
+    str | None,
+    typer.Option(
+        "--public-start",
+        metavar="DATASET",
+        help="Id, name or beginning of the id of a dataset that was uploaded with --public, of the same columns or images. The generator is trained "
+        "on it first, without a price, and may repeat its rows. The method is idpgan unless --method names another.",
+    ),
+]
+STARTS_PUBLIC = "idpgan"
+"""What `auto` is where an order begins from public rows: it chooses among methods that do not."""
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=VALUE", help="Any other knob, e.g. noise_decay.kind=periodic. Repeatable."),
@@ -37,6 +53,29 @@ Priority = Annotated[
 OrderFile = Annotated[
     str | None, typer.Option("--order", metavar="FILE|JSON", help="A whole order; the other options change it.")
 ]
+Want = Annotated[
+    str | None,
+    typer.Option(
+        "--want",
+        metavar="NAME=NUMBER,…",
+        help="How exact counts should be, instead of ε: group=200,within=0.1 (add columns=1 for groups that one column tells), "
+        "one_way_tv=0.02, two_way_tv=0.05. Answers with the least ε.",
+    ),
+]
+
+
+def read_want(text: str | None) -> dict[str, float] | None:
+    """`group=200,within=0.1` as an object; its names are the service's to know."""
+    if text is None:
+        return None
+    want: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, number = part.strip().partition("=")
+        value = _value(number)
+        if not equals or isinstance(value, bool) or not isinstance(value, int | float):
+            raise typer.BadParameter(f"{part.strip()!r} is not NAME=NUMBER, like group=200", param_hint="--want")
+        want[name.strip()] = value
+    return want
 
 
 def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dict[str, Any]:
@@ -45,6 +84,8 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
     if given.get("share") is not None:
         given["share"] = _share(given["share"])
     document |= {name: value for name, value in given.items() if value is not None}
+    if document.get("public_dataset") is not None and document["method"] == "auto":
+        document["method"] = STARTS_PUBLIC
     for knob in knobs or []:
         name, equals, text = knob.partition("=")
         if not equals:
@@ -56,13 +97,22 @@ def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dic
             if not isinstance(place, dict):
                 raise typer.BadParameter(f"{parent!r} in {knob!r} has no knobs of its own", param_hint="--set")
         place[last] = _value(text)
-    if "epsilon" not in document and "share" not in document:
-        raise typer.BadParameter("give --epsilon or --share", param_hint="--epsilon / --share")
+    if not {"epsilon", "share", "want"} & document.keys() and document["method"] != PURCHASE["method"]:
+        raise typer.BadParameter(
+            "give --epsilon, such as 1, or --share, such as 0.25", param_hint="--epsilon / --share"
+        )
+    check_epsilon(document.get("epsilon"), "--epsilon")
     try:
         json.dumps(document, allow_nan=False)
     except ValueError:
         raise typer.BadParameter("numbers must be finite") from None
     return document
+
+
+def check_epsilon(epsilon: Any, option: str) -> None:
+    """What no service takes is refused before one is started, and before anything is asked."""
+    if isinstance(epsilon, int | float) and not (0 < epsilon < math.inf):
+        raise typer.BadParameter(f"{epsilon:g} is no ε: give a number above 0, such as 1", param_hint=option)
 
 
 def read_json(text_or_path: str, option: str) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from imprimatur.cli.datasets import print_warnings
 from imprimatur.cli.output import rounded_down
 
 if TYPE_CHECKING:
@@ -22,9 +24,15 @@ def place(
     priority: int | None = None,
     name: str | None = None,
 ) -> Release:
-    """The release that was made of an order."""
+    """The release that was made of an order. What its quote warns of is said on standard error first."""
     from imprimatur.errors import ApiError
 
+    with suppress(
+        ApiError
+    ):  # an order that was placed before may have no price any more, and is still found by its key
+        quoted = client.quote(dataset_id, order)
+        if quoted.fits:  # else the refusal is all that matters
+            print_warnings(quoted)
     try:
         return client.create_release(dataset_id, order, idempotency_key=idempotency_key, priority=priority, name=name)
     except ApiError as refused:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from imprimatur.errors import ApiError
 
-EITHER_ACCOUNT = "An order fits if one of the two accounts has room."
+EITHER_ACCOUNT = "An order fits if one of the two accounts has room: one adds up the ε of all releases, the other composes their noise."
 WIDE = 200
-"""Columns when nobody watches: identifiers must not be cut."""
+"""Columns when no person watches: identifiers must not be cut."""
 
 
 class Exit(IntEnum):

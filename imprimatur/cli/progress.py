@@ -1,4 +1,4 @@
-"""Bars while something takes long; nothing at all where nobody watches."""
+"""Bars while something takes long; nothing where no person watches."""
 
 from __future__ import annotations
 

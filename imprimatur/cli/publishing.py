@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
-import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start
-from imprimatur.cli.datasets import print_notices, print_warnings, privacy_unit, refuse_both_units
+from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect_or_start, find_target
+from imprimatur.cli.datasets import privacy_unit, refuse_both_units
 from imprimatur.cli.drafts import ask_whose_rows, refuse_draft
 from imprimatur.cli.explaining import check_page, page_beside, save_page
 from imprimatur.cli.failures import expected
-from imprimatur.cli.named import dataset_id_of
+from imprimatur.cli.known_rows import upload_or_find
 from imprimatur.cli.options import (
     REFUSE,
     AcceptDraft,
@@ -25,14 +23,17 @@ from imprimatur.cli.options import (
     Delta,
     DistinctFrom,
     Explanation,
-    File,
     ForExcel,
     Format,
+    FromPlace,
+    FromTable,
     MaxImages,
     MaxRows,
+    MaybeFile,
     MissingUnits,
     Name,
     Output,
+    Query,
     ReleaseName,
     Rows,
     RowsAreUnits,
@@ -40,6 +41,7 @@ from imprimatur.cli.options import (
     SaveGenerator,
     SchemaFile,
     Seed,
+    To,
     UnitColumn,
     Where,
     WholeEpsilon,
@@ -51,21 +53,25 @@ from imprimatur.cli.order_options import (
     Method,
     OrderFile,
     Priority,
+    PublicStart,
     Purpose,
     Set,
     ShareOf,
     Steps,
     build_order,
+    check_epsilon,
     read_json,
 )
 from imprimatur.cli.ordering import place
-from imprimatur.cli.output import Exit, Failure, echo, note, print_json, print_next, print_pairs, rounded_down
-from imprimatur.cli.progress import byte_count, follow, upload_bar
+from imprimatur.cli.output import Failure, echo, note, print_json, print_next, print_pairs, rounded_down
+from imprimatur.cli.places import check_place, draw_to, name_of_source, opened, read_from
+from imprimatur.cli.progress import byte_count, follow
 from imprimatur.cli.publishing_plan import Declared, Wanted
 from imprimatur.cli.results import as_excel_wants, save_json, write_to_stdout
 from imprimatur.cli.undelivered import Undelivered, check_can_be_kept
+from imprimatur.declarations import PURCHASE, epsilon_to_buy, is_open, says_what_it_buys
 from imprimatur.naming import name_of
-from imprimatur.preflight import check_before_paying, check_known_budget, check_name
+from imprimatur.preflight import check_before_paying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,31 +80,38 @@ if TYPE_CHECKING:
     from imprimatur.replies import Release
 
 
-HELP = """A table in, a synthetic table out.
+HELP = """Make a synthetic table from a table.
 
 Uploads the table with its budget (or finds it again: the same rows keep
 their first budget), orders a release, waits, and draws rows into -o or
 standard output, with a page beside them that says what is promised.
+--from reads a database or an object store instead of FILE, --to writes there.
 Starts a service in --data when none is named or running, and stops it again.
 
 The budget is given once. Without --budget-epsilon, this release's ε is all
 of it: nothing else can ever be released from these rows.
 
-What can be known beforehand is checked before anything is paid. When the
-command fails later, run it again: it goes on with what is paid.
+All that can be checked beforehand is checked before anything is charged. When
+the command fails later, run it again: it goes on with what is charged.
 
 Examples:
 [cyan]imprimatur publish table.csv --schema s.json --epsilon 3 --rows 1000 -o out.csv[/cyan]
 [cyan]imprimatur publish t.csv -s s.json --epsilon 1 --budget-epsilon 10 -o out.parquet[/cyan]
+[cyan]imprimatur publish --from postgresql://me@host/db --query "select …" -s s.json --epsilon 1 --to s3://bucket/out.parquet[/cyan]
 """
 
 
 def publish(
-    file: File,
     schema: SchemaFile,
+    file: MaybeFile = None,
     epsilon: Epsilon = None,
     rows: Rows = 1_000,
     output: Output = None,
+    source: FromPlace = None,
+    query: Query = None,
+    table: FromTable = None,
+    to: To = None,
+    to_table: Annotated[str, typer.Option("--to-table", help="The new table in the database of --to.")] = "synthetic",
     budget_epsilon: WholeEpsilon = None,
     delta: Delta = None,
     name: Name = None,
@@ -118,6 +131,7 @@ def publish(
     steps: Steps = None,
     knobs: Set = None,
     order: OrderFile = None,
+    public_start: PublicStart = None,
     priority: Priority = None,
     format_: Format = None,
     where: Where = None,
@@ -134,27 +148,38 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """A table in, a synthetic table out; `HELP` says more."""
-    table, document, wanted = _read(SimpleNamespace(**locals()))
-    with connect_or_start(url, key, data) as client:
-        facts = _publish(client, table, document, wanted)
-    _print_facts(facts, as_json=as_json)
+    declared, document, wanted = _read(SimpleNamespace(**locals()))
+    is_running = find_target(url, key, data) is not None
+    with ExitStack() as reading:
+        found = reading.enter_context(opened(file, source, query, table))
+        if source is not None:
+            ask_whose_rows(found.path, declared.schema, declared.privacy_unit, rows_are_units=rows_are_units)
+        with connect_or_start(url, key, data) as client:
+            dataset_id = upload_or_find(client, declared, found.path)
+            reading.close()  # what was read from --from is not kept while the release is made
+            _buy(client, dataset_id, declared.schema)
+            facts = _publish(client, dataset_id, document, wanted)
+    _print_facts(facts, as_json=as_json, is_running=is_running)
 
 
 def _read(given: SimpleNamespace) -> tuple[Declared, dict[str, Any], Wanted]:
     """The options of `publish`, checked as far as that needs no service."""
     knobs = {name: getattr(given, name) for name in ("epsilon", "share", "condition_on", "purpose", "steps")}
-    document = build_order(given.order, given.knobs, method=given.method, **knobs)
+    document = build_order(given.order, given.knobs, method=given.method, public_dataset=given.public_start, **knobs)
     declared = read_json(given.schema, "--schema")
+    whole = _whole_epsilon(given.budget_epsilon, document, epsilon_to_buy(declared))
     refuse_draft(declared, accepted=given.accept_draft)
     unit = privacy_unit(given.unit_column, given.max_rows_per_unit, given.max_images_per_unit, given.missing_units)
     refuse_both_units(unit, rows_are_units=given.rows_are_units)
     ask_whose_rows(given.file, declared, unit, rows_are_units=given.rows_are_units)
+    private = read_from(given.file, given.source, given.query, given.table)
     table = Declared(
-        file=given.file,
+        private_file=private,
+        source=given.source,
         schema=declared,
-        epsilon=_whole_epsilon(given.budget_epsilon, document),
+        epsilon=whole,
         delta=given.delta,
-        name=given.name or given.file.stem,
+        name=given.name or name_of_source(given.file, given.source, given.table),
         privacy_unit=unit,
         distinct_from=given.distinct_from or [],
         given_epsilon=given.budget_epsilon,
@@ -173,6 +198,8 @@ def _read(given: SimpleNamespace) -> tuple[Declared, dict[str, Any], Wanted]:
         priority=given.priority,
         name=given.release_name,
         again=given.again,
+        to=given.to,
+        to_table=given.to_table,
     )
     _check_before_paying(table, wanted, for_excel=given.for_excel)
     return table, document, wanted
@@ -189,22 +216,53 @@ def _check_before_paying(table: Declared, wanted: Wanted, *, for_excel: bool) ->
         format=draw["format"],
         where=draw["where"],
         rows=wanted.rows,
-        source=table.file,
+        source=table.private_file,
     )
+    if wanted.to is not None:
+        check_place(wanted, table, for_excel=for_excel)
     draw |= as_excel_wants(draw["format"]) if for_excel else {}
     check_page(wanted.explanation)
     check_can_be_kept()
 
 
-def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any]) -> float:
-    whole = budget_epsilon or order.get("epsilon")
+def _whole_epsilon(budget_epsilon: float | None, order: dict[str, Any], buys: float) -> float:
+    """Of the table's budget. One that the order can never fit in is refused: a budget is given for ever.
+
+    buys: what bounds and categories cost that the schema does not declare.
+    """
+    check_epsilon(budget_epsilon, "--budget-epsilon")
+    ordered = order.get("epsilon")
+    whole = budget_epsilon or (None if ordered is None else ordered + buys)
     if whole is None:
         raise typer.BadParameter("an order by --share needs --budget-epsilon", param_hint="--budget-epsilon")
+    if isinstance(ordered, int | float) and ordered + buys > float(whole) * (1 + 1e-9):
+        more = f" and the ε = {buys:g} of what the schema leaves to be bought" if buys else ""
+        raise typer.BadParameter(
+            f"{whole:g} is less than this release's ε = {ordered:g}{more}: give at least that, or a smaller --epsilon",
+            param_hint="--budget-epsilon",
+        )
     return float(whole)
 
 
-def _publish(client: Client, table: Declared, order: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
-    dataset_id = _upload_or_find(client, table)
+def _buy(client: Client, dataset_id: str, schema: dict[str, Any]) -> None:
+    """Bounds and categories that the schema leaves open, before anything else is ordered; what an earlier run ordered goes on."""
+    if not is_open(client.dataset(dataset_id)):
+        return
+    echo(f"note: {says_what_it_buys(schema)}", err=True)
+    kept = Undelivered.begin(dataset_id, PURCHASE, again=False)
+    made = place(client, dataset_id, PURCHASE, kept.idempotency_key)
+    kept.placed(made["id"])
+    try:
+        follow(client, made["id"])
+    except BaseException as error:
+        end = expected(error)
+        if end is not None and end.code.startswith("release_"):  # it has ended: the next run is another order
+            kept.end()
+        raise
+    kept.end()
+
+
+def _publish(client: Client, dataset_id: str, order: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
     kept = Undelivered.begin(dataset_id, order, again=wanted.again)
     if kept.release_id is not None:
         note(f"An earlier run ordered release {kept.release_id}: it goes on, and nothing is paid again")
@@ -220,7 +278,7 @@ def _publish(client: Client, table: Declared, order: dict[str, Any], wanted: Wan
         "epsilon": made["price"]["epsilon"],
         "delta": made["price"]["delta"],
         "rows": wanted.rows,
-        "output": None if wanted.output is None else str(wanted.output),
+        "output": wanted.shown_output,
         "explanation": None if wanted.explanation is None else str(wanted.explanation),
         "largest_next_epsilon": client.budget(dataset_id)["largest_next_epsilon"],
     }
@@ -252,6 +310,11 @@ def _names_the_release(made: Release, wanted: Wanted, kept: Undelivered) -> Iter
             kept.end()
             raise
         output = "" if wanted.output is None else f" -o {shlex.quote(str(wanted.output))}"
+        output += (
+            ""
+            if wanted.to is None
+            else f" --to {shlex.quote(str(wanted.shown_output))} --table {shlex.quote(wanted.to_table)}"
+        )
         go_on = (
             f"release {name_of(made)} ({made['id']}) is ordered and paid. Run the same command again, which pays nothing more, or "
             f"`imprimatur status {made['id'][:8]} --wait` and `imprimatur sample {made['id'][:8]} -n {wanted.rows}{output}`"
@@ -264,7 +327,10 @@ def _names_the_release(made: Release, wanted: Wanted, kept: Undelivered) -> Iter
 
 
 def _save(client: Client, made: Release, wanted: Wanted) -> None:
-    if wanted.output is None or wanted.to_stdout:
+    if wanted.to is not None:
+        draw = {name: value for name, value in wanted.draw.items() if name != "format"}
+        draw_to(client, made["id"], wanted.rows, draw, wanted.to, wanted.to_table)
+    elif wanted.output is None or wanted.to_stdout:
         with client.sample(made["id"], wanted.rows, **wanted.draw) as chunks:
             write_to_stdout(chunks)
     else:
@@ -278,7 +344,7 @@ def _save(client: Client, made: Release, wanted: Wanted) -> None:
         save_page(client, made, wanted.explanation, wanted.output, wanted.certificate)
 
 
-def _print_facts(facts: dict[str, Any], *, as_json: bool) -> None:
+def _print_facts(facts: dict[str, Any], *, as_json: bool, is_running: bool) -> None:
     if facts["output"] in {None, "-"}:
         note(
             f"release {facts['release']}: ε = {facts['epsilon']:.4g}; next at most ε = {rounded_down(facts['largest_next_epsilon'])}"
@@ -288,83 +354,13 @@ def _print_facts(facts: dict[str, Any], *, as_json: bool) -> None:
     else:
         next_ = rounded_down(facts["largest_next_epsilon"])
         shown = {name: value for name, value in facts.items() if value is not None}
-        print_pairs(shown | {"epsilon": f"{facts['epsilon']:.4g}", "largest_next_epsilon": next_})
-        print_next(f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o more.csv (free of charge)")
-
-
-def _upload_or_find(client: Client, table: Declared) -> str:
-    """The dataset of these rows. Rows that already have a budget keep it, and what was declared with it."""
-    from imprimatur.errors import ApiError
-
-    unlike = [dataset_id_of(client, dataset) for dataset in table.distinct_from]
-    name, is_known = _free_name(client, table)
-    if not is_known:
-        _ask_for_the_whole(table)
-    try:
-        with upload_bar() as report:
-            dataset = client.create_dataset(
-                table.file,
-                table.schema,
-                epsilon=table.epsilon,
-                delta=table.delta,
-                name=name,
-                privacy_unit=table.privacy_unit,
-                distinct_from=unlike,
-                accept_draft=table.accept_draft,
-                accept_undeclared=table.accept_undeclared,
-                on_progress=report,
-            )
-    except ApiError as error:
-        known = error.values.get("dataset_id")
-        if error.code != "duplicate_rows" or known is None or "columns_match" in error.values:
-            raise
-        if not error.values.get("same_declaration"):
-            raise Failure(
-                f"these rows have a budget as dataset {known}, which was declared with another schema or privacy unit; "
-                f"`imprimatur release {known}` orders from it as it was declared; until its first order is charged, `imprimatur redeclare {known}` corrects that, and where nothing was ordered `imprimatur erase {known}` frees the rows",
-                Exit.BAD_INPUT,
-                "declared_otherwise",
-                dataset_id=known,
-            ) from None
-        dataset = client.dataset(str(known))
-        check_known_budget(dataset, table.given_epsilon, table.delta)
-        note(f"These rows already have a budget: dataset {dataset['name']} ({known}), ε = {dataset['epsilon']:g}")
-        print_warnings(dataset)
-        return str(known)
-    print_warnings(dataset)
-    print_notices(dataset)
-    return dataset.id
-
-
-def _free_name(client: Client, table: Declared) -> tuple[str, bool]:
-    """The name that was given, if it would not name two datasets; a name after the file gets a number then.
-
-    And whether a dataset of this name is declared alike: it may hold these rows.
-    """
-    from imprimatur.errors import ApiError
-
-    datasets = client.datasets()
-    name = table.name
-    for number in itertools.count(2):
-        try:
-            check_name(datasets, name, table.schema)
-        except ApiError:
-            if table.is_named:
-                raise
-            name = f"{table.name}-{number}"
-        else:
-            break
-    return name, any(dataset["name"] == name for dataset in datasets)
-
-
-def _ask_for_the_whole(table: Declared) -> None:
-    """A budget is given once and for ever; it is that of this release, if nothing else is said."""
-    if table.given_epsilon is not None:
-        return
-    echo(
-        f"note: no --budget-epsilon: this release's ε = {table.epsilon:g} becomes the whole budget of these rows, for ever; "
-        "no further release of them will fit",
-        err=True,
-    )
-    if not table.is_agreed and sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm("Go on?", abort=True, err=True)
+        amounts = {
+            "epsilon": f"{facts['epsilon']:.4g}",
+            "delta": f"{facts['delta']:.3g}",
+            "largest_next_epsilon": next_,
+        }
+        print_pairs(shown | amounts)
+        start = [] if is_running else ["imprimatur up (its service ended with this command), and in another terminal"]
+        print_next(
+            *start, f"imprimatur sample {facts['release_id'][:8]} -n {facts['rows']} -o more.csv (free of charge)"
+        )

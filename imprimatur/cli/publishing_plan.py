@@ -12,7 +12,10 @@ from typing import Any
 class Declared:
     """A table, and what its owner says of it."""
 
-    file: Path
+    private_file: Path | None
+    """Of this machine, where it is one: no output may replace it."""
+    source: str | None
+    """Else where the table lives."""
     schema: dict[str, Any]
     epsilon: float
     delta: float | None
@@ -24,7 +27,7 @@ class Declared:
     is_named: bool = False
     """By its owner; else after the file."""
     is_agreed: bool = False
-    """That nobody needs to be asked."""
+    """That no person needs to be asked."""
     accept_draft: bool = False
     accept_undeclared: Sequence[str] = ()
 
@@ -42,7 +45,19 @@ class Wanted:
     priority: int | None = None
     name: str | None = None
     again: bool = False
+    to: str | None = None
+    """A database or an object store, instead of a file."""
+    to_table: str = ""
 
     @property
     def to_stdout(self) -> bool:
-        return self.output is None or str(self.output) == "-"
+        return self.to is None and (self.output is None or str(self.output) == "-")
+
+    @property
+    def shown_output(self) -> str | None:
+        """As it may be shown: without a password."""
+        if self.to is not None:
+            from imprimatur.addresses import Place
+
+            return Place.of(self.to).shown
+        return None if self.output is None else str(self.output)

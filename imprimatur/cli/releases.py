@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,11 +18,14 @@ from imprimatur.cli.order_options import (
     Method,
     OrderFile,
     Priority,
+    PublicStart,
     Purpose,
     Set,
     ShareOf,
     Steps,
+    Want,
     build_order,
+    read_want,
 )
 from imprimatur.cli.ordering import place
 from imprimatur.cli.output import (
@@ -42,6 +45,8 @@ from imprimatur.naming import name_of
 from imprimatur.wording import estimate_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from imprimatur.replies import Budget, Estimate, Quote, Release
 
 
@@ -55,15 +60,18 @@ def quote(
     steps: Steps = None,
     knobs: Set = None,
     order: OrderFile = None,
+    public_start: PublicStart = None,
+    want: Want = None,
     url: Url = None,
     key: Key = None,
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """The price of an order and whether it fits now. Reserves nothing; exit code 3 when it does not fit.
+    """The price of an order, whether it fits now, and how exact its result will be. Reserves nothing; exit code 3 when it does not fit.
 
-    Example:
+    Examples:
     [cyan]imprimatur quote my-table --epsilon 2 --set noise_decay.kind=constant[/cyan]
+    [cyan]imprimatur quote my-table --want group=200,within=0.1[/cyan]
     """
     document = build_order(
         order,
@@ -74,6 +82,8 @@ def quote(
         condition_on=condition_on,
         purpose=purpose,
         steps=steps,
+        public_dataset=public_start,
+        want=read_want(want),
     )
     with connect(url, key, data) as client:
         dataset_id = dataset_id_of(client, dataset)
@@ -88,9 +98,14 @@ def quote(
 
 
 def _print_quote(found: Quote, known: Budget, dataset: str) -> None:
-    """For a person: both accounts, what is bought, and what would fit."""
+    """For a person: how far off it will be, both accounts, the method, and what would fit."""
+    if found.wanted is not None:
+        console().print(found.wanted.says)
+    for sentence in () if found.forecast is None else found.forecast.sentences:
+        console().print(sentence, markup=False, highlight=False)
+    print_warnings(found)
     shares, left = found["price"]["shares"], found["remaining"]
-    names = {"simple": "simple sums", "renyi": "Rényi"}
+    names = {"simple": "basic composition", "renyi": "Rényi composition"}
     rows = [
         (name, *(amounts.in_words(of[kind], kind, known["epsilon"]) for of in (shares, left)))
         for kind, name in names.items()
@@ -101,8 +116,8 @@ def _print_quote(found: Quote, known: Budget, dataset: str) -> None:
     largest = rounded_down(known["largest_next_epsilon"])
     fits = "yes" if found["fits"] else f"no; at most ε = {largest} would fit"
     chosen = found["order"].get("chosen_because")
-    print_pairs({"method": chosen or found["order"]["method"], "fits": fits} | _takes(found.get("estimate")))
-    print_warnings(found)
+    facts = {"method": chosen or found["order"]["method"], "fits": fits} | _begins(found["order"])
+    print_pairs(facts | _takes(found.get("estimate")))
     epsilon = f"{found['price']['epsilon']:.4g}" if found["fits"] else largest
     print_next(f"imprimatur release {dataset} --epsilon {epsilon}")
 
@@ -117,6 +132,7 @@ def release(
     steps: Steps = None,
     knobs: Set = None,
     order: OrderFile = None,
+    public_start: PublicStart = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has ended.")] = True,
     idempotency_key: Annotated[
         str | None, typer.Option(help="The same key makes the same order once, however often it is sent.")
@@ -145,6 +161,7 @@ def release(
         condition_on=condition_on,
         purpose=purpose,
         steps=steps,
+        public_dataset=public_start,
     )
     with connect(url, key, data) as client:
         made = place(client, dataset_id_of(client, dataset), document, idempotency_key, priority=priority, name=name)
@@ -165,7 +182,7 @@ def status(
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """How far a release is; without an id, all releases.
+    """State and progress of a release; without an id, of all releases.
 
     Example:
     [cyan]imprimatur status 7f1c… --wait[/cyan]
@@ -244,6 +261,12 @@ def _after(found: Release) -> str:
     if found["state"] in {"reserved", "charged"}:
         return f"imprimatur status {short} --wait"
     return f"imprimatur budget {found['dataset_id'][:8]}"
+
+
+def _begins(order: Mapping[str, Any]) -> dict[str, str]:
+    """The public rows that an order begins from."""
+    public = order.get("public_dataset")
+    return {} if public is None else {"begins from": f"public rows of {public}: no price, and no protection for them"}
 
 
 def _takes(estimate: Estimate | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a release leaves: rows, the generator, the certificate; and the check that nobody has touched them."""
+"""What a release leaves: rows, the generator, the certificate; and the check that they were not changed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import codecs
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect, find_target
 from imprimatur.cli.named import dataset_id_of, release_id_of
 from imprimatur.cli.options import (
-    FORMATS,
     ForExcel,
     Format,
     Output,
@@ -26,8 +25,9 @@ from imprimatur.cli.options import (
     Where,
 )
 from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_next, print_pairs
-from imprimatur.cli.places import draw_to
+from imprimatur.cli.places import check_destination, draw_to, refuse_file_options
 from imprimatur.cli.progress import byte_count
+from imprimatur.formats import chosen_format
 from imprimatur.visible import visible
 
 if TYPE_CHECKING:
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
     from imprimatur.cli.target import Target
     from imprimatur.cli.verification.checks import Checks
     from imprimatur.cli.verification.memory import Memory
-    from imprimatur.replies import SampleFormat
 
 Checked = Annotated[
     str | None,
-    typer.Argument(metavar="[DATASET|FILE]", help="A dataset's id or name; certificate.json; or generator.zip."),
+    typer.Argument(metavar="DATASET|FILE", help="A dataset's id or name; certificate.json; or generator.zip."),
 ]
 Certificates = Annotated[
     list[Path] | None,
@@ -83,14 +82,12 @@ def sample(
     """
     wanted: dict[str, Any] = {"where": where, "weights": weights_of(weights), "seed": seed}
     if to is not None:
-        if output is not None:
-            raise typer.BadParameter("give -o or --to, not both", param_hint="--to")
-        if for_excel or format_ is not None:
-            raise typer.BadParameter("rows go there typed: leave --format and --for-excel out", param_hint="--to")
+        refuse_file_options(output, format_, for_excel=for_excel)
+        check_destination(to, table)
         with connect(url, key, data) as client:
             draw_to(client, release_id_of(client, release_id), rows, wanted, to, table)
         return
-    wanted["format"] = format_of(format_, output)
+    wanted["format"] = chosen_format(format_, None if output is None or str(output) == "-" else output)
     wanted |= as_excel_wants(wanted["format"]) if for_excel else {}
     with connect(url, key, data) as client:
         release_id = release_id_of(client, release_id)
@@ -149,7 +146,7 @@ def verify(
     A dataset: its hash chain is computed again here, and every entry is looked
     for in the log whose head the service has signed. Files: signature, key,
     each file of the ZIP, ledger entry and place in the log; of two or more,
-    that nothing in the log was rewritten between them. That needs no service.
+    that nothing in the log was rewritten between them. This needs no service.
 
     [bold]verified[/bold] is said only of what was held against something outside the
     service: a key you name or that is pinned, a head or a ledger remembered
@@ -226,22 +223,6 @@ def _print_checks(checks: Checks, *, as_json: bool) -> None:
     if checks.head is not None and not checks.faults:
         print_pairs({"keep this head": json.dumps(checks.head.to_json(), separators=(",", ":"))})
     console().print(checks.statement, soft_wrap=True, markup=False)
-
-
-def format_of(named: str | None, output: Path | None) -> SampleFormat | None:
-    """The format that is named, or that the file's ending means; None leaves it to the service."""
-    chosen = named or ("" if output is None else output.suffix.lstrip("."))
-    chosen = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow"}.get(chosen, chosen)
-    if chosen not in FORMATS:
-        if not chosen:
-            return None
-        if named is None:
-            raise typer.BadParameter(
-                f"an ending of {', '.join('.' + name for name in FORMATS)}, or --format, says how to write {output}",
-                param_hint="--output",
-            )
-        raise typer.BadParameter(f"{named!r} is none of {', '.join(FORMATS)}", param_hint="--format")
-    return cast("SampleFormat", chosen)
 
 
 def weights_of(text: str | None) -> dict[str, Any] | None:

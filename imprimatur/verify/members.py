@@ -91,7 +91,7 @@ def members_of(file: IO[bytes]) -> list[Member]:
             member, position, start = _next_member(file, directory, position, start)
             members.append(member)
     except (struct.error, UnicodeDecodeError):
-        raise NotAsCertified("this is no ZIP as the service writes it") from None
+        raise NotAsCertified("this is not a ZIP as the service writes it") from None
     if position != len(directory) or start + len(directory) + _END.size != size:
         raise NotAsCertified("the ZIP holds bytes that belong to no member")
     for member in members:
@@ -107,7 +107,7 @@ def require_safe_name(name: str) -> None:
     """Names stay below the folder in which they are unpacked, on every system."""
     parts = name.split("/")
     if any(part in {"", ".", ".."} for part in parts) or any(c in '\\:*?"<>|' or not c.isprintable() for c in name):
-        raise NotAsCertified(f"the ZIP has a member whose name is no plain path: {name!r}")
+        raise NotAsCertified(f"the ZIP has a member whose name is not a plain path: {name!r}")
 
 
 def _directory(file: IO[bytes], size: int) -> tuple[bytes, int]:
@@ -115,7 +115,7 @@ def _directory(file: IO[bytes], size: int) -> tuple[bytes, int]:
     file.seek(max(0, size - _END.size))
     mark, disk, first, here, count, length, start, comment = _END.unpack(file.read(_END.size))
     if mark != b"PK\x05\x06" or (disk, first, comment) != (0, 0, 0) or here != count:
-        raise NotAsCertified("this is no ZIP as the service writes it")
+        raise NotAsCertified("this is not a ZIP as the service writes it")
     if start + length + _END.size != size or length > MOST_DIRECTORY_BYTES:
         raise NotAsCertified("the directory of the ZIP is not where it says")
     file.seek(start)

@@ -72,7 +72,7 @@ $$;
 
 CREATE FUNCTION public.ledger_hold(dataset uuid) RETURNS public.balances
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
--- The balance, held until the transaction ends; all nulls where there is none. Whoever wants it waits in the queue of an
+-- The balance, held until the transaction ends; all nulls where there is none. A transaction that wants it waits in the queue of an
 -- advisory lock: 64 that wait for the row itself wake one another up (measured: two thirds of the orders a second).
 DECLARE held public.balances;
 BEGIN

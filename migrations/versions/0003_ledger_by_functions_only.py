@@ -21,7 +21,7 @@ REVOKE INSERT ON ledger_entries FROM imprimatur_app;
 REVOKE INSERT ON releases FROM imprimatur_app;
 GRANT INSERT (id, tenant_id, dataset_id, order_, price, simple_cost, renyi_cost, idempotency_key, body_digest, steps)
     ON releases TO imprimatur_app;
--- Nobody makes functions or tables beside ours (the default since PostgreSQL 15, said for older clusters).
+-- No role makes functions or tables beside ours (the default since PostgreSQL 15, said for older clusters).
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 """
 

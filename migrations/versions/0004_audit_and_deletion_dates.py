@@ -2,7 +2,7 @@
 
 Revision: 0004; follows 0003.
 
-The application role may append to the audit log and read it; nobody may change or remove a line of it.
+The application role may append to the audit log and read it; no role may change or remove a line of it.
 """
 
 from alembic import op

@@ -1,8 +1,8 @@
-"""Which checkpoint counts is a fenced write of whoever holds the release, not the last object put into storage.
+"""Which checkpoint counts is a fenced write of the worker that holds the release, not the last object put into storage.
 
 Revision: 0005; follows 0004.
 
-A release that is being trained during the upgrade begins again: its checkpoint lies under a key that nobody named.
+A release that is being trained during the upgrade begins again: its checkpoint lies under a key that is recorded nowhere.
 """
 
 from alembic import op

@@ -8,7 +8,7 @@ Revision: 0010; follows 0009. Expand: nothing is taken from anybody, and the ver
 do only in part is a function that runs with the rights of the owner: cancel, erase, append to the audit log.
 
 What anybody can have seen of a release is paid for: a worker records how far it came before a checkpoint is stored, and
-no settlement is below that. Recorded steps never go down, whoever writes.
+no settlement is below that. Recorded steps never go down, whichever role writes.
 
 Lines of the audit log get their place in their tenant's chain after they are committed, so that requests of all tenants
 need no common lock. The lines there are get theirs with the first run of `audit_integrate`.

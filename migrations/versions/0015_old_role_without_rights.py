@@ -23,7 +23,7 @@ RIGHTS = """
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM imprimatur_app;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM imprimatur_app;
 REVOKE ALL ON SCHEMA public FROM imprimatur_app;
--- It only raises, and a trigger needs nobody's right to call it.
+-- It only raises, and a trigger needs no right of a role to be called.
 REVOKE ALL ON FUNCTION public.refuse_change FROM PUBLIC;
 """
 

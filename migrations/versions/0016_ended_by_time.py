@@ -1,6 +1,6 @@
 """Releases by the moment they ended, for the metrics of the last hour.
 
-Revision: 0016; follows 0015. Expand: an index, and no right. It is built while nobody writes releases: some seconds a
+Revision: 0016; follows 0015. Expand: an index, and no right. It is built while no process writes releases: some seconds a
 million of them.
 """
 

@@ -1,4 +1,4 @@
-"""Functions wait on locks that no other role can take; nobody makes temporary tables or large objects.
+"""Functions wait on locks that no other role can take; no role makes temporary tables or large objects.
 
 Revision: 0019; follows 0018. Expand: the version before works on beside it, and calls the same functions.
 

@@ -14,7 +14,7 @@ from service.platform.context import Context
 from service.requests.rates import Rates
 
 RECORDED_REFUSALS_PER_MINUTE = 60
-"""Lines about one key's refusals; what comes faster is counted and said in its next line. So nobody fills the disk."""
+"""Lines about one key's refusals; what comes faster is counted and said in its next line. So no key can fill the disk."""
 
 
 def record(

@@ -60,7 +60,7 @@ def replace_key(key_id: uuid.UUID, body: ReplacementRequest, context: ContextOf,
 
 @router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT, responses=problems(LastOwnerKey))
 def revoke_key(key_id: uuid.UUID, context: ContextOf, principal: Owner) -> None:
-    """Revoke a key; it stops working at once. The last owner key without an end can only be replaced."""
+    """Revoke a key; it stops working at once. The last owner key that never ends can only be replaced."""
     with context.transaction() as session:
         service.revoke_key(session, principal, key_id)
         audit.record(session, principal, "key", key_id)

@@ -1,4 +1,4 @@
-"""How often one may knock: by key, by tenant, and by address for whoever has no good key."""
+"""How many requests are allowed: by key, by tenant, and by address for requests without a good key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.requests.rates import Rates
 class RateLimits:
     """The limits of one process.
 
-    A key that was good not long ago is let in from an address that fails too often: whoever knocks without a key must
+    A key that was good not long ago is let in from an address that fails too often: requests without a key must
     not lock out the others behind the same proxy.
     """
 
@@ -29,7 +29,7 @@ class RateLimits:
         if self._keys.knows(digest):
             _refuse(self._keys.seconds_until_free(digest, take=False), "this key sends too many requests")
         else:
-            _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a good key")
+            _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a valid key")
 
     def knows(self, digest: bytes) -> bool:
         """Whether this key was good not long ago."""
@@ -42,7 +42,7 @@ class RateLimits:
 
     def outsider(self, address: str) -> None:
         """One more request for what anybody may read."""
-        _refuse(self._addresses.seconds_until_free(address), "too many requests without a good key")
+        _refuse(self._addresses.seconds_until_free(address), "too many requests without a valid key")
 
     def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:
         """One more request of a good key."""

@@ -35,7 +35,7 @@ async def _take_turn(request: Request, principal: Annotated[Principal, Depends(g
             await turn.__aenter__()
     except TimeoutError:
         raise RateLimited(
-            "too many lists and ledgers are being read with your keys or others'; ask again", retry_after_seconds=5
+            "too many lists and ledgers are being read at this moment; ask again", retry_after_seconds=5
         ) from None
     try:
         yield

@@ -28,6 +28,12 @@ def find_tenant(session: Session, name: str) -> uuid.UUID | None:
     return session.scalars(select(Tenant.id).where(Tenant.name == name)).one_or_none()
 
 
+def tenant_named(session: Session, name: str) -> uuid.UUID | None:
+    """The same for the API, whose role sees no list of tenants."""
+    found: uuid.UUID | None = session.scalars(select(func.tenant_named(name))).one()
+    return found
+
+
 def list_tenants(session: Session) -> Sequence[Tenant]:
     return session.scalars(select(Tenant).order_by(Tenant.created_at)).all()
 
@@ -101,7 +107,7 @@ def page_of_keys(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[Se
 
 
 def lock_key(session: Session, tenant_id: uuid.UUID, key_id: uuid.UUID) -> ApiKey | None:
-    """The tenant's key, and nobody else changes it before this transaction ends."""
+    """The tenant's key; no other transaction changes it before this one ends."""
     return session.scalars(
         select(ApiKey).where(ApiKey.tenant_id == tenant_id, ApiKey.id == key_id).with_for_update()
     ).one_or_none()

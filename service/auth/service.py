@@ -60,14 +60,18 @@ def create_key(
     name: str,
     scope: Scope,
     expires_at: dt.datetime | None = None,
+    key: str | None = None,
 ) -> NewKey:
-    """A new key of the tenant, made by the service itself: `make_key` is for what a key asks for."""
+    """A new key of the tenant, made by the service itself: `make_key` is for what a key asks for.
+
+    `key` is a random one unless given; the database takes each text once.
+    """
     if expires_at is not None:
         now = database_time(session)
         if not now < expires_at <= now + LONGEST_LIFE:
             raise InvalidInput("expires_at: name a moment within the next ten years", where="expires_at")
         expires_at = expires_at.astimezone(dt.UTC)
-    key = f"imp_{secrets.token_urlsafe(32)}"
+    key = key or f"imp_{secrets.token_urlsafe(32)}"
     key_id = repository.add_key(
         session,
         tenant_id,
@@ -101,6 +105,11 @@ def create_tenant(session: Session, key_secrets: Secrets, name: str) -> str:
     tenant_id = repository.add_tenant(session, name)
     audit.add(session, audit.Line(tenant_id, "create_tenant", object_kind="tenant", object_id=tenant_id))
     return create_key(session, key_secrets, tenant_id, name="first owner", scope="owner").key
+
+
+def tenant_named(session: Session, name: str) -> uuid.UUID | None:
+    """The tenant of this name."""
+    return repository.tenant_named(session, name)
 
 
 def create_first_owner(session: Session, key_secrets: Secrets) -> str | None:
@@ -139,8 +148,8 @@ def replace_key(
     expires_at = _end_within(callers_end, expires_at)
     if expires_at is not None and list(lasting) == [key_id]:
         raise LastOwnerKey(
-            "this is the tenant's last owner key without an end; its replacement must have none either, which only a key "
-            "without an end can make"
+            "this is the tenant's last owner key that never ends; its replacement must never end either, and only a key that "
+            "never ends can make one"
         )
     if old.replaced_by is not None or not repository.is_live(session, key_id):
         raise NotReplaceable("this key has ended or was replaced already; make a new one")
@@ -155,12 +164,12 @@ def replace_key(
 
 
 def revoke_key(session: Session, principal: Principal, key_id: uuid.UUID) -> None:
-    """Make a key of the caller's tenant useless at once, unless nobody would be left to make another."""
+    """Make a key of the caller's tenant useless at once, unless no key would be left to make another."""
     lasting = repository.lock_lasting_owner_keys(session, principal.tenant_id)
     if repository.lock_key(session, principal.tenant_id, key_id) is None:
         raise NotFound("no such key")
     if list(lasting) == [key_id]:
-        raise LastOwnerKey("this is the tenant's last owner key without an end; replace it instead")
+        raise LastOwnerKey("this is the tenant's last owner key that never ends; replace it instead")
     repository.change_key(session, key_id, **repository.revoked_now())
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass
 from functools import wraps
+from itertools import count
 from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakSet
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,49 +21,82 @@ ENTRY_BYTES = 512
 """Of a cache, beside what it holds."""
 
 
-class BoundedCache(Generic[V]):
-    """The values used last, as many as fit into so many bytes. Threads may share it."""
+class Room:
+    """What several caches may hold together, in bytes: the entry that was used longest ago goes first, whichever cache it is in."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self.most_bytes = most_bytes
+        self.lock = threading.Lock()
+        self._caches: WeakSet[BoundedCache[Any]] = WeakSet()
+        self._uses = count()
+
+    @property
+    def bytes(self) -> int:
+        return sum(cache.bytes for cache in self._caches)
+
+    def add(self, cache: BoundedCache[Any]) -> None:
+        with self.lock:
+            self._caches.add(cache)
+
+    def use(self) -> int:
+        """A number larger than all before."""
+        return next(self._uses)
+
+    def shrink(self) -> None:
+        """Let go of the oldest until the rest fits; under the lock."""
+        while self.bytes > self.most_bytes:
+            min((cache for cache in self._caches if len(cache)), key=lambda cache: cache.oldest_use()).drop_oldest()
+
+
+ALL = Room(40 << 20)
+"""Of this process. Each cache has a bound of its own, so that none crowds out all others; what they hold together would be more than twice this."""
+
+
+class BoundedCache(Generic[V]):
+    """The values used last, as many as fit into so many bytes, and with all others into their room. Threads may share it."""
+
+    def __init__(self, most_bytes: int, room: Room = ALL) -> None:
+        self._most_bytes = min(most_bytes, room.most_bytes)
+        self._room = room
+        self._values: OrderedDict[Hashable, tuple[V, int, int]] = OrderedDict()
         self.bytes = 0
-        _caches.append(self)
+        room.add(self)
 
     def __len__(self) -> int:
         return len(self._values)
 
     def get(self, key: Hashable) -> tuple[V] | None:
         """The value in a tuple of its own, so that None may be one."""
-        with self._lock:
-            found = self._values.get(key)
+        with self._room.lock:
+            found = self._values.pop(key, None)
             if found is None:
                 return None
-            self._values.move_to_end(key)
-            return (found[0],)
+            value, size, _ = found
+            self._values[key] = value, size, self._room.use()
+            return (value,)
 
     def put(self, key: Hashable, value: V, size: int) -> None:
         """Keep it, and let go of the oldest; what alone is larger than the cache is not kept."""
         size += ENTRY_BYTES
-        with self._lock:
-            _, before = self._values.pop(key, (None, 0))
+        with self._room.lock:
+            _, before, _ = self._values.pop(key, (None, 0, 0))
             self.bytes -= before
             if size > self._most_bytes:
                 return
-            self._values[key] = value, size
+            self._values[key] = value, size, self._room.use()
             self.bytes += size
             while self.bytes > self._most_bytes:
-                _, (_, freed) = self._values.popitem(last=False)
-                self.bytes -= freed
+                self.drop_oldest()
+            self._room.shrink()
 
+    def oldest_use(self) -> int:
+        """For the room, under its lock."""
+        return next(iter(self._values.values()))[2]
 
-_caches: list[BoundedCache[Any]] = []
-
-
-def cached_bytes() -> int:
-    """What all caches of this process hold, by their own count."""
-    return sum(cache.bytes for cache in _caches)
+    def drop_oldest(self) -> None:
+        """For the room, under its lock."""
+        _, (_, freed, _) = self._values.popitem(last=False)
+        self.bytes -= freed
 
 
 def computed_once(
@@ -103,7 +138,7 @@ def computed_once(
 
 
 def size_of(value: object) -> int:
-    """Bytes of a value and of all it refers to, each object once; classes, modules and functions are nobody's own."""
+    """Bytes of a value and of all it refers to, each object once; classes, modules and functions are shared, so they do not count."""
     seen: set[int] = set()
     waiting: list[object] = [value]
     total = 0

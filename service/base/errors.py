@@ -50,6 +50,18 @@ class InvalidOrder(InvalidInput):
     code = "invalid_order"
 
 
+class DeclarationNeeded(InvalidOrder):
+    """Bounds or categories of the dataset are to be bought before anything else is ordered. Values: columns, epsilon."""
+
+    code = "declaration_needed"
+
+
+class AlreadyOrdered(ImprimaturError):
+    """Bounds and categories of a dataset are bought once, and an order for that is under way."""
+
+    code = "already_ordered"
+
+
 class Unpriceable(InvalidOrder):
     """No finite price could be computed for the order."""
 
@@ -81,7 +93,7 @@ class Unauthenticated(ImprimaturError):
 
 
 class Forbidden(ImprimaturError):
-    """The key is good but lacks the scope. Values: required_scope."""
+    """The key is valid but lacks the scope. Values: required_scope."""
 
     code = "forbidden"
 
@@ -211,7 +223,7 @@ class NotReplaceable(ImprimaturError):
 
 
 class LastOwnerKey(ImprimaturError):
-    """Without this key nobody could make another."""
+    """It is the last owner key: without it no other key could be made."""
 
     code = "last_owner_key"
 

@@ -17,7 +17,7 @@ class _Lazy(ModuleType):
     """Stands where the module will be. Python's import lock lets two threads that ask at once share one import."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # whoever looks at modules in general does not want this one
+        if name.startswith("__"):  # tools that look at every module do not want this one
             raise AttributeError(name)
         value = getattr(importlib.import_module(self.__name__), name)
         setattr(self, name, value)

@@ -45,7 +45,7 @@ def started(data: Path) -> Iterator[Target]:
 
 
 def create_tenant(data: Path, name: str) -> str:
-    """A new tenant and its first owner key. For whoever has the owner's settings or the data directory; no API key can."""
+    """A new tenant and its first owner key. For people who have the owner's settings or the data directory; no API key can do it."""
     from service.cli.operators import owner_settings
     from service.upkeep import tenants
 

@@ -29,7 +29,7 @@ def install(
         "admin.key"
     ),
     passwords: Annotated[
-        Path | None, typer.Option(help="Folder with a password a role; what is missing is made and set.")
+        Path | None, typer.Option(help="Folder with one password file per role; missing ones are made and set.")
     ] = None,
     url: Annotated[
         str | None, typer.Option("--url", envvar="IMPRIMATUR_URL", help="With --check: the API's address.")
@@ -98,9 +98,9 @@ def create_key(
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key for a tenant that there is, for example one that lost its last owner's.
+    """Make a key for an existing tenant, for example one that lost its last owner key.
 
-    The tenant's audit log has a line of it, without a key: the operator's.
+    The tenant's audit log has a line of it, without a key, as the operator's.
 
     Example:
     [cyan]imprimatur tenant key "Second Office" boss[/cyan]

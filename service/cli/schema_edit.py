@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from imprimatur.cli.output import echo
+from imprimatur.draft_marks import DRAFT
 from imprimatur.preflight import check_output
-from service.domain.drafts import DRAFT
 
 if TYPE_CHECKING:
     from service.intake.table.draft import Draft
@@ -24,18 +24,6 @@ _CHOICES = (
     "[a]ccept (or yes), Enter: leave it a draft, [t]ype, [b]ounds, [c]ategories, [m]issing, [r]ole, [s]kip, [q]uit"
 )
 _SHOWN = 12
-_WORDS_OF_A_DOMAIN: tuple[str, ...] = (
-    "constraints",
-    "decimals",
-    "resolution",
-    "bins",
-    "edges",
-    "format",
-    "timezone",
-    "decimalChar",
-    "groupChar",
-)
-_WORDS_OF_A_DOMAIN += ("prefix", "suffix", "negative", "trueValues", "falseValues")
 
 
 def edit(
@@ -46,9 +34,9 @@ def edit(
 
     Of each column it shows what was read from the rows and what to look at.
     Accept it if everybody may know that, or say what is publicly known
-    instead. What you have decided is no draft any more. Enter alone leaves a
-    column marked as a draft; so are the others after [bold]quit[/bold], Ctrl-C or
-    the end of input, and what you said until then is written.
+    instead. A column that you have decided is no longer a draft. Enter alone
+    leaves it a draft. After [bold]quit[/bold], Ctrl-C or the end of input the
+    other columns stay drafts, and your answers until then are written.
 
     Example:
     [cyan]imprimatur schema edit table.csv -o schema.json[/cyan]
@@ -141,7 +129,7 @@ def _decide(column: Decided, field: dict[str, Any] | None) -> tuple[dict[str, An
                 return field, _Answer.DECLARED
             change = _CHANGES.get(choice)
             if change is None or not column.name:
-                echo("  that is none of them, or the column needs a name in the file first", err=True)
+                echo("  choose one of the letters above; a column without a name needs one in the file first", err=True)
                 continue
             field = _changed(change(column, field or {"name": column.name}), field)
     except typer.Abort:  # the end of input, or Ctrl-C
@@ -164,10 +152,11 @@ def _changed(asked: dict[str, Any], before: dict[str, Any] | None) -> dict[str, 
 
 
 def _ask_type(column: Decided, field: dict[str, Any]) -> dict[str, Any]:
+    from service.domain.field_schema import WORDS_OF_A_DOMAIN
+
     kind = typer.prompt(f"  type: {', '.join(_TYPES)}", err=True).strip().lower()
-    bare = {word: said for word, said in field.items() if word not in _WORDS_OF_A_DOMAIN and word != "role"} | {
-        "type": kind
-    }
+    bare = {word: said for word, said in field.items() if word not in WORDS_OF_A_DOMAIN and word != "role"}
+    bare["type"] = kind
     if kind == "boolean":
         return bare
     return _ask_categories(column, bare) if kind == "string" else _ask_bounds(column, bare)
@@ -181,11 +170,15 @@ def _ask_bounds(column: Decided, field: dict[str, Any]) -> dict[str, Any]:  # no
 
 
 def _ask_categories(column: Decided, field: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - as the other questions
+    from service.domain.field_schema import has_at_most
+
     said = typer.prompt("  categories, with commas between them, or as a JSON list", err=True).strip()
     kind = field.get("type", "string")
     kind = kind if kind in {"string", "integer", "number"} else "string"
     found = json.loads(said) if _is_json_list(said) else [_value(one.strip(), kind) for one in said.split(",")]
-    kept = {word: value for word, value in field.items() if word not in {"decimals", "bins", "edges", "role"}}
+    are_written = all(has_at_most(field.get("decimals", 0), one) for one in found)
+    dropped = {"bins", "edges", "role"} | (set() if are_written else {"decimals", "trailingZeros"})
+    kept = {word: value for word, value in field.items() if word not in dropped}
     return kept | {"type": kind, "constraints": {"enum": found} | _required(field)}
 
 

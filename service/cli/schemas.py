@@ -13,6 +13,7 @@ from imprimatur.cli.datasets import privacy_unit
 from imprimatur.cli.options import FILES, REFUSE, AcceptUndeclared, MaxImages, MaxRows, MissingUnits, UnitColumn
 from imprimatur.cli.order_options import read_json
 from imprimatur.cli.output import echo, print_json, print_table
+from imprimatur.declarations import says_what_it_buys
 from imprimatur.folders import as_file
 from imprimatur.preflight import check_output
 from service.cli.converting import convert
@@ -21,6 +22,7 @@ from service.cli.schema_edit import edit
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from service.domain.field_schema import FieldSchema
     from service.domain.image_schema import DeclaredSchema, ImageSchema
     from service.intake.ingest import IngestedTable
 
@@ -39,10 +41,10 @@ def draft(
 ) -> None:
     """Draft a schema from a file, as a form for the owner to correct.
 
-    The draft says in itself what it is: its categories, bounds, required and
+    The draft is marked as one: its categories, bounds, required and
     missingValues were [bold]read from the private rows[/bold]. A schema is
     public and not protected by any budget. Replace what only the data could
-    have told by what everybody may know.
+    tell by public knowledge.
 
     Example:
     [cyan]imprimatur schema draft table.csv -o schema.json[/cyan]
@@ -87,7 +89,7 @@ app.command("edit")(edit)
 @app.command("check")
 def check(
     schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema's file.")],
-    file: Annotated[Path | None, typer.Argument(exists=True, help="Also check this file by it.")] = None,
+    file: Annotated[Path | None, typer.Argument(exists=True, help="Also check this file against it.")] = None,
     unit_column: UnitColumn = None,
     max_rows_per_unit: MaxRows = 1,
     max_images_per_unit: MaxImages = None,
@@ -95,19 +97,24 @@ def check(
     accept_undeclared: AcceptUndeclared = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a schema, and if given a table or images by it, on this machine. Exit code 5 when something is wrong.
+    """Check a schema, and a table or images against it if given, on this machine. Exit code 5 when something is wrong.
 
     Example:
     [cyan]imprimatur schema check schema.json table.csv[/cyan]
     """
     from service.domain.image_schema import ImageSchema, parse_schema
+    from service.domain.open_columns import open_columns, refuse_bought
+    from service.domain.outcomes import outcomes
 
     declared = parse_schema(read_json(schema, "SCHEMA"))
+    refuse_bought(declared)
     unit = privacy_unit(unit_column, max_rows_per_unit, max_images_per_unit, missing_units)
     if isinstance(declared, ImageSchema):
         _check_images(file, declared, unit, as_json=as_json)
         return
-    facts: dict[str, Any] = {"fields": len(declared.fields)}
+    becomes = outcomes(declared)
+    to_buy = {one.name: one.epsilon for one in open_columns(declared)}
+    facts: dict[str, Any] = {"fields": len(declared.fields), "not_modelled": becomes, "to_buy": to_buy}
     if file is not None:
         table = _ingested(file, declared, unit, accept_undeclared or ())
         facts |= {"rows": table.rows, "notices": list(table.notices)}
@@ -115,10 +122,18 @@ def check(
         print_json(facts)
         return
     rows = [
-        (f.name, f.type, _domain(f.constraints.enum, f.constraints.minimum, f.constraints.maximum))
+        (
+            f.name,
+            f.type,
+            becomes.get(f.name)
+            or _bought(f)
+            or _domain(f.constraints.enum, f.constraints.minimum, f.constraints.maximum),
+        )
         for f in declared.fields
     ]
     print_table(None, ("field", "type", "domain"), rows)
+    if to_buy:
+        typer.echo(f"before anything else is ordered, {says_what_it_buys(declared.as_json())}")
     if declared.exclusions:
         typer.echo(f"combinations that no row has: {len(declared.exclusions)}")
     if file is not None:
@@ -169,6 +184,19 @@ def _ingested(
         ) as table,
     ):
         return table
+
+
+def _bought(field: FieldSchema) -> str:
+    """Of a column that is still to be bought, what of it, and for how much."""
+    if field.infer is None:
+        return ""
+    says = field.constraints
+    bought = "categories" if field.type == "string" else f"{_end(says.minimum)} … {_end(says.maximum)}"
+    return f"{bought}, bought for ε = {field.infer.epsilon:g}"
+
+
+def _end(declared: object) -> str:
+    return "?" if declared is None else str(declared)
 
 
 def _domain(enum: tuple[object, ...] | None, minimum: object, maximum: object) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
@@ -14,8 +14,12 @@ from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
 from service.datasets.schemas import BudgetRequest
 from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
+from service.domain.open_columns import refuse_bought
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.domain.table_schema import MAX_FIELDS
+
+if TYPE_CHECKING:
+    from service.requests.uploads import Upload
 
 FURTHEST_EXPIRY = dt.timedelta(days=36_525)
 MOST_DISTINCT_FROM = 100
@@ -39,6 +43,9 @@ class Declaration:
     accept_undeclared: frozenset[str] = frozenset()
     """Columns most of whose cells may be outside what is declared, on the owner's word."""
 
+    rows_are_public: bool = False
+    """Everybody may have the rows, on the owner's word; never of rows that only look like those of another dataset."""
+
 
 def parse_declaration(
     *,
@@ -60,6 +67,7 @@ def parse_declaration(
         where = ".".join(["budget", *map(str, first["loc"])])
         raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
     declared = parse_schema(read_json(schema, "schema"))
+    refuse_bought(declared)
     if not (accept_draft is not None and parse_flag(read_json(accept_draft, "accept_draft"), "accept_draft")):
         refuse_draft(declared)
     unit = None if privacy_unit is None else parse_privacy_unit(read_json(privacy_unit, "privacy_unit"))
@@ -74,6 +82,32 @@ def parse_declaration(
             [] if accept_undeclared is None else read_json(accept_undeclared, "accept_undeclared"), "accept_undeclared"
         ),
     )
+
+
+def declaration_of(upload: Upload) -> Declaration:
+    """The fields beside a file."""
+    return parse_declaration(
+        schema=upload.required("schema"),
+        budget=upload.required("budget"),
+        name=upload.fields.get("name"),
+        privacy_unit=upload.fields.get("privacy_unit"),
+        rows_expire_at=upload.fields.get("rows_expire_at"),
+        distinct_from=upload.fields.get("distinct_from"),
+        accept_draft=upload.fields.get("accept_draft"),
+        accept_undeclared=upload.fields.get("accept_undeclared"),
+    )
+
+
+def with_public_rows(declaration: Declaration, said: str | None) -> Declaration:
+    """The same with the field of an upload that says whether everybody may have the rows; None: it was left out."""
+    if said is None or not parse_flag(read_json(said, "rows_are_public"), "rows_are_public"):
+        return declaration
+    if declaration.distinct_from:
+        raise InvalidInput(
+            "rows_are_public: rows that look like those of another dataset cannot be declared public; leave out distinct_from or this",
+            where="rows_are_public",
+        )
+    return replace(declaration, rows_are_public=True)
 
 
 def parse_flag(said: object, where: str) -> bool:

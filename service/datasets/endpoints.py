@@ -26,7 +26,7 @@ from service.base.errors import (
 )
 from service.base.text import read_json
 from service.datasets import redeclaration, service
-from service.datasets.declaration import parse_declaration
+from service.datasets.declaration import declaration_of, with_public_rows
 from service.datasets.schemas import (
     BudgetReply,
     DatasetChange,
@@ -42,6 +42,14 @@ from service.requests.paging import Before, BeforeNumber, Limit
 from service.requests.problems import problems
 from service.requests.uploads import TABLE_PROPERTIES, in_turn, multipart_body, open_spool, receive_upload
 
+UPLOAD_PROPERTIES: dict[str, Any] = {
+    **TABLE_PROPERTIES,
+    "rows_are_public": {
+        "type": "string",
+        "description": "JSON: true says that everybody may have the rows. Orders of your tenant on other datasets may then train on them "
+        "first (`public_dataset`), without a charge. It is said here or never, and cannot be taken back.",
+    },
+}
 DECLARATION_PROPERTIES = {name: TABLE_PROPERTIES[name] for name in ("file", *redeclaration.FIELDS)}
 DECLARATION_BODY: dict[str, Any] = {
     "type": "object",
@@ -71,7 +79,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
         200: {"description": "Progress and the reply, as events.", "content": {MEDIA_TYPE: {}}},
         **problems(InvalidSchema, DraftSchema, InvalidFile, DuplicateRows),
     },
-    openapi_extra=multipart_body(["file", "schema", "budget"], TABLE_PROPERTIES),
+    openapi_extra=multipart_body(["file", "schema", "budget"], UPLOAD_PROPERTIES),
 )
 async def create_dataset(
     request: Request, response: Response, context: ContextOf, principal: Owner
@@ -85,18 +93,9 @@ async def create_dataset(
     `dataset` with the usual reply, or `problem`.
     """
     async with AsyncExitStack() as stack:
-        receiving = receive_upload(request, principal.tenant_id, allowed=set(TABLE_PROPERTIES))
+        receiving = receive_upload(request, principal.tenant_id, allowed=set(UPLOAD_PROPERTIES))
         upload = await stack.enter_async_context(receiving)
-        declaration = parse_declaration(
-            schema=upload.required("schema"),
-            budget=upload.required("budget"),
-            name=upload.fields.get("name"),
-            privacy_unit=upload.fields.get("privacy_unit"),
-            rows_expire_at=upload.fields.get("rows_expire_at"),
-            distinct_from=upload.fields.get("distinct_from"),
-            accept_draft=upload.fields.get("accept_draft"),
-            accept_undeclared=upload.fields.get("accept_undeclared"),
-        )
+        declaration = with_public_rows(declaration_of(upload), upload.fields.get("rows_are_public"))
 
         def create(caller: Caller) -> NewDatasetReply:
             dataset, notices = service.create(context, principal, upload.spool.file, declaration, caller)

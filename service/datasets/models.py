@@ -67,6 +67,8 @@ class Dataset(Base):
     upload_key_id: Mapped[uuid.UUID | None]
     """The API key that sent it; no other may have it read again, whose holder may never have had the rows."""
     upload_reads: Mapped[int]
+    rows_are_public: Mapped[bool]
+    """The owner's word at the upload; the database lets it never change."""
 
     @property
     def table_schema(self) -> TableSchema:

@@ -36,6 +36,7 @@ from service.datasets.declaration import checked_name, parse_columns, parse_flag
 from service.datasets.models import Dataset
 from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
+from service.domain.open_columns import refuse_bought
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.domain.table_schema import TableSchema
 from service.intake.caller import Caller
@@ -72,13 +73,19 @@ def parse_replacement(documents: Mapping[str, Any]) -> Replacement:
     """Read the fields of the request; raises `InvalidInput` naming the one that is wrong."""
     unknown = sorted(set(documents) - set(FIELDS))
     if unknown:
-        raise InvalidInput("there is an unknown field; ε is given once", where="body", allowed=list(FIELDS))
+        raise InvalidInput(
+            "there is an unknown field: only the declaration and the name can be changed; ε is given once",
+            where="body",
+            allowed=list(FIELDS),
+        )
     if not _WHAT & set(documents):
-        raise InvalidInput("say what is declared anew: schema, privacy_unit or name", where="body")
+        raise InvalidInput("say what is to be declared again: schema, privacy_unit or name", where="body")
     name, unit = documents.get("name"), documents.get("privacy_unit")
     if "name" in documents and not isinstance(name, str):
         raise InvalidInput("name: give a text", where="name")
     schema = parse_schema(documents["schema"]) if "schema" in documents else None
+    if schema is not None:
+        refuse_bought(schema)
     if schema is not None and not parse_flag(documents.get("accept_draft", False), "accept_draft"):
         refuse_draft(schema)
     return Replacement(
@@ -205,7 +212,7 @@ def _fetch_upload(context: Context, principal: Principal, dataset_id: uuid.UUID,
         pieces = context.storage.stream(upload_key)
     except NotFound:
         raise Redeclared(
-            "the upload is no longer there: the dataset was charged, erased or declared anew in the meantime; look at it first"
+            "the upload is no longer there: the dataset was charged, erased or declared again in the meantime; look at it first"
         ) from None
     for piece in decrypt(pieces, key, context=service.UPLOAD):
         upload.append(piece)
@@ -274,7 +281,10 @@ def _refuse_duplicate(
     known = repository.columns_of(session, dataset_id)
     columns = table.column_fingerprints
     # By what was known of these rows then, and most of all their columns: not of those that were known.
-    cleared = alike(columns, [one for one in repository.find_matches(session, columns) if one.fingerprint in known])
+    cleared = alike(
+        columns,
+        [one for one in repository.find_matches(session, principal.tenant_id, columns) if one.fingerprint in known],
+    )
     service.refuse_duplicate(session, principal, added, columns, {dataset_id, *cleared})
 
 
@@ -314,4 +324,4 @@ def _open_orders(release_ids: list[uuid.UUID]) -> OpenOrders:
 
 
 def _gone() -> Gone:
-    return Gone("the rows of this dataset are erased; nothing can be declared of them any more")
+    return Gone("the rows of this dataset are erased; their declaration can no longer be changed")

@@ -13,13 +13,23 @@ from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
-from service.intake.table.alike import FIRST_DERIVED_PLACE, ROWS_PLACE, ColumnFingerprint, Match, count_columns
+from service.intake.table.alike import (
+    FIRST_DERIVED_PLACE,
+    FIRST_LEFT_OUT_PLACE,
+    ROWS_PLACE,
+    ColumnFingerprint,
+    Match,
+    count_columns,
+    is_compared,
+    is_stored,
+)
 from service.ledger.models import LedgerEntry
 from service.platform.paging import Page, in_order
 from service.privacy.filters import Budget
 
 _FINGERPRINTS_LOCK = 7062
 """An advisory lock; migrations hold 7061."""
+_FIRST_PLACES = (1, FIRST_DERIVED_PLACE, FIRST_LEFT_OUT_PLACE)
 
 
 def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Dataset:
@@ -88,7 +98,8 @@ def add_fingerprints(
         session.execute(insert(DatasetFingerprint), rows)
     if column_fingerprints:
         known = columns_of(session, dataset_id)
-        place_of = _places(column_fingerprints, known)
+        stored = [one for one in column_fingerprints if is_stored(one)]
+        place_of = _places(stored, known)
         count = max([count_columns(column_fingerprints), *(column_count for _, column_count in known.values())])
         columns = [
             {
@@ -97,7 +108,7 @@ def add_fingerprints(
                 "place": place_of[one.place],
                 "column_count": count,
             }
-            for one in column_fingerprints
+            for one in stored
             if one.fingerprint not in known
         ]
         if columns:
@@ -111,6 +122,11 @@ def columns_of(session: Session, dataset_id: uuid.UUID) -> dict[bytes, tuple[int
     return {bytes(row.fingerprint): (row.place, row.column_count) for row in session.execute(query)}
 
 
+def _first_of(place: int) -> int:
+    """Of its kind: modelled (whole rows, too), following from others, or with a role."""
+    return max((first for first in _FIRST_PLACES if first <= place), default=1)
+
+
 def _places(column_fingerprints: Sequence[ColumnFingerprint], known: Mapping[bytes, tuple[int, int]]) -> dict[int, int]:
     """A column of the file has the place at which it is known, whatever the order of this file; others have new ones."""
     place_of = {ROWS_PLACE: ROWS_PLACE}
@@ -118,24 +134,30 @@ def _places(column_fingerprints: Sequence[ColumnFingerprint], known: Mapping[byt
         if one.fingerprint in known:
             place_of.setdefault(one.place, known[one.fingerprint][0])
     free = {
-        first: max(
-            (place + 1 for place, _ in known.values() if (place >= FIRST_DERIVED_PLACE) == (first > 1)), default=first
-        )
-        for first in (1, FIRST_DERIVED_PLACE)
+        first: max((place + 1 for place, _ in known.values() if _first_of(place) == first), default=first)
+        for first in _FIRST_PLACES
     }
     for one in column_fingerprints:
         if one.place not in place_of:
-            first = FIRST_DERIVED_PLACE if one.place >= FIRST_DERIVED_PLACE else 1
+            first = _first_of(one.place)
             place_of[one.place] = one.place if not known else free[first]
             free[first] += 1
     return place_of
 
 
-def find_matches(session: Session, column_fingerprints: Sequence[ColumnFingerprint]) -> list[Match]:
-    """What datasets of every tenant share with these columns."""
+def find_matches(
+    session: Session, tenant_id: uuid.UUID, column_fingerprints: Sequence[ColumnFingerprint]
+) -> list[Match]:
+    """What datasets of every tenant share with these columns; as for columns that one of two declarations leaves out, those of this tenant alone."""
     its = DatasetColumnFingerprint
-    query = select(its.dataset_id, its.place, its.fingerprint, its.column_count).where(
-        its.fingerprint.in_([one.fingerprint for one in column_fingerprints])
+    of_all, of_own = (
+        its.fingerprint.in_([one.fingerprint for one in column_fingerprints if is_compared(one, within_tenant=own)])
+        for own in (False, True)
+    )
+    query = (
+        select(its.dataset_id, its.place, its.fingerprint, its.column_count)
+        .join(Dataset, Dataset.id == its.dataset_id)
+        .where(or_(of_all, of_own & (Dataset.tenant_id == tenant_id)))
     )
     return [Match(*row) for row in session.execute(query)]
 

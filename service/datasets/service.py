@@ -15,7 +15,7 @@ from imprimatur.verify.chain import Amounts
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
-from service.datasets import repository
+from service.datasets import owner_reports, repository
 from service.datasets.declaration import Declaration, check_expiry
 from service.datasets.models import Dataset
 from service.datasets.schemas import (
@@ -28,6 +28,8 @@ from service.datasets.schemas import (
     SimpleAccount,
 )
 from service.domain.image_schema import parse_schema
+from service.domain.open_columns import reopened
+from service.domain.table_schema import TableSchema
 from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
 from service.intake.sealed import SealedFile
@@ -49,6 +51,9 @@ UPLOAD = "upload"
 
 DECLARE_DISTINCT = "declare_distinct"
 """The audit log's word for an owner's word that a dataset holds other people's rows than the upload."""
+
+DECLARE_PUBLIC = "declare_public"
+"""The same for an owner's word that the rows of an upload are public."""
 
 _SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
 
@@ -93,7 +98,7 @@ def create(
             _refuse_duplicate(session, principal, table, declaration)
         caller(1.0)
         told_apart = [
-            f"You declare that dataset {other} holds other people's rows, and get another budget on your word; the audit log keeps it."
+            f"You declare that dataset {other} holds other people's rows, and get another budget because you say so; the audit log records it."
             for other in declaration.distinct_from
         ]
         return _keep(context, principal, declaration, table, budget, upload), [*table.notices, *told_apart]
@@ -133,12 +138,15 @@ def _keep(
                     storage_key=storage_key,
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
                     rows_expire_at=declaration.rows_expire_at,
+                    rows_are_public=declaration.rows_are_public,
                     **kept,
                 )
             )
             repository.add_fingerprints(session, dataset_id, table.fingerprints, table.column_fingerprints)
             ledger_repository.open_account(session, dataset_id)
             audit.record(session, principal, "dataset", dataset_id)
+            if declaration.rows_are_public:
+                audit.record(session, principal, "dataset", dataset_id, action=DECLARE_PUBLIC)
             for other in declaration.distinct_from:
                 audit.record(session, principal, "dataset", other, action=DECLARE_DISTINCT)
             return repository.find(session, principal.tenant_id, dataset_id)
@@ -188,7 +196,10 @@ def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTab
 
 def _is_declared_alike(known: Dataset, declaration: Declaration) -> bool:
     unit = None if declaration.privacy_unit is None else declaration.privacy_unit.as_json()
-    return (parse_schema(known.schema), known.privacy_unit) == (declaration.schema, unit)
+    schema = parse_schema(known.schema)
+    declared = reopened(schema) if isinstance(schema, TableSchema) else schema
+    said = (declaration.schema, unit, declaration.rows_are_public)
+    return (declared, known.privacy_unit, known.rows_are_public) == said
 
 
 def refuse_duplicate(
@@ -210,8 +221,10 @@ def refuse_duplicate(
         if known.tenant_id != principal.tenant_id:
             raise DuplicateRows(_SAME_ROWS)
         alike_too = {} if declaration is None else {"same_declaration": _is_declared_alike(known, declaration)}
-        raise DuplicateRows(f"{_SAME_ROWS}; {_remedy(session, known)}", dataset_id=str(known.id), **alike_too)
-    matches = repository.find_matches(session, column_fingerprints)
+        stays = declaration is not None and declaration.rows_are_public and not known.rows_are_public
+        remedy = "and rows that were uploaded as private stay private" if stays else _remedy(session, known)
+        raise DuplicateRows(f"{_SAME_ROWS}; {remedy}", dataset_id=str(known.id), **alike_too)
+    matches = repository.find_matches(session, principal.tenant_id, column_fingerprints)
     look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
     if not look_alikes:
         return
@@ -219,7 +232,7 @@ def refuse_duplicate(
     if own is None:
         raise DuplicateRows(_SAME_ROWS)
     raise DuplicateRows(
-        f"most columns of these rows are those of dataset {own.name!r}, which has its budget; if they are other people's rows all the same, "
+        f"most columns of these rows are those of dataset {own.name!r}, which has its budget. If they are still other people's rows, "
         "name that dataset in distinct_from (--distinct-from)",
         dataset_id=str(own.id),
         columns_match=True,
@@ -229,7 +242,7 @@ def refuse_duplicate(
 def _remedy(session: Session, known: Dataset) -> str:
     """What the owner of these rows can do."""
     if known.state == "erased":
-        return f"its dataset, {known.name!r}, was erased after an order, and its budget went with it"
+        return f"its dataset, {known.name!r}, was erased after an order, and these rows have no budget any more"
     if repository.standing(session, known.id).charged:
         return f"order from its dataset, {known.name!r}, as it was declared"
     return (
@@ -254,7 +267,7 @@ def erase(context: Context, principal: Principal, dataset_id: uuid.UUID) -> None
         repository.find(session, principal.tenant_id, dataset_id)
         storage_keys = repository.mark_erased(session, dataset_id)
         audit.record(session, principal, "dataset", dataset_id)
-    for key in storage_keys:
+    for key in (*storage_keys, *owner_reports.keys_of(context, dataset_id)):
         context.storage.delete(key)
 
 
@@ -285,9 +298,17 @@ def erase_expired(context: Context) -> int:
     for dataset_id in expired:
         with context.transaction() as session:
             storage_keys = repository.mark_expired(session, dataset_id)  # none: somebody else was quicker
-        for key in storage_keys:
+        for key in (*storage_keys, *owner_reports.keys_of(context, dataset_id)):
             context.storage.delete(key)
     return len(expired)
+
+
+def remaining_shares(context: Context, dataset_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, float]:
+    """Of several datasets at once: what is left of each budget, 0 to 1, in the account that has more room."""
+    with context.statement() as session:
+        balances = ledger_repository.balances_of(session, dataset_ids)
+    left = {balance.dataset_id: ledger.Remaining.of(balance) for balance in balances}
+    return {each: max(amounts.simple, amounts.renyi) / NANO for each, amounts in left.items()}
 
 
 def read_budget(context: Context, principal: Principal, dataset_id: uuid.UUID) -> BudgetReply:

@@ -21,8 +21,8 @@ def as_number(kind: str, value: Scalar, zone: dt.tzinfo = dt.UTC) -> float:
         raise ValueError(f"bounds of {a_kind(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
     if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
         raise ValueError(
-            "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or write"
-            " them without the offset that they share"
+            "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or"
+            " subtract the offset that they share"
         )
     if kind == "integer" and value != int(value):
         raise ValueError("bounds of an integer column must be whole numbers")

@@ -27,6 +27,8 @@ ENCODINGS = (
     *("gb18030", "big5", "euc-kr"),
 )
 """What text may be encoded in. Others would be imported where nothing can be imported any more."""
+DOUBLE_BYTES = frozenset({"shift_jis", "cp932", "euc-jp", "gb18030", "big5", "euc-kr"})
+"""Those whose letters have one byte or more; of the others, but for UTF, one."""
 _OTHER_NAMES = {"utf8": UTF_8, "utf-8-sig": UTF_8, "utf16": "utf-16", "latin-1": "iso-8859-1", "latin1": "iso-8859-1"}
 _OTHER_NAMES |= {"iso8859-1": "iso-8859-1", "utf16le": "utf-16-le", "utf16be": "utf-16-be", "ascii": UTF_8}
 _OTHER_NAMES |= {f"cp{page}": f"windows-{page}" for page in range(1250, 1259)} | {"ansi": "windows-1252"}
@@ -109,7 +111,7 @@ class Dialect(BaseModel):
     def _line_ends(cls, end: str) -> str:
         if end not in {"\n", "\r\n", "\r"}:
             raise ValueError(
-                "lineTerminator: lines end in a line feed, a carriage return or both; these are told apart by reading"
+                "lineTerminator: leave it out; lines end in a line feed, a carriage return or both, which is found by reading"
             )
         return "\n"
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from imprimatur.draft_marks import DRAFT, is_marked
 from service.base.errors import DraftSchema
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema
-
-DRAFT = "DRAFT"
-"""How descriptions of a draft begin."""
 
 _NAMES_SHOWN = 20
 
@@ -18,15 +16,11 @@ _NAMES_SHOWN = 20
 def refuse_draft(schema: DeclaredSchema) -> None:
     """Raise `DraftSchema` while the schema, or a field of it, is marked as read from the rows."""
     document = schema.as_json()
-    marked = [str(field["name"]) for field in document.get("fields", ()) if _is_marked(field)]
-    if marked or _is_marked(document):
+    marked = [str(field["name"]) for field in document.get("fields", ()) if is_marked(field)]
+    if marked or is_marked(document):
         raise DraftSchema(
             "schema: this is a draft, made by reading the rows, and a schema is public. Declare what is known without the rows and remove the"
             f" descriptions that begin with {DRAFT}; or accept it as it is with accept_draft (--accept-draft)",
             where="schema",
             columns=marked[:_NAMES_SHOWN],
         )
-
-
-def _is_marked(part: dict[str, Any]) -> bool:
-    return str(part.get("description") or "").startswith(DRAFT)

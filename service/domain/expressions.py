@@ -85,7 +85,7 @@ class Reader:
         """`a <= b`, `a <= b <= c`, `a + b = c`; raises ValueError with a sentence."""
         node = self._parsed(text)
         if not isinstance(node, ast.Compare):
-            raise ValueError(f"{text!r} is no relation: write two sides with <=, <, >=, >, != or = between them")  # noqa: TRY004 - pydantic wants ValueError
+            raise ValueError(f"{text!r} is not a relation: write two sides with <=, <, >=, >, != or = between them")  # noqa: TRY004 - pydantic wants ValueError
         if _depth(node) > _DEEPEST:
             raise ValueError("the expression is nested too deeply")
         sides = [self._tree(side) for side in (node.left, *node.comparators)]
@@ -137,7 +137,7 @@ class Reader:
     def _operand(self, name: str) -> Operand:
         operand = self._operands[name]
         if operand is None:
-            raise ValueError(f"{name!r} is no number, date or time to compute with")
+            raise ValueError(f"{name!r} is not a number, date or time, so it cannot be computed with")
         return operand
 
     def _span_of_column(self, name: str) -> Span:
@@ -160,7 +160,7 @@ class Reader:
             return ast.parse(plain.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise ValueError(
-                f"{text!r} cannot be read; an expression has {_ALLOWED}; write a column whose name is no plain word in backticks"
+                f"{text!r} cannot be read; an expression has {_ALLOWED}; write a column whose name is not a plain word in backticks"
             ) from None
 
     def _placeholder(self, name: str) -> str:
@@ -289,7 +289,7 @@ def _moment(text: str, kind: Kind, zone: dt.tzinfo) -> Tree:
             return ["moment", (dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days, 1, kind]
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no date or time as in 2024-02-29 or 2024-02-29T12:00:00") from None
+        raise ValueError(f"{text!r} is not a date or time as in 2024-02-29 or 2024-02-29T12:00:00") from None
     if kind == "number":
         raise ValueError(f"{text!r} is a text, where a number is expected")
     moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
@@ -307,7 +307,7 @@ def _of_one(head: str, a: Span) -> Span:
     if head in {"year", "month"}:
         return _calendar(head, a)
     if a.kind != "number":
-        raise ValueError(f"a {a.kind} has no sign")
+        raise ValueError(f"a minus sign and abs need a number, not a {a.kind}")
     ends = (-a.high, -a.low) if head == "negative" else _absolute(a)
     return Span("number", *ends, a.numerator, a.denominator, a.is_fixed, a.is_exact)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from service.domain.bounds import a_kind, as_number, check_storable
+from service.domain.inferred import OTHER, WIDEST, Bought, Infer, check_infer
 from service.domain.roles import Fine, Role, check_role, fine_shares
 from service.domain.spellings import (
     SpelledField,
@@ -65,11 +67,28 @@ Condition = Annotated[Annotated[Values, Tag("values")] | Annotated[ValueRange, T
 """On one column: one of these values (None: missing), or a value in this range."""
 
 
+def has_at_most(decimals: int, value: object) -> bool:
+    """Whether it is a number with no more digits after the point."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return round(Decimal(repr(value)), decimals) == Decimal(repr(value))
+
+
 def _check_whole_hours(zone: str, low: float, high: float) -> None:
     offsets = offsets_of(zone)
     ends = [*(offset.start for offset in offsets[1:]), math.inf]
     if any(one.seconds % 3_600 for one, end in zip(offsets, ends, strict=True) if one.start <= high and low < end):
         raise ValueError(f"hours of {zone} are no whole hours of UTC: write minutes (%M) into the format, too")
+
+
+WORDS_OF_A_DOMAIN = frozenset(
+    {
+        *("constraints", "decimals", "resolution", "bins", "edges", "infer", "format", "timezone"),
+        *("decimalChar", "groupChar", "bareNumber", "prefix", "suffix", "negative", "trailingZeros"),
+        *("trueValues", "falseValues", "hierarchy", "pattern", "placeholder"),
+    }
+)
+"""What a field says of its values. None of it stays where another type or role is chosen."""
 
 
 class FieldSchema(SpelledField):
@@ -85,7 +104,7 @@ class FieldSchema(SpelledField):
     bins: Annotated[int, Field(ge=1, le=MAX_BINS)] | None = None
     """Number of equal-width cells of the public grid (integer, number, date, datetime); default chosen by the encoder."""
     decimals: Annotated[int, Field(ge=0, le=15)] | None = None
-    """Digits after the point that values of a number column have, for example 2 for money; our extension."""
+    """Digits after the point that values of a number column have, for example 2 for money; of an integer, zeros that are written there. Our extension."""
     resolution: Literal["second", "minute", "hour", "day"] | None = None
     """What moments of a datetime column are whole multiples of, since 1970-01-01 UTC; our extension."""
     edges: tuple[float, ...] | None = None
@@ -98,6 +117,10 @@ class FieldSchema(SpelledField):
     """What stands in a synthetic row for a free text; without it the column is left out."""
     hierarchy: Fine | None = None
     """Of a string column, coarse categories, which are modelled, and of each the finer ones; our extension."""
+    infer: Infer | None = None
+    """Bounds or categories are to be bought from the rows; our extension."""
+    bought: Bought | None = None
+    """They were. No owner declares this."""
 
     @field_validator("name")
     @classmethod
@@ -109,7 +132,7 @@ class FieldSchema(SpelledField):
     @model_validator(mode="after")
     def _is_spelled_as_its_type(self) -> FieldSchema:
         check_spelling(self, self.type)
-        if self.strptime_pattern is not None and self.constraints.minimum is not None:
+        if self.strptime_pattern is not None and (self.constraints.minimum is not None or self.infer is not None):
             check_two_digit_years(self.strptime_pattern, *self.first_and_last_day)
         if self.resolution == "day" and self.timezone not in {None, "UTC"}:
             raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
@@ -117,6 +140,7 @@ class FieldSchema(SpelledField):
 
     @model_validator(mode="after")
     def _closed_domain(self) -> FieldSchema:
+        check_infer(self)
         return self if check_role(self) else self._with_closed_domain()
 
     def _with_closed_domain(self) -> FieldSchema:
@@ -125,7 +149,7 @@ class FieldSchema(SpelledField):
             self._check_enum(enum)
             if self._says_a_range:
                 raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
-        elif self.type == "string" and self.hierarchy is None:
+        elif self.type == "string" and self.hierarchy is None and self.infer is None:
             raise ValueError("a string column needs constraints.enum: the categories must be declared")
         elif not self.is_categorical:
             low, high = self.bounds
@@ -135,10 +159,26 @@ class FieldSchema(SpelledField):
             raise ValueError("a boolean column has no range")
         if self.edges is not None:
             self._check_edges(self.edges)
-        if self.decimals is not None and (self.type != "number" or enum is not None):
-            raise ValueError("decimals are for number columns with a range")
+        self._check_decimals()
         self._check_steps()
         return self
+
+    def _check_decimals(self) -> None:
+        """Of an enum they say how its values are written, so none may have more."""
+        words = (self.decimals, self.decimal_char, self.trailing_zeros)
+        if self.type == "integer" and any(word is not None for word in words) and not self._writes_zeros:
+            raise ValueError(
+                'an integer has no decimals: leave out decimals, decimalChar and trailingZeros; where it is written as 3.0, say "decimals": 1, "trailingZeros": true'
+            )
+        if self.decimals is None:
+            if self.trailing_zeros:
+                raise ValueError("trailingZeros: say how many digits are written after the point, in decimals")
+            return
+        if self.type not in {"integer", "number"}:
+            raise ValueError("decimals are for number columns")
+        for value in self.constraints.enum or ():
+            if not has_at_most(self.decimals, value):
+                raise ValueError(f"the enum has a value with more than {self.decimals} decimals: {value!r}")
 
     def _check_steps(self) -> None:
         """Moments come out as they are written, no finer."""
@@ -146,10 +186,19 @@ class FieldSchema(SpelledField):
             raise ValueError("resolution is for datetime columns")
         if self.resolution is not None and SECONDS_OF[self.resolution] < self.written_step:
             raise ValueError(
-                f"the format writes less than a {self.resolution}: write %H, %M or %S into it, or a coarser resolution"
+                f"the format does not write every {self.resolution}: add %H, %M or %S to it, or declare a coarser resolution"
             )
         if self.type == "datetime" and self.timezone is not None and self.written_step % 3_600 == 0:
             _check_whole_hours(self.timezone, *self.bounds)
+
+    @property
+    def _writes_zeros(self) -> bool:
+        return bool(self.trailing_zeros and self.decimals)
+
+    @property
+    def decimals_of_values(self) -> int | None:
+        """As declared; None of an integer, of which they are only written."""
+        return self.decimals if self.type == "number" else None
 
     @property
     def _says_a_range(self) -> bool:
@@ -195,7 +244,14 @@ class FieldSchema(SpelledField):
         """The declared values in the order of their codes, from 0; None of a range. A missing value, if any, has the code after them."""
         if self.hierarchy is not None:
             return tuple(fine_shares(self.hierarchy))
+        if self.infer is not None and self.type == "string":
+            return (self.infer.other or OTHER,)  # until others are bought
         return (False, True) if self.type == "boolean" else self.constraints.enum
+
+    @property
+    def other(self) -> str | None:
+        """Of categories that were bought, the one of all values that are not among them."""
+        return None if self.bought is None else self.bought.other
 
     @property
     def is_categorical(self) -> bool:
@@ -204,14 +260,18 @@ class FieldSchema(SpelledField):
     @property
     def bounds(self) -> tuple[float, float]:
         """Declared minimum and maximum as numbers: dates as days, datetimes as seconds since 1970-01-01 (UTC)."""
-        c = self.constraints
-        if c.minimum is None or c.maximum is None:
+        low, high = self.constraints.minimum, self.constraints.maximum
+        if self.infer is not None and self.type in WIDEST:  # until they are bought
+            widest = WIDEST[self.type]
+            low, high = widest[0] if low is None else low, widest[1] if high is None else high
+        if low is None or high is None:
             raise ValueError(
                 f"{a_kind(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)"
             )
-        return self._as_number(c.minimum), self._as_number(c.maximum)
+        return self.number_of(low), self.number_of(high)
 
-    def _as_number(self, value: Scalar) -> float:
+    def number_of(self, value: Scalar) -> float:
+        """A bound as a number; raises a ValueError where it is none of this type."""
         return as_number(self.type, value, self.zone)
 
     @property
@@ -222,7 +282,8 @@ class FieldSchema(SpelledField):
             texts = {text for truth in (True, False) for text in texts_of(self, truth=truth)}
         elif self.type == "boolean":
             texts = {"true", "false", "0", "1"}
-        return DeclaredValues(self.name, self.type, self.constraints.enum, bounds, frozenset(texts))
+        enum = self.categories if self.infer is not None else self.constraints.enum
+        return DeclaredValues(self.name, self.type, enum, bounds, frozenset(texts))
 
     @property
     def first_and_last_day(self) -> tuple[dt.date, dt.date]:
@@ -273,7 +334,7 @@ class FieldSchema(SpelledField):
         """The range within the declared one, as `bounds` are."""
         low, high = self.bounds
         if condition.minimum is not None:
-            low = max(low, self._as_number(condition.minimum))
+            low = max(low, self.number_of(condition.minimum))
         if condition.maximum is not None:
-            high = min(high, self._as_number(condition.maximum))
+            high = min(high, self.number_of(condition.maximum))
         return low, high

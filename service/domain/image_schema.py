@@ -22,6 +22,15 @@ Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 ClassName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class PixelBlock(BaseModel):
+    """A block of neighbouring pixels, wherever it lies in an image."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rows: Side
+    columns: Side
+
+
 class ImageSchema(BaseModel):
     """Images of height × width × channels bytes (0 black, 255 white), each with one of the declared classes."""
 
@@ -38,6 +47,8 @@ class ImageSchema(BaseModel):
         | None
     ) = None
     """How many there are, named 0, 1, 2, …; or their names. Without it, images carry no label."""
+    pixel_unit: Literal["column"] | PixelBlock | None = None
+    """Where one unit is a part of one image, and not the image: one column of pixels, or any one block. Says nothing of a person."""
     title: str | None = None
     description: str | None = None
 
@@ -49,6 +60,27 @@ class ImageSchema(BaseModel):
         if any(not name.isprintable() or name != name.strip() for name in names):
             raise ValueError("a class name must be printable and not begin or end with a space")
         return self
+
+    @model_validator(mode="after")
+    def _unit_is_a_part(self) -> ImageSchema:
+        if self.pixel_unit is None:
+            return self
+        if self.classes is not None:
+            raise ValueError("pixel_unit: a class is of a whole image, which is no unit here; leave out classes")
+        if self.unit_pixels == (self.height, self.width):
+            raise ValueError("pixel_unit: this is the whole image; leave it out")
+        if self.unit_pixels is not None and (self.unit_pixels[0] > self.height or self.unit_pixels[1] > self.width):
+            raise ValueError("pixel_unit: a block is no larger than an image")
+        return self
+
+    @property
+    def unit_pixels(self) -> tuple[int, int] | None:
+        """Rows and columns of pixels of one unit; None where the unit is an image, or more."""
+        if self.pixel_unit is None:
+            return None
+        if isinstance(self.pixel_unit, PixelBlock):
+            return self.pixel_unit.rows, self.pixel_unit.columns
+        return self.height, 1
 
     @property
     def class_names(self) -> tuple[str, ...]:

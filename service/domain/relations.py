@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -58,3 +59,12 @@ class Unique(BaseModel):
 
 
 Relation = Annotated[str, Field(min_length=3, max_length=MOST_CHARACTERS)] | Lookup | Combinations | Unique
+
+
+def mentions(relation: Relation, name: str) -> bool:
+    """Whether a column is in it; of a text, as a word."""
+    if isinstance(relation, str):
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", relation) is not None
+    if isinstance(relation, Lookup):
+        return name in {relation.column, *relation.keys}
+    return name in (relation.columns if isinstance(relation, Combinations) else relation.unique)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from service.domain.open_columns import OpenColumn
 
 
 @dataclass(frozen=True)
@@ -13,10 +17,17 @@ class TableShape:
     cells: Mapping[str, int]
     target: str | None = None
     max_rows_per_unit: int = 1
-    has_open_ranges: bool = False
-    """Whether a range may be cut into other cells than equal ones, because none are declared."""
     columns_of_values: int = 0
-    """Ranges whose values may be counted one by one."""
+    """Open ranges: those that declare no cells, so that a tree of counts may say where values lie."""
+    tree_levels: int = 0
+    """Of the trees of all of these together."""
+    open_columns: tuple[OpenColumn, ...] = ()
+    """Whose bounds or categories are still to be bought."""
+
+    @property
+    def has_open_ranges(self) -> bool:
+        """Whether a range may be cut into other cells than equal ones."""
+        return self.columns_of_values > 0
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,8 @@ class ImageShape:
     channels: int
     classes: int
     max_images_per_unit: int = 1
+    unit_pixels: tuple[int, int] | None = None
+    """Rows and columns of one unit, where that is a part of an image."""
 
     @property
     def pixels(self) -> int:

@@ -53,11 +53,12 @@ DIRECTIVES = {
     "S": "[0-9]{1,2}",
     "f": "[0-9]{1,6}",
     "z": "Z|[+-][0-9]{2}:?[0-9]{2}",
-    "Z": "[A-Za-z][A-Za-z0-9_/+-]*",
+    "Z": "[A-Za-z][A-Za-z0-9_/+-]*|[+-][0-9]{2}:?[0-9]{2}",
 }
 """Letter of a directive -> what text it reads, letters of any case. English names, as in every locale here."""
 _SHORT = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y"}
 _UNPADDED = frozenset("mdjHIMS")
+_OF_WORDS = frozenset("bBaAp")
 _OF_TIME = frozenset("HIpMSfzZ")
 SPACES = " \u00a0\u202f"
 """A space, and two that do not break: one of them as `groupChar` stands for all of them when text is read."""
@@ -75,7 +76,8 @@ class Part(NamedTuple):
 
     directive: str | None
     text: str
-    """Of a directive "-" where numbers have no zeros before them (`%-d`), else empty."""
+    """Of a directive "-" where numbers have no zeros before them (`%-d`), ":" where an offset is written with it (`%:z`), "^" and "," where words are
+    in capitals (`%^b`) or have none (`%,b`), else empty."""
 
 
 class SpelledField(BaseModel):
@@ -99,6 +101,8 @@ class SpelledField(BaseModel):
     """Stands after each number; our extension."""
     negative: Literal["sign", "parentheses"] | None = None
     """`parentheses`: -5 is written (5); our extension."""
+    trailing_zeros: Annotated[bool | None, Field(alias="trailingZeros")] = None
+    """True: all `decimals` are written, 12.50; false: no zero after the last digit, 12.5 and 3. Our extension."""
     true_values: Annotated[Marks | None, Field(alias="trueValues", min_length=1)] = None
     false_values: Annotated[Marks | None, Field(alias="falseValues", min_length=1)] = None
 
@@ -120,14 +124,19 @@ class SpelledField(BaseModel):
 
     @property
     def spells_numbers(self) -> bool:
-        """Whether text of numbers differs from what everybody reads as one."""
-        said = (self.decimal_char, self.group_char, self.prefix, self.suffix, self.negative)
-        return any(word is not None for word in said) or not self.bare_number
+        """Whether the field says how its numbers are written."""
+        return self.reads_numbers_otherwise or self.trailing_zeros is not None
 
     @property
     def spells(self) -> bool:
         """Whether any text of the field is read otherwise than everybody would."""
-        return self.spells_numbers or self.spells_moments or self.spells_booleans
+        return self.reads_numbers_otherwise or self.spells_moments or self.spells_booleans
+
+    @property
+    def reads_numbers_otherwise(self) -> bool:
+        """Whether text of numbers differs from what everybody reads as one."""
+        said = (self.decimal_char, self.group_char, self.prefix, self.suffix, self.negative)
+        return any(word is not None for word in said) or not self.bare_number
 
     @property
     def spells_moments(self) -> bool:
@@ -142,7 +151,7 @@ def check_two_digit_years(pattern: str | None, first: dt.date, last: dt.date) ->
     """Raise a ValueError where two digits of a year could mean two years of the range."""
     if pattern is not None and "y" in {part.directive for part in parts_of(pattern)} and last.year - first.year > 99:
         raise ValueError(
-            "format: with %y the range spans at most 100 years, as two digits tell no more apart; write %Y"
+            "format: with %y the range spans at most 100 years, since two digits cannot say more; write %Y"
         )
 
 
@@ -155,9 +164,9 @@ def check_spelling(field: SpelledField, kind: str) -> None:
             raise ValueError("timezone is for datetime columns")
         _check_zone(field.timezone)
     if field.spells_numbers and kind not in {"integer", "number"}:
-        raise ValueError("decimalChar, groupChar, bareNumber, prefix, suffix and negative are for number columns")
-    if kind == "integer" and field.decimal_char is not None:
-        raise ValueError("decimalChar is for number columns: an integer has no decimals")
+        raise ValueError(
+            "decimalChar, groupChar, bareNumber, prefix, suffix, negative and trailingZeros are for number columns"
+        )
     if (field.decimal_char or ".") == field.group_char:
         raise ValueError(f"groupChar is the decimal sign, too: give decimalChar another than {field.group_char!r}")
     _check_affixes(field)
@@ -179,14 +188,16 @@ def parts_of(pattern: str) -> list[Part]:
     for letter, longer in _SHORT.items():
         pattern = pattern.replace(f"%{letter}", longer)
     parts: list[Part] = []
-    for found in re.finditer(r"%(-?)(.?)|[^%]+", pattern, re.DOTALL):
-        dash, letter = found.group(1), found.group(2)
+    for found in re.finditer(r"%([-:^,]?)(.?)|[^%]+", pattern, re.DOTALL):
+        mark, letter = found.group(1), found.group(2)
         if letter is None:
             parts.append(Part(None, found.group()))
-        elif letter == "%" and not dash:
+        elif letter == "%" and not mark:
             parts.append(Part(None, "%"))
-        elif letter in DIRECTIVES and (not dash or letter in _UNPADDED):
-            parts.append(Part(letter, dash))
+        elif letter in DIRECTIVES and (
+            not mark or letter in (_UNPADDED if mark == "-" else "z" if mark == ":" else _OF_WORDS)
+        ):
+            parts.append(Part(letter, mark))
         else:
             known = " ".join(f"%{letter}" for letter in DIRECTIVES)
             raise ValueError(f"format: {found.group()} is not among the directives that are read here: {known}")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from service.base.errors import InvalidSchema
 from service.domain.dialect import Dialect, null_sequence_is_missing
 from service.domain.field_schema import Condition, Constraints, FieldSchema
-from service.domain.relations import MAX_RELATIONS, Relation
+from service.domain.relations import MAX_RELATIONS, Relation, mentions
 from service.domain.spellings import Marks, values_of_markers
 from service.domain.table_words import (
     WordRefused,
@@ -33,6 +33,7 @@ from service.domain.understood import Relations, check_exclusions
 
 MAX_FIELDS = 1_000
 MAX_EXCLUSIONS = 200
+MAX_PROTECTED = 16
 
 UNIT_COLUMN = "__unit__"
 """Of a canonical table: whose row it is. No field may have its name."""
@@ -53,6 +54,8 @@ class TableSchema(BaseModel):
     description: str | None = None
     target: str | None = None
     """The categorical field that people will want to predict; our extension. Orders are conditional on it by default."""
+    protected: Annotated[tuple[str, ...], Field(max_length=MAX_PROTECTED)] = ()
+    """Categorical fields by whose values the owner's report says how good classifiers are (docs/reports.md); our extension."""
     exclusions: Annotated[tuple[Exclusion, ...], Field(max_length=MAX_EXCLUSIONS)] = ()
     """What no row has; our extension. A file with such a row is refused, and no synthetic row is one."""
     relations: Annotated[tuple[Relation, ...], Field(max_length=MAX_RELATIONS)] = ()
@@ -71,13 +74,31 @@ class TableSchema(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _open_fields_stand_alone(self) -> TableSchema:
+        """What is said of a column by its values needs values that are declared."""
+        is_open = {field.name for field in self.fields if field.infer is not None}
+        said: dict[str, set[str | None]] = {
+            "target": {self.target},
+            "protected": set(self.protected),
+            "exclusions": {name for exclusion in self.exclusions for name in exclusion},
+            "relations": {name for name in is_open for one in self.relations if mentions(one, name)},
+        }
+        for word, names in said.items():
+            for name in sorted(is_open & names):
+                raise ValueError(
+                    f"{word}: {name!r} says infer, and nothing is known of its values before they are bought; declare its bounds or "
+                    f"categories, or leave it out of {word}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _relations_make_sense(self) -> TableSchema:
         relations = Relations(self.fields, self.relations)
         modelled = relations.modelled()
         if not modelled:
             raise ValueError("at least one field must be modelled: it has no role and does not follow from others")
         if self.target is not None and self.field(self.target) and self.target not in {one.name for one in modelled}:
-            raise ValueError(f"target: {self.target!r} is not modelled")
+            raise ValueError(_why_no_target(self.target, relations))
         check_exclusions([list(one) for one in self.exclusions], relations)
         return self
 
@@ -88,6 +109,21 @@ class TableSchema(BaseModel):
             raise ValueError(f"target: there is no field {self.target!r}")
         if field is not None and not field.is_categorical:
             raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
+        return self
+
+    @model_validator(mode="after")
+    def _protected_are_categories(self) -> TableSchema:
+        modelled = {field.name for field in self.understood.modelled()}
+        for name in self.protected:
+            field = self.field(name)
+            if field is None:
+                raise ValueError(f"protected: there is no field {name!r}")
+            if not field.is_categorical or name not in modelled:
+                raise ValueError(f"protected: {name!r} is not a modelled field with declared categories")
+            if name == self.target:
+                raise ValueError(f"protected: {name!r} is the target; name fields beside it")
+        if len(set(self.protected)) != len(self.protected):
+            raise ValueError("protected: a field is named twice")
         return self
 
     @model_validator(mode="after")
@@ -140,6 +176,19 @@ class TableSchema(BaseModel):
     def as_json(self) -> dict[str, Any]:
         """The declaration as the owner would write it."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def _why_no_target(name: str, relations: Relations) -> str:
+    """And what to write instead."""
+    derived = next((one for one in relations.derived if one.column == name), None)
+    if derived is None:
+        return f"target: {name!r} is not modelled, as it has a role: choose a field without one, or take the role away"
+    instead = " or ".join(repr(one) for one in derived.by) if derived.tree is None else "a column without a relation"
+    why = "is looked up in a table" if derived.tree is None else "follows from others"
+    return (
+        f"target: {name!r} is not modelled, as it {why}: choose {instead}, from which it follows in every row, or take its relation"
+        " away and declare its categories"
+    )
 
 
 def parse_table_schema(document: Any) -> TableSchema:

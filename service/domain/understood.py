@@ -243,7 +243,7 @@ class Relations:
         for place, name in enumerate(combination.columns):
             field = self._fields.get(name)
             if field is None or not self.is_modelled(field) or field.hierarchy is not None or not field.is_categorical:
-                raise ValueError(f"{name!r} is no column with declared categories of its own")
+                raise ValueError(f"{name!r} is not a column with declared categories of its own")
             _check_declared(field, [one[place] for one in combination.allowed if one[place] is not None])
             if field.constraints.required and any(one[place] is None for one in combination.allowed):
                 raise ValueError(f"{name} is required, so that no value of it is missing")

@@ -1,4 +1,4 @@
-"""The single values of an open range that may be counted one by one. From the declaration alone.
+"""The single values that an open range may hold: the leaves of its tree of counts. From the declaration alone.
 
 Prices of 4.99, ages in whole years, amounts in round hundreds: many rows share a value, whatever cells a range is cut into.
 """
@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-MOST_VALUES = 2**23
-"""Of one column: some 300 MB while they are counted and noised, one column after the other. Of a longer range, only multiples of a larger step are."""
+MOST_VALUES = 2**31
+"""Of one column: a place fits in 32 bits. Of a longer range, only multiples of a larger step are told apart."""
+
+MOST_UNDECLARED = 2**23
+"""The same where the schema does not say how many digits numbers have: each level of a tree costs the others precision."""
+
+FAN_OUT = 16
+"""About so many parts has a node of the tree of a range: of hierarchies of noisy counts the most accurate (Qardaji, Yang, Li 2013)."""
 
 MOST_DECIMALS = 15
-"""More digits than a float has are nobody's step."""
+"""No step needs more digits than a float has."""
 
 _POWERS_OF_TEN = tuple(10**power for power in range(16))
 _STEPS: dict[FieldType, tuple[int, ...]] = {"date": (1,), "datetime": (1, 60, 3_600, 86_400)}
@@ -57,12 +63,30 @@ class ValueGrid:
         return replace(self, first=first, size=last - first + 1, decimals=decimals, multiples=multiples)
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.uint32]:
-        """The place of each value; `size` for what is none of them, NaN among it."""
+        """The place of each value, or of the next one below it; beyond the ends that of the end. `size` for NaN."""
         with np.errstate(invalid="ignore", over="ignore"):
-            whole = np.rint(values * (10.0**self.decimals / self.step)) - self.first
-            inside = (whole >= 0.0) & (whole < self.size)  # NaN is not
-            places = np.where(inside, whole, 0.0).astype(np.int64)
-        return np.where(inside & (self.values(places) == values), places, self.size).astype(np.uint32)
+            scaled = values * (10.0**self.decimals / self.step)
+            nearest = np.clip(np.rint(scaled) - self.first, 0, self.size - 1)
+            below = np.clip(np.floor(scaled) - self.first, 0, self.size - 1)
+        is_known = ~np.isnan(values)
+        nearest = np.where(is_known, nearest, 0.0).astype(np.int64)  # products round: 4.35 · 100 is 434.99…
+        places = np.where(self.values(nearest) == values, nearest, np.where(is_known, below, self.size))
+        return places.astype(np.uint32)
+
+    def below(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many of these values lie below each edge."""
+        one = 10.0**self.decimals / self.step
+        guess: NDArray[np.int64] = np.clip(np.ceil(edges * one) - self.first, 0, self.size).astype(np.int64)
+        guess -= (guess > 0) & (self.values(guess - 1) >= edges)  # products round
+        guess += (guess < self.size) & (self.values(guess) < edges)
+        return guess
+
+    def tree(self, cells: int) -> tuple[int, int]:
+        """(levels, parts of a node) of the tree whose first level is so many equal cells and whose last is single values."""
+        widest = -(-self.size // cells)
+        levels = max(1, round(math.log(widest, FAN_OUT)))
+        parts = math.ceil(widest ** (1.0 / levels))
+        return 1 + levels, parts + (parts**levels < widest)  # roots round
 
     def roundness(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of `multiples` is the largest that each value is one of."""
@@ -72,10 +96,11 @@ class ValueGrid:
 
 
 def value_grid(field: FieldSchema, cells: int) -> ValueGrid | None:
-    """The finest such grid of at most MOST_VALUES; None where the declaration says what to tell apart, or there are as many cells as values."""
+    """The finest such grid of so few; None where the declaration says what to tell apart, or there are as many cells as values."""
     if field.is_categorical or field.edges is not None or field.bins is not None:
         return None
     low, high = field.bounds
+    most = MOST_UNDECLARED if field.type == "number" and field.decimals is None else MOST_VALUES
     steps = tuple(step for step in _STEPS.get(field.type, _POWERS_OF_TEN) if step >= field.step)
     for step, decimals in (*((1, d) for d in range(_decimals(field), 0, -1)), *((step, 0) for step in steps)):
         if max(abs(low), abs(high)) * 10.0**decimals > _EXACT:
@@ -84,7 +109,7 @@ def value_grid(field: FieldSchema, cells: int) -> ValueGrid | None:
         size = last - first + 1
         if size <= cells:
             return None
-        if size <= MOST_VALUES:
+        if size <= most:
             multiples = (larger // step for larger in steps if larger % step == 0)
             return ValueGrid(first, size, step, decimals, tuple(m for m in multiples if m < size))
     return None

@@ -24,8 +24,9 @@ from service.auth.endpoints import router as keys
 from service.auth.limits import RateLimits
 from service.auth.principal import Principal
 from service.auth.reading import reading_turns
+from service.auth.single_sign_on import Provider
 from service.base.errors import InvalidInput, Unavailable
-from service.base.memory import use_few_arenas
+from service.base.memory import Tidy, use_few_arenas
 from service.datasets.endpoints import router as datasets
 from service.http.methods import router as methods
 from service.http.metrics_token import needs_token, read_token
@@ -40,17 +41,21 @@ from service.intake.ingest import describe_sandbox
 from service.ledger.endpoints import router as ledger
 from service.pages.docs import router as docs
 from service.pages.endpoints import router as pages
+from service.pages.help import install as install_help
 from service.platform.context import Context, open_context
 from service.platform.secret_roots import require_right
 from service.platform.settings import Settings, names_of
+from service.queries.endpoints import router as queries
 from service.releases.bundles import Bundles
 from service.releases.completion import router as completion
 from service.releases.endpoints import router as releases
 from service.releases.open_samples import OpenSamples
 from service.releases.publish import router as publish
+from service.releases.report_endpoints import router as reports
 from service.releases.repository import any_published
 from service.releases.watching import Watching
 from service.requests import problems as http_errors
+from service.requests.behind import Behind
 from service.requests.spool import SpoolQuotas
 from service.requests.turns import FairTurns
 from service.requests.uploads import BodyLimit
@@ -65,6 +70,8 @@ Upload a table once, give it a privacy budget, and order synthetic releases from
 exceed the budget. Every reply is public, post-processing, or meant for the owner alone.
 """
 
+API = (datasets, methods, releases, reports, queries, completion, publish, ledger, keys, audit)
+
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The HTTP application on one context. What cannot be opened ends the process with a sentence."""
@@ -78,11 +85,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, float]]:
         # The first price of a process imports scipy and friends, a first sample polars and friends; not while one waits.
         threading.Thread(target=_warm_up, args=(context,), daemon=True).start()
+        tidy = Tidy()
+        tidy.start()
         with suppress(Unavailable, SQLAlchemyError), context.statement() as session:
             require_right(session, context.secrets)  # a wrong file ends the process, with a sentence
         logging.getLogger("uvicorn.error").info(describe_sandbox(sandbox.expected()))  # the server's log, at its level
         yield {"request_head_seconds": context.settings.request_head_seconds}  # for service.http.protocol
+        await app.state.behind.close()
         app.state.quick_threads.close()
+        tidy.stop()
 
     app = DocumentedApp(
         title="Imprimatur",
@@ -105,23 +116,35 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.reading_turns = reading_turns(context.settings.database_pool_size)
     _make_room_for_uploads(app, context.settings)
     app.state.rate_limits = RateLimits(context.settings)
+    app.state.sign_in_provider = _sign_in_provider(context.settings)
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost
     app.add_middleware(BodyLimit, settings=context.settings)
-    http_errors.install(app, refused=_audited(Refusals(context)))
+    app.state.refused = _audited(Refusals(context))
+    http_errors.install(app, refused=app.state.refused)
     registry = CollectorRegistry()
     _install_surface(app, context.settings, registry)
-    for router in (datasets, methods, releases, completion, publish, ledger, keys, audit, pages):
+    for router in (*API, pages):
         app.include_router(router)
     if context.settings.serve_docs:
         app.include_router(docs)
+    install_help(app)
     install_probes(app, context)
     _install_metrics(app, context, registry)
     return app
 
 
+def _sign_in_provider(settings: Settings) -> Provider | None:
+    """Settings that do not fit together end the process with a sentence; a provider that is away does not."""
+    try:
+        return None if settings.oidc_issuer is None else Provider(settings)
+    except Unavailable as error:
+        raise SystemExit(f"the API cannot start: {error.detail}") from None
+
+
 def _make_room_for_uploads(app: FastAPI, settings: Settings) -> None:
     app.state.ingest_slots = CapacityLimiter(settings.ingest_processes)
     app.state.upload_turns = FairTurns(settings.ingest_processes, settings.ingest_processes_per_tenant)
+    app.state.behind = Behind()
     app.state.spool_quotas = SpoolQuotas(
         settings.spool_bytes_per_tenant, settings.uploads_per_tenant, settings.scratch_dir
     )

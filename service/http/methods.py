@@ -29,6 +29,7 @@ class MethodReply(BaseModel):
     paper_holds: Annotated[
         str, Field(description="Whether its published privacy analysis holds, and what is done instead.")
     ]
+    cannot_learn: Annotated[str, Field(description="What no budget makes it learn; empty where nothing is known of.")]
     order: Annotated[
         dict[str, Any], Field(description="JSON schema of its orders: every knob, its default and its meaning.")
     ]
@@ -59,6 +60,7 @@ def _described() -> MethodList:
                 makes=method.card.makes,
                 source=method.card.source,
                 paper_holds=method.card.paper_holds,
+                cannot_learn=method.card.cannot_learn,
                 order=method.order.model_json_schema(),
             )
             for name, method in CATALOGUE.items()

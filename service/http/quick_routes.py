@@ -4,10 +4,10 @@ FastAPI describes these routes and answers whatever is not plain. For a small or
 callables deep, dependencies resolved and replies serialised generically, a change of thread for each dependency that asks
 the database) costs more than the request itself. `QuickRoutes` reads the same declarations once, when the application is
 put together. Ids in the path, a small JSON object, headers as text: that is a plain request, and its key is looked up and
-its endpoint called one after the other. What is not plain goes on to FastAPI as if nobody had looked, and gets its errors.
+its endpoint called one after the other. What is not plain goes on to FastAPI untouched, and gets its errors.
 
 There are few threads for it, and requests wait for one in the order they came in: with more threads than connections to
-the database, whoever comes may overtake whoever waits (the slowest waited three times the median, now 1.3 times), and
+the database, a new request may overtake one that waits (the slowest waited three times the median, now 1.3 times), and
 the interpreter's lock goes from hand to hand.
 """
 
@@ -89,7 +89,7 @@ class QuickThreads:
 
 
 class _Call:
-    """One call that waits for a thread. Whoever takes the only ticket, the thread or the clock, decides on it."""
+    """One call that waits for a thread. The thread and the clock compete for its one ticket; the one that takes it decides."""
 
     __slots__ = ("answer", "arguments", "function", "loop", "tickets")
 
@@ -112,9 +112,9 @@ class _Call:
         done: tuple[Response | None, BaseException | None]
         try:
             done = self.function(*self.arguments), None
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits, and the thread must live
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller that waits, and the thread must live
             done = None, error
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop has ended, and no caller waits
             self.loop.call_soon_threadsafe(self._settle, *done)
 
     def give_up(self) -> None:

@@ -22,7 +22,7 @@ READY_SECONDS = 30.0
 PROBE_SECONDS = 2.0
 """So long a look at the storage may take."""
 FRESH_SECONDS = 10.0
-"""So long a look at the storage counts, whoever asks and however often."""
+"""A look at the storage counts for so long, for every caller and however often they ask."""
 
 
 class Readiness(BaseModel):
@@ -73,7 +73,7 @@ def _secrets_state(session: Session, context: Context) -> str:
 class StorageProbe:
     """Whether the storage answers, looked at by one thread at a time and at most every `FRESH_SECONDS`.
 
-    A store may hang for minutes. Whoever asks waits `PROBE_SECONDS` at most, and no second look begins meanwhile.
+    A store may hang for minutes. A caller waits `PROBE_SECONDS` at most, and no second look begins meanwhile.
     """
 
     def __init__(self, storage: Storage) -> None:

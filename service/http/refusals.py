@@ -47,7 +47,7 @@ class RefusalLog:
             "imprimatur_refusals_total", "Requests refused at the door.", ("code",), registry=registry
         )
         self._failures = Counter(
-            "imprimatur_authentication_failures_total", "Requests without a good key.", ("reason",), registry=registry
+            "imprimatur_authentication_failures_total", "Requests without a valid key.", ("reason",), registry=registry
         )
         self._rates = Rates(LINES_PER_MINUTE_OF_AN_ADDRESS, names=10_000)
         self._all = Rates(LINES_PER_MINUTE)

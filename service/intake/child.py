@@ -129,6 +129,7 @@ class _Columns:
             job.fingerprint_key,
             [n for n in table.names if n in modelled],
             [n for n in table.names if n in derived],
+            [n for n in table.names if n not in derived and n not in stored],
             is_spelled=is_spelled,
         )
         self._ids = None if unit is None else _unit_ids(job, unit)
@@ -305,8 +306,8 @@ def limit_resources(limits: IngestLimits, held: int) -> None:
 def read_upload(document: dict[str, Any]) -> dict[str, Any]:
     """What is to be done, in the sandbox."""
     if is_image_schema(document["schema"]):
-        return read_images(ImageJob.from_json(document), _Reports())
-    return read_table(Job.from_json(document), _Reports())
+        return read_images(ImageJob.from_json(document), Reports())
+    return read_table(Job.from_json(document), Reports())
 
 
 def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] = read_upload) -> None:
@@ -350,7 +351,7 @@ def _writer(job: Job, expected_bytes: int) -> CanonicalWriter:
     )
 
 
-class _Reports:
+class Reports:
     """Says the share of the file that has been read, a few times a second."""
 
     def __init__(self) -> None:

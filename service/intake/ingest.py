@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from service.base.errors import InvalidFile, InvalidInput, TooLarge
+from service.base.errors import InvalidFile, InvalidInput, TooLarge, Unavailable
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.privacy_unit import DeclaredUnit, ImageUnit
 from service.domain.table_schema import UNIT_COLUMN
@@ -84,16 +85,12 @@ def ingest_table(
     `accept_undeclared`: columns of which most rows may be outside what is declared; else that is refused.
     `caller` hears what share of the file has been read, a few times a second; when it leaves, reading ends at once.
 
-    Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell.
+    Raises `InvalidFile` or `TooLarge`, whose messages name columns and counts and never a cell, and `Unavailable` where the
+    child did not start.
     """
     names: tuple[str, ...]
     if isinstance(schema, ImageSchema):
-        if privacy_unit is not None and not isinstance(privacy_unit, ImageUnit):
-            raise InvalidInput(
-                'Of images, declare {"max_images_per_unit": k} and nothing else; whose an image is, is in the column `unit` '
-                "of the labels file, or in the array `units` of an NPZ file. Without it each image is its own privacy unit.",
-                where="privacy_unit",
-            )
+        _check_unit_of_images(schema, privacy_unit)
         names = ()
     else:
         _check_unit(schema, privacy_unit)
@@ -127,6 +124,20 @@ def ingest_table(
     )
 
 
+def _check_unit_of_images(schema: ImageSchema, privacy_unit: DeclaredUnit | None) -> None:
+    if privacy_unit is not None and not isinstance(privacy_unit, ImageUnit):
+        raise InvalidInput(
+            'Of images, declare {"max_images_per_unit": k} and nothing else; whose an image is, is in the column `unit` '
+            "of the labels file, or in the array `units` of an NPZ file. Without it each image is its own privacy unit.",
+            where="privacy_unit",
+        )
+    if privacy_unit is not None and schema.pixel_unit is not None:
+        raise InvalidInput(
+            "One unit is a part of one image (pixel_unit of the schema), or all images of a person (privacy_unit): declare one of the two.",
+            where="privacy_unit",
+        )
+
+
 def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
     if schema.field(UNIT_COLUMN) is not None:
         raise InvalidInput(f"The column name {UNIT_COLUMN!r} is reserved; rename the field.", where="schema")
@@ -148,9 +159,33 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
 def run_child(
     job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller, *, child: str = ""
 ) -> dict[str, Any]:
-    """What a child process in the sandbox answers to a job, with these files alone."""
+    """What a child process in the sandbox answers to a job, with these files alone.
+
+    One that ends before it has looked at the files is started once more: that is a fault of the machine, not of a file.
+    """
+    try:
+        return _run_once(job, limits, files, caller, child or _CHILD)
+    except _NotStarted as first:
+        _log.warning("the process that reads files did not start: %s; once more", first)
+    try:
+        return _run_once(job, limits, files, caller, child or _CHILD)
+    except _NotStarted as again:
+        _log.error("the process that reads files did not start: %s", again)
+        raise Unavailable(
+            "The process that reads files did not start. Nothing of the file was read; send it again.",
+            retry_after_seconds=5,
+        ) from None
+
+
+class _NotStarted(Exception):
+    """A child ended before it had looked at a file."""
+
+
+def _run_once(
+    job: dict[str, Any], limits: IngestLimits, files: tuple[SealedFile, ...], caller: Caller, child: str
+) -> dict[str, Any]:
     process = subprocess.Popen(  # noqa: S603 - our own module, no shell, nothing of the upload on the command line
-        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", child or _CHILD],
+        [sys.executable, "-P", "-s", "-m", "service.intake.sandboxed", child],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a library's panic may quote cells
@@ -164,36 +199,57 @@ def run_child(
     late.start()
     try:
         with caller.taking_along(process.kill):
-            answer = _converse(process, json.dumps(job).encode(), caller)
+            said = _converse(process, json.dumps(job).encode(), caller)
     finally:
         late.cancel()
         process.kill()
         status = process.wait()
-    if not answer or status != 0:
+    if not said.answer or status != 0:
         caller(caller.share)  # which says whether it was the caller who ended the child
-    if not answer and time.monotonic() - began >= limits.seconds:
+    if not said.answer and time.monotonic() - began >= limits.seconds:
         raise _too_slow(limits)
-    return _answer(answer, status, limits)
+    if not said.answer and not said.started:
+        raise _NotStarted(said.why or f"it ended with status {status}")
+    return _answer(said.answer, status, limits)
 
 
-def _converse(child: subprocess.Popen[bytes], job: bytes, caller: Caller) -> dict[str, Any]:
-    """Hand the job over and pass reports on; the last document, or an empty one if the child ended without."""
+@dataclass
+class _Said:
+    """By a child, so far."""
+
+    started: bool = False
+    """The sandbox is closed, and it looks at the files from now on."""
+    why: str = ""
+    """It did not start."""
+    answer: dict[str, Any] = field(default_factory=dict)
+
+
+def _converse(child: subprocess.Popen[bytes], job: bytes, caller: Caller) -> _Said:
+    """Hand the job over and pass reports on, until the child answers or ends."""
     if child.stdin is None or child.stdout is None:
         raise RuntimeError("the child was started without pipes")
-    with child.stdin, suppress(BrokenPipeError):
+    with suppress(BrokenPipeError), child.stdin:  # closing it writes what is left
         child.stdin.write(job)
-    with child.stdout as lines, suppress(ValueError):  # a line cut off when the child was killed
+    so_far = _Said()
+    with child.stdout as lines:
         while line := lines.readline(MOST_LINE_BYTES):
-            said: dict[str, Any] = json.loads(line)
-            if "layers" in said:
-                _notice_layers(said["layers"])
+            try:
+                said: dict[str, Any] = json.loads(line)
+            except ValueError:  # cut off when the child was killed, or printed by a library
+                _log.warning("the reading process said something that is no document")
+                break
+            if "layers" in said and not so_far.started:
+                so_far.started = True
+                _notice_layers({name: said["layers"].get(name) is True for name in sandbox.LAYERS})
             elif "share" in said:
                 caller(said["share"])
+            elif "not_started" in said:
+                so_far.why = " ".join(str(said["not_started"]).split())[:200]
             else:
-                child.wait()
-                return said
+                so_far.answer = said
+                break
     child.wait()
-    return {}
+    return so_far
 
 
 def _answer(answer: dict[str, Any], status: int, limits: IngestLimits) -> dict[str, Any]:
@@ -212,8 +268,17 @@ def _answer(answer: dict[str, Any], status: int, limits: IngestLimits) -> dict[s
         raise TooLarge(error["detail"], **error["values"])
     if error["code"] == InvalidFile.code:
         raise InvalidFile(error["detail"], **error["values"])
-    _log.error("reading failed unexpectedly: %s at %s", error.get("kind"), error.get("line"))
+    kind, line = (
+        _plain(error.get(name), form)
+        for name, form in (("kind", r"[A-Za-z_.]{1,60}"), ("line", r"[\w.]{1,60}:\d{1,6}"))
+    )
+    _log.error("reading failed unexpectedly: %s at %s", kind, line)
     raise InvalidFile("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8.")
+
+
+def _plain(said: object, form: str) -> str:
+    """For the log: of a child that a file has taken over, a name and a line and nothing else."""
+    return said if isinstance(said, str) and re.fullmatch(form, said, re.ASCII) else "?"
 
 
 def _too_slow(limits: IngestLimits) -> TooLarge:

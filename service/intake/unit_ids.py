@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from service.intake.table.canonical import holding_line_ends
-from service.intake.table.cells import USUALLY_MISSING, Cells, NumberCells
+from service.intake.table.cells import MARKERS_ANY_CASE, Cells, NumberCells
 from service.intake.table.fingerprint import CellKeys, Meaning, fill, spread
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from service.intake.table.columns import Column
     from service.intake.table.fingerprint import Blocks
 
-MISSING_IDS = USUALLY_MISSING | {
-    *("none", "nil", "<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "-", "--", "n.a.", "n. a."),
+MISSING_IDS = MARKERS_ANY_CASE | {
+    *("nil", "#na", "#n/a n/a", "-nan", "--", "n.a.", "n. a."),
     *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "\\n", ".", "(null)"),
 }
 """Spellings (any case) that programs write where there is no value. More than the fingerprint's, which may never change."""

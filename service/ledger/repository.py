@@ -96,3 +96,8 @@ def sums_of_others(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUI
         ),
         {"dataset": dataset_id, "release": release_id},
     ).one()
+
+
+def balances_of(session: Session, dataset_ids: Sequence[uuid.UUID]) -> Sequence[Balance]:
+    """The balances of these datasets; the caller knows that they are the tenant's."""
+    return session.scalars(select(Balance).where(Balance.dataset_id.in_(dataset_ids))).all()

@@ -98,9 +98,9 @@ def require_done(outcome: Outcome, cost: Shares) -> None:
         )
     if outcome.outcome == "exhausted":
         raise BudgetExhausted(
-            f"neither account of this dataset's budget has room for the order: it costs {_percent(cost.simple)} of the budget by simple "
-            f"sums, where {_percent(outcome.simple_left)} is left, and {_percent(cost.renyi)} by Rényi, where "
-            f"{_percent(outcome.renyi_left)} is left; the dataset's budget names the largest ε that fits",
+            f"neither account of this dataset's budget has room for the order: it costs {_percent(cost.simple)} of the budget by basic "
+            f"composition, where {_percent(outcome.simple_left)} is left, and {_percent(cost.renyi)} by Rényi composition, where "
+            f"{_percent(outcome.renyi_left)} is left; order a smaller ε: the dataset's budget names the largest that fits",
             remaining={"simple": outcome.simple_left, "renyi": outcome.renyi_left},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )

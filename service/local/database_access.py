@@ -1,7 +1,7 @@
 """Who may log in to the embedded Postgres, and by which path: a password a role, one socket in a folder of ours.
 
 Each role has a random password in a file of mode 0600. Nothing else lets anybody in: `pg_hba.conf` has one line, which
-asks for it (SCRAM). Whoever connects asks the server for the same: it must prove that it knows the password
+asks for it (SCRAM). A process that connects asks the server for the same: it must prove that it knows the password
 (`require_auth`), and it must run as its account (`requirepeer`). A socket that somebody else puts in the way gets neither.
 """
 
@@ -103,7 +103,7 @@ class SocketPath:
     """How clients name the folder of the socket, whose path may be longer than the kernel takes for a socket.
 
     Then they go through a descriptor of this process, which leads to the very folder: `/proc/PID/fd/N`. Children of this
-    process can use it as well. There is no second folder, so nobody can put another in its place.
+    process can use it as well. There is no second folder, so no other folder can be put in its place.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,15 @@ CONDITION = "CLASS"
 
 
 def run_demo(
-    *, output: Path, table: Path | None, epsilon: float, budget_epsilon: float, steps: int | None = None
+    *,
+    output: Path,
+    table: Path | None,
+    epsilon: float,
+    budget_epsilon: float,
+    steps: int | None = None,
+    has_page: bool = False,
 ) -> None:
-    """Start a service, publish, show, and stop the service again."""
+    """Start a service, publish, show, and stop the service again; with `has_page` after Ctrl-C."""
     from imprimatur import Client
     from service.local import EmbeddedStack
 
@@ -50,8 +57,18 @@ def run_demo(
                 running.enter_context(stack)
             with Client(stack.url, stack.admin_key) as client:
                 _publish(client, table, schema, order, output=output, budget_epsilon=budget_epsilon)
+            if has_page:
+                _stay(stack.url, stack.admin_key)
     _headline("Done")
     print_pairs({name: output / name for name in ("synthetic.csv", "generator.zip", "certificate.json")})
+
+
+def _stay(url: str, key: str) -> None:
+    """Where to look, and by which key: never a key in an address, which browsers and proxies keep."""
+    _headline("The web page, until Ctrl-C")
+    print_pairs({"publish a table": f"{url}/datasets/new", "datasets": f"{url}/", "key to sign in": key})
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def _publish(
@@ -101,7 +118,7 @@ def _refused(client: Client, dataset_id: str, order: dict[str, Any]) -> None:
 def _show_refusal(error: ApiError, epsilon: float) -> None:
     console().print(f"[bold red]{error.status} {error.code}[/bold red]  {error.detail}")
     left, asked = error.values["remaining"], error.values["requested"]
-    names = {"simple": "simple sums", "renyi": "Rényi"}
+    names = {"simple": "basic composition", "renyi": "Rényi composition"}
     rows = [
         (name, *(in_words(amounts[kind], kind, epsilon) for amounts in (left, asked))) for kind, name in names.items()
     ]

@@ -49,7 +49,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def kill_group(pid: int) -> None:
-    """Every child leads its own session, so its group is its descendants and nobody else."""
+    """Every child leads its own session, so its group is its descendants and no other process."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -163,7 +163,7 @@ class Postgres:
         self._socket_path.close()
 
     def _ask_for_passwords(self, account: Account | None, *, new_password: bool) -> None:
-        """Let nobody in without one, before the server starts: clusters of earlier versions trusted everybody local.
+        """Let no one in without one, before the server starts: clusters of earlier versions trusted everybody local.
 
         The superuser's password is set by a server that listens nowhere. Repeated until the file of rules is in place.
         """

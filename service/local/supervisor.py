@@ -110,7 +110,7 @@ class Supervisor:
             self._stopping.wait(POLL_SECONDS)
 
     def request_stop(self) -> None:
-        """End a waiting start(); safe in a signal handler."""
+        """End a waiting start(). Not for a signal handler: it takes a lock."""
         self._stopping.set()
 
     def stop(self) -> None:

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 from service.base.caching import BoundedCache
 from service.base.errors import InvalidOrder, TooExpensiveToPrice, Unpriceable
-from service.base.memory import give_back
-from service.base.work import TooMuchWork, at_most, left
+from service.base.work import TooMuchWork, at_most
 from service.methods.knobs import Order
 from service.methods.turns import TURNS, asker
 from service.privacy.filters import Budget
@@ -29,8 +28,6 @@ A = TypeVar("A")
 
 WORK_HERE = 500_000_000
 """Of a price in a thread that answers requests; in about nanoseconds of a processor."""
-WORTH_GIVING_BACK = 20_000_000
-"""Of work: what takes more leaves large arrays behind."""
 WORK_OF_A_CHILD = 20_000_000_000
 CHILD_CPU_SECONDS = 60
 CHILD_SECONDS = 90.0
@@ -42,8 +39,8 @@ WHAT_TO_DO = (
     " thresholds.every_steps: 1), fewer steps, or a larger sampling_probability"
 )
 
-_refused: BoundedCache[TooExpensiveToPrice] = BoundedCache(1 << 20)
-"""By the hash of a job. What was too much work once always is."""
+_refused: BoundedCache[str] = BoundedCache(1 << 20)
+"""What was said, by the hash of a job: what was too much work once always is. An error that is raised again and again would hold the frames of every time."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,23 +52,18 @@ def bounded(here: Callable[[], A], job: Callable[[], dict[str, Any]], read: Call
         return here()
     try:
         with at_most(WORK_HERE):
-            answer = here()
-            spent = WORK_HERE - (left() or 0)
-        if spent > WORTH_GIVING_BACK:
-            give_back()
+            return here()
     except TooMuchWork:
-        give_back()
-    else:
-        return answer
+        pass
     text = json.dumps(job())
     name = hashlib.sha256(text.encode()).digest()
     if (refused := _refused.get(name)) is not None:
-        raise refused[0]
+        raise TooExpensiveToPrice(refused[0])
     with TURNS.take_slow(caller):
         try:
             return read(_ask_child(text))
         except TooExpensiveToPrice as error:
-            _refused.put(name, TooExpensiveToPrice(error.detail), len(error.detail))
+            _refused.put(name, error.detail, sys.getsizeof(error.detail))
             raise
 
 

@@ -11,10 +11,13 @@ from pydantic import BaseModel, ValidationError
 from service.base.errors import InvalidOrder
 from service.base.text import did_you_mean, sentence_of, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.open_columns import require_closed
+from service.domain.shapes import ImageShape
 from service.methods.auto import AutoOrder
 from service.methods.facts import Facts
 from service.methods.interface import Method, Modality
-from service.methods.knobs import AnyOrder, Order
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder, Order
+from service.methods.report import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +29,15 @@ NAMES = (
     "dpgan",
     "ganobfuscator",
     "dpacgan",
+    "rdpcgan",
+    "pategan",
+    "image_release",
+    "dpgm",
+    "dpsyn",
+    "gswgan",
+    "queries",
+    "choose",
+    "declaration",
 )
 """`auto` asks them in this order."""
 
@@ -66,7 +78,7 @@ def parse_order(document: Any) -> AnyOrder:
 def _no_such_knob(order: type[AnyOrder], place: Sequence[int | str]) -> str:
     """What may be ordered instead, in the place where an unknown knob is."""
     found: list[type[BaseModel]] = [order]
-    *path, typed = place
+    *path, typed = (part for part in place if isinstance(part, str))  # places in a list say nothing
     for part in path:
         if len(found) > 1:  # several kinds, and pydantic names the one that was chosen
             found = [
@@ -87,9 +99,22 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for each in get_args(annotation) for model in _models_in(each)]
 
 
+EARLIER_KNOBS = {"numeric_cells", "values_precision_share"}
+"""Of orders that were stored before `tree_precision_share` stood for both. They were not charged for trees."""
+
+
+def _as_ordered_today(stored: dict[str, Any]) -> dict[str, Any]:
+    start = stored.get("warm_start")
+    if isinstance(start, dict):
+        stored = {**stored, "warm_start": _as_ordered_today(start)}
+    if not EARLIER_KNOBS & stored.keys():
+        return stored
+    return {name: value for name, value in stored.items() if name not in EARLIER_KNOBS} | {"tree_precision_share": 0.0}
+
+
 def parse_resolved_order(document: Any) -> Order:
-    """Read an order as it was stored, after `auto` was resolved."""
-    order = parse_order(document)
+    """Read an order as it was stored, after `auto` was resolved, maybe by an earlier version."""
+    order = parse_order(_as_ordered_today(document) if isinstance(document, dict) else document)
     if not isinstance(order, Order):
         raise InvalidOrder("this order has not been resolved", where="method")
     return order
@@ -98,22 +123,42 @@ def parse_resolved_order(document: Any) -> Order:
 def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
     """Refuse an order that these data cannot be released by."""
     holds: Modality = "image" if isinstance(schema, ImageSchema) else "table"
+    if not (isinstance(order, Order) and method_of(order).buys_declaration):
+        require_closed(schema)
     if isinstance(order, Order):
         if order.chosen_because is not None:
             raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
         method = method_of(order)
-        if holds not in method.takes:
-            makes = _MAKES[next(iter(method.takes))]
-            fitting = ", ".join(["auto", *(name for name, each in CATALOGUE.items() if holds in each.takes)])
-            raise InvalidOrder(
-                f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}; choose one of {fitting}",
-                where="method",
-            )
+        _check_takes(method, schema, holds)
         method.check(order, schema)
+        if method.returns == "answers":
+            _refuse_reports(order, "this method returns answers, not rows")
     if isinstance(schema, ImageSchema):
         _check_against_images(order)
     else:
         _check_condition(order, schema)
+        if order.held_out is not None:
+            target_of(order, schema)
+        if order.accept is not None and order.accept.two_way_tv is not None and len(schema.modelled.fields) < 2:
+            raise InvalidOrder(
+                "accept.two_way_tv: one column has no pairs; give accept.one_way_tv", where="accept.two_way_tv"
+            )
+
+
+def _check_takes(method: Method[Any], schema: DeclaredSchema, holds: Modality) -> None:
+    if holds not in method.takes:
+        makes = _MAKES[next(iter(method.takes))]
+        fitting = ", ".join(["auto", *(name for name, each in CATALOGUE.items() if holds in each.takes)])
+        raise InvalidOrder(
+            f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}; choose one of {fitting}",
+            where="method",
+        )
+    if isinstance(schema, ImageSchema) and schema.pixel_unit is not None and not method.takes_parts_of_images:
+        fitting = ", ".join(name for name, each in CATALOGUE.items() if each.takes_parts_of_images)
+        raise InvalidOrder(
+            f"method: this one protects whole images, and the schema's pixel_unit declares parts of them; choose {fitting}",
+            where="method",
+        )
 
 
 def check_makes_rows(order: AnyOrder) -> None:
@@ -125,11 +170,18 @@ def check_makes_rows(order: AnyOrder) -> None:
         )
 
 
+def _refuse_reports(order: AnyOrder, why: str) -> None:
+    for knob in ("owner_report", "report"):
+        if getattr(order, knob):
+            raise InvalidOrder(f"{knob}: {why}; leave it out", where=knob)
+
+
 def _check_against_images(order: AnyOrder) -> None:
     if order.condition_on is not None:
         raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
     if order.purpose is not None:
         raise InvalidOrder("purpose: images have one only; leave it out", where="purpose")
+    _refuse_reports(order, "reports are made of tables only")
 
 
 def _check_condition(order: AnyOrder, schema: DeclaredSchema) -> None:
@@ -157,8 +209,14 @@ def with_method(order: AnyOrder, facts: Facts) -> Order:
         return order
     for name, method in CATALOGUE.items():
         because = method.offer(order, facts)
-        if because is not None:
+        if because is not None and (method.takes_parts_of_images or not _of_parts(facts)):
             named = order.model_dump(exclude={"method"})
             chosen: Order = method.order(method=name, chosen_because=because, **named)
             return chosen
     raise InvalidOrder("method: none of the methods makes such data", where="method")
+
+
+def _of_parts(facts: Facts) -> bool:
+    """Whether one unit is a part of an image."""
+    shape = facts.shape(DEFAULT_NUMERIC_BINS)
+    return isinstance(shape, ImageShape) and shape.unit_pixels is not None

@@ -11,6 +11,7 @@ from service.base.errors import InvalidOrder
 from service.domain.grids import shape_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
 from service.domain.shapes import ImageShape, TableShape
+from service.methods.knobs import DEFAULT_NUMERIC_BINS
 from service.privacy.filters import Budget
 
 Shape = TableShape | ImageShape
@@ -30,11 +31,23 @@ class Facts:
         """schema: the declared schema as JSON text. most_per_unit: rows or images of a unit that are used at most."""
         return cls(units, budget, lambda numeric_bins: _shape(schema, numeric_bins, most_per_unit))
 
+    @classmethod
+    def of_schema(cls, schema: DeclaredSchema, *, units: int, most_per_unit: int, budget: Budget) -> Facts:
+        """The same of a schema that was read already."""
+        return cls(units, budget, lambda numeric_bins: _shape_in(schema, numeric_bins, most_per_unit))
+
     def table(self, numeric_bins: int) -> TableShape:
         """Of a table; the catalogue has checked that it is one."""
         shape = self.shape(numeric_bins)
         if not isinstance(shape, TableShape):
             raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+        return shape
+
+    def images(self) -> ImageShape:
+        """Of images; the catalogue has checked that they are some."""
+        shape = self.shape(DEFAULT_NUMERIC_BINS)
+        if not isinstance(shape, ImageShape):
+            raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
         return shape
 
 
@@ -50,8 +63,13 @@ def declared_schema(document: str) -> DeclaredSchema:
 
 @computed_once(most_bytes=DECLARATIONS_BYTES)
 def _shape(document: str, numeric_bins: int, most_per_unit: int) -> Shape:
-    schema = declared_schema(document)
+    return _shape_in(declared_schema(document), numeric_bins, most_per_unit)
+
+
+def _shape_in(schema: DeclaredSchema, numeric_bins: int, most_per_unit: int) -> Shape:
     if isinstance(schema, ImageSchema):
         classes = max(1, len(schema.class_names))
-        return ImageShape(*schema.shape, classes=classes, max_images_per_unit=most_per_unit)
+        return ImageShape(
+            *schema.shape, classes=classes, max_images_per_unit=most_per_unit, unit_pixels=schema.unit_pixels
+        )
     return shape_of(schema, numeric_bins=numeric_bins, max_rows_per_unit=most_per_unit)

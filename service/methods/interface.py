@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
+from uuid import UUID
 
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts
+from service.methods.forecast import Forecast
 from service.methods.knobs import Order
 from service.methods.work import Work
 from service.privacy.calibration import EventsAt
+from service.privacy.events import Events
 
 Modality = Literal["table", "image"]
 """What a dataset holds."""
+
+UNKNOWN = "How far off counts will be does not follow from the price of this method."
 
 O = TypeVar("O", bound=Order)  # noqa: E741 - the order of a method
 
@@ -44,6 +49,8 @@ class Card:
     """Whether the published privacy analysis holds, and what is done instead where it does not."""
     releases: Mapping[str, Measured] = field(default_factory=dict)
     """Purpose of an event -> what is released. Every purpose of the method's events is in it."""
+    cannot_learn: str = ""
+    """What no budget makes it learn, in a sentence or two; empty: nothing that is known of."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,15 @@ class Method(Generic[O]):
     card: Card
     returns: Literal["generator", "answers"] = "generator"
     """What is published: something that rows or images are drawn from, or numbers."""
+    takes_parts_of_images: bool = False
+    """Whether one unit may be a part of one image (`pixel_unit` of a schema); for the others it is an image at least."""
+    buys_declaration: bool = False
+    """Whether it is for datasets that leave bounds or categories open, and for no others; of its like there is one."""
+    forecast: Callable[[O, Events, Facts], Forecast] = lambda _order, _events, _facts: Forecast((UNKNOWN,))
+    """(resolved order, its events, facts): how far off what is published will be, for quotes, cards and certificates."""
+    also_reads: Callable[[O], UUID | None] = lambda _order: None
+    """The dataset, declared public, that an order reads besides its own. Asked where an order is placed, by workers and for certificates;
+    they check that it may be read, and nothing else looks for it in an order."""
     offer: Callable[[Any, Facts], str | None] = lambda _order, _facts: None
     """Why `auto` may take this method for such an order and such data; None: it may not. The first in the catalogue is taken."""
 

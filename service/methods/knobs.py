@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from service.base.errors import InvalidOrder
+
 MAX_EPSILON = 1_000.0
 SMALLEST_SHARE = 1e-6
 """Of precision: what gets less says nothing, and its noise soon exceeds what counts can hold (`workers.mechanism.noise`)."""
@@ -22,14 +24,87 @@ def _is_nothing_or_worth_it(share: float) -> float:
 
 ShareOrNothing = Annotated[float, AfterValidator(_is_nothing_or_worth_it)]
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
+PrecisionShare = Annotated[float, Field(ge=SMALLEST_SHARE, lt=1.0)]
+LesserShare = Annotated[float, Field(ge=SMALLEST_SHARE, lt=0.5)]
+ClipNorm = Annotated[float, Field(gt=0.0, le=1e6)]
+LearningRate = Annotated[float, Field(gt=0.0, le=1.0)]
+Penalty = Annotated[float, Field(ge=0.0, le=1e4)]
 Width = Annotated[int, Field(ge=1, le=4_096)]
+Widths = Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)]
 Channels = Annotated[int, Field(ge=1, le=512)]
+SamplingRate = Annotated[
+    Probability | None,
+    Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
+]
+LabelShare = Annotated[
+    PrecisionShare, Field(description="Part of the release's Gaussian precision spent on label frequencies.")
+]
+
+
+def settled_rate(sampling_probability: float | None) -> float:
+    """The q of a resolved order."""
+    if sampling_probability is None:
+        raise InvalidOrder("sampling_probability must be resolved first", where="sampling_probability")
+    return sampling_probability
 
 
 class Knobs(BaseModel):
     """Frozen, and an unknown name is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ReportShare(Knobs):
+    """A charged report on the finished generator."""
+
+    share: Annotated[
+        float,
+        Field(
+            ge=SMALLEST_SHARE, lt=0.5, description="Part of the Gaussian precision of the order that is kept for it."
+        ),
+    ] = 0.05
+    held_out: Annotated[
+        float | None,
+        Field(
+            ge=0.01,
+            le=0.5,
+            description="Part of the privacy units that nothing is made of. A classifier of the schema's `target`, trained on synthetic rows, "
+            "is tested on their rows; its noisy accuracy is in the report. Which units, is drawn without reading rows.",
+        ),
+    ] = None
+
+
+class Accept(Knobs):
+    """What the noisy figures of the report must be for the release to be published; the charge stands either way."""
+
+    one_way_tv: Annotated[
+        float | None,
+        Field(gt=0.0, lt=1.0, description="Mean total variation of single columns, as the report estimates it."),
+    ] = None
+    two_way_tv: Annotated[
+        float | None, Field(gt=0.0, lt=1.0, description="The same of the pairs of columns that the report measures.")
+    ] = None
+    accuracy: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            lt=1.0,
+            description="Accuracy on held-out units, as the report estimates it, at least. Needs `held_out` in `report`.",
+        ),
+    ] = None
+    by: Annotated[
+        Literal["estimate", "bound"],
+        Field(
+            description="What is compared: the report's estimate, or its worse bound (of accuracy the lower one). Much noise makes the estimate too "
+            "small as often as too large. The truth is beyond the bound once in 40, so by the bound a report with much noise refuses."
+        ),
+    ] = "estimate"
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.one_way_tv is None and self.two_way_tv is None and self.accuracy is None:
+            raise ValueError('say what is accepted, such as {"two_way_tv": 0.08}')
+        return self
 
 
 class AnyOrder(Knobs):
@@ -53,12 +128,32 @@ class AnyOrder(Knobs):
         Literal["classifiers", "tables"] | None,
         Field(
             description="What rows of a table are for. `classifiers`: all is counted within each value of a condition, which a classifier "
-            "will predict; what a schema with a `target` gets. `tables`: no condition, so that the counts of all rows, and what any two columns say of each other, are nearer."
+            "will predict; what a schema with a `target` gets. `tables`: no condition, so that the counts of all rows, and what any two columns say of each other, are closer to the real ones."
         ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Field(description="auto: a GPU where the worker has one.")] = (
         "auto"
     )
+    owner_report: Annotated[
+        bool,
+        Field(
+            description="Compare the published rows with the real ones, without noise, for the dataset's owner alone; costs nothing, and "
+            "nothing that others see depends on it. Tables only."
+        ),
+    ] = False
+    report: Annotated[
+        ReportShare | None,
+        Field(
+            description="Measure, with noise and as a part of the price, how far the finished generator is from the real rows; for everybody "
+            "who may see the release. Tables only."
+        ),
+    ] = None
+    accept: Annotated[
+        Accept | None,
+        Field(
+            description="Publish only if the report's noisy figures are as good as these. Needs `report`; what is refused stays charged."
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _one_price(self) -> Self:
@@ -67,10 +162,31 @@ class AnyOrder(Knobs):
         return self
 
     @model_validator(mode="after")
+    def _accepts_by_a_report(self) -> Self:
+        if self.accept is not None and self.report is None:
+            raise ValueError(
+                'accept: it is decided on the figures of a report; order one, such as "report": {"share": 0.05}'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _accuracy_of_held_out_units(self) -> Self:
+        if self.accept is not None and self.accept.accuracy is not None and self.held_out is None:
+            raise ValueError(
+                'accept.accuracy: it is measured on held-out units; order some, such as "report": {"share": 0.05, "held_out": 0.1}'
+            )
+        return self
+
+    @model_validator(mode="after")
     def _one_purpose(self) -> Self:
         if self.purpose == "tables" and self.condition_on is not None:
             raise ValueError("purpose: rows for `tables` have no condition; leave out purpose or condition_on")
         return self
+
+    @property
+    def held_out(self) -> float | None:
+        """Part of the units that the report keeps from what is made."""
+        return None if self.report is None else self.report.held_out
 
 
 class Order(AnyOrder):

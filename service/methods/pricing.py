@@ -14,10 +14,11 @@ from service.methods.bounded import bounded, job_of
 from service.methods.catalogue import check_order, method_of, with_method
 from service.methods.facts import Facts
 from service.methods.knobs import AnyOrder, Order
+from service.methods.report import events_with_report, facts_of_training
 from service.methods.turns import turn
 from service.privacy.accounting import renyi_divergence
 from service.privacy.calibration import EventsAt, calibrate, largest_epsilon
-from service.privacy.events import Events, GaussianEvent, events_from_json, events_to_json
+from service.privacy.events import Events, GaussianEvent, events_from_json, events_to_json, failures_of
 from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost, simple_cost
 
 LARGEST_COST = 2**62
@@ -25,7 +26,7 @@ LARGEST_COST = 2**62
 MOST_DOCUMENT_BYTES = 1 << 16
 """Of a price as it is stored and sent. Lists of today's methods take a tenth of that."""
 
-PRICE_CACHE_BYTES, SMALL_CACHE_BYTES = 12 << 20, 2 << 20
+PRICE_CACHE_BYTES, SMALL_CACHE_BYTES = 8 << 20, 2 << 20
 """A price takes 5 to 40 kB with its order."""
 
 UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}
@@ -110,7 +111,7 @@ def _with_costs(
     divergence: float,
     budget: Budget,
 ) -> Price:
-    shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget))
+    shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget, failures=failures_of(events)))
     if max(shares.simple, shares.renyi) > LARGEST_COST:
         raise Unpriceable("this order costs more than any budget holds")
     return Price.of(promise, shares, events, pld_epsilon, divergence)
@@ -119,7 +120,7 @@ def _with_costs(
 @computed_once(most_bytes=PRICE_CACHE_BYTES, turn=turn)
 def _calibrated(order: Order, epsilon: float, delta: float) -> tuple[Events, float]:
     """Prices never change, and the same order under another budget may have the same (ε, δ)."""
-    return calibrate(method_of(order).events(order, epsilon, delta), epsilon, delta)
+    return calibrate(events_with_report(method_of(order), order, epsilon, delta), epsilon, delta)
 
 
 def resolve_order(order: AnyOrder, facts: Facts, left: Shares, schema: DeclaredSchema) -> Order:
@@ -128,6 +129,7 @@ def resolve_order(order: AnyOrder, facts: Facts, left: Shares, schema: DeclaredS
     left: what remains in both accounts, of which an order of the `rest` takes all.
     """
     check_order(order, schema)
+    facts = facts_of_training(order, facts)
     chosen = with_method(order, facts)
     if chosen.share == "rest":
         chosen = chosen.model_copy(update={"epsilon": _rest(chosen, facts, left), "share": None})
@@ -151,7 +153,7 @@ def _rest(order: Order, facts: Facts, left: Shares) -> float:
         epsilon = max(by_simple, _largest(as_if.model_copy(update=UNPRICED), facts.budget, left.renyi))
     if epsilon <= 0.0:
         raise InvalidOrder(
-            "nothing is left of this dataset's budget, and no release fits any more; published ones can be sampled without end",
+            "nothing is left of this dataset's budget, and no release fits any more; rows can still be drawn from published ones, at no cost",
             where="share",
         )
     return epsilon
@@ -172,7 +174,8 @@ def _largest(order: Order, budget: Budget, renyi_left: int) -> float:
 
 def largest_of(order: Order, budget: Budget, renyi_left: int) -> float:
     """Compute it, here and now."""
-    return largest_epsilon(lambda epsilon, delta: method_of(order).events(order, epsilon, delta), budget, renyi_left)
+    method = method_of(order)
+    return largest_epsilon(lambda epsilon, delta: events_with_report(method, order, epsilon, delta), budget, renyi_left)
 
 
 @computed_once(most_bytes=SMALL_CACHE_BYTES)

@@ -56,6 +56,10 @@ class Settings(BaseSettings):
     uploads_per_tenant: int = Field(
         16, gt=0, description="Uploads of one tenant received, waiting or read at once, in one API process."
     )
+    staged_uploads_per_tenant: int = Field(
+        5, gt=0, description="Files of one tenant that were sent at the web page and wait to be published."
+    )
+    staged_upload_seconds: int = Field(3_600, gt=0, le=3_600, description="How long such a file waits, encrypted.")
     request_head_seconds: float = Field(
         10.0, gt=0, description="How long a connection may take to send a request head."
     )
@@ -66,7 +70,7 @@ class Settings(BaseSettings):
     rate_limit_requests_per_minute: float = Field(120_000, gt=0, description="Requests of one API key.")
     rate_limit_tenant_requests_per_minute: float = Field(240_000, gt=0, description="Requests of all keys of a tenant.")
     rate_limit_failures_per_minute: float = Field(
-        300, gt=0, description="Requests without a good key from one IPv4 address or IPv6 /64 network."
+        300, gt=0, description="Requests without a valid key from one IPv4 address or IPv6 /64 network."
     )
     rate_limit_burst_seconds: float = Field(10.0, gt=0, description="So many seconds' worth may come at once.")
     open_orders_per_key: int = Field(
@@ -75,7 +79,7 @@ class Settings(BaseSettings):
     open_orders_per_tenant: int = Field(1_000, gt=0, description="The same of all keys of a tenant.")
     trusted_proxies: str = Field(
         "",
-        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto count, with commas; none: nobody's.",
+        description="Addresses or networks of proxies whose X-Forwarded-For and -Proto count, with commas; none: those of no proxy.",
     )
     allowed_hosts: str = Field(
         "", description="Names the API answers to (Host, with or without port), with commas; none: any."
@@ -83,6 +87,28 @@ class Settings(BaseSettings):
     behind_tls: bool = Field(
         default=False, description="A proxy with TLS is in front: browsers are told to use nothing else."
     )
+    page_idle_seconds: int = Field(
+        1_800, gt=0, description="A session of the web page ends after so long without a request,"
+    )
+    page_longest_seconds: int = Field(43_200, gt=0, description="and so long after it began in any case.")
+    oidc_issuer: str | None = Field(
+        None,
+        description="OpenID Connect provider that people may sign in with: its issuer, https://…; none: keys alone.",
+    )
+    oidc_client_id: str | None = Field(None, description="What this service is called there,")
+    oidc_client_secret_file: Path | None = Field(None, description="and the file with its secret, mode 0600.")
+    oidc_redirect_url: str | None = Field(
+        None, description="This service's own address as browsers know it, and /sign-in/oidc/callback."
+    )
+    oidc_scope_claim: str = Field(
+        "roles", description="The claim of the ID token, a text or a list, that says what one may."
+    )
+    oidc_scopes: str = Field(
+        "owner=owner,analyst=analyst,reader=reader",
+        description="Which of its values stand for which scope: value=scope, with commas.",
+    )
+    oidc_tenant: str | None = Field(None, description="The tenant of everybody who signs in so,")
+    oidc_tenant_claim: str | None = Field(None, description="or the claim that holds the tenant's name.")
     serve_docs: bool = Field(default=False, description="/docs and /openapi.json are served, to everybody.")
     metrics: Literal["off", "open", "token"] = Field(
         "off", description="/metrics: not there, for everybody, or for who sends the token of `metrics_token_file`."

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
-from service.privacy.events import Event, Events, accounted
+from service.privacy.events import Event, Events, accounted, failures_of
+from service.privacy.failures import LossWithFailures
 from service.privacy.losses import LargestLoss, Loss, loss_from_above
 from service.privacy.mechanisms import FLOAT_SLACK, composed_divergences, every_way, largest_loss
 from service.privacy.renyi import CONVERSION_ORDERS, RenyiLoss
@@ -33,6 +34,9 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
+LEAST_DELTA_LEFT = 1e-3
+"""A loss is computed most exactly at the δ that failures leave, or at this part of δ where they leave less."""
+
 RENYI_ORDERS: tuple[int, ...] = (*range(2, 65), *(2**power for power in range(7, 17)))
 """Grid from which a dataset's one order α* is fixed when it is created.
 
@@ -47,6 +51,14 @@ def loss_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> Loss
     With releases in parts, the largest of the losses of all lists that one unit may be in. Where these are too many, or an event has no
     loss distribution, what Rényi divergences of the whole list say.
     """
+    failures = failures_of(events)
+    if failures > 0.0:
+        left = max(delta - failures, delta * LEAST_DELTA_LEFT)
+        return LossWithFailures(_loss_without_failures(events, delta=left, epsilon_scale=epsilon_scale), failures)
+    return _loss_without_failures(events, delta=delta, epsilon_scale=epsilon_scale)
+
+
+def _loss_without_failures(events: Events, *, delta: float, epsilon_scale: float) -> Loss:
     listed = accounted(events)
     try:
         ways = every_way(listed)

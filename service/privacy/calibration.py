@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
 from service.privacy.accounting import epsilon_of, loss_of, renyi_divergence
-from service.privacy.events import Events
-from service.privacy.filters import NANO, Budget, Shares, exact, renyi_cost
+from service.privacy.events import Events, failures_of
+from service.privacy.filters import NANO, Budget, Shares, exact, failure_divergence, renyi_cost
 
 if TYPE_CHECKING:
     from dp_accounting import gaussian_mechanism
@@ -44,7 +44,7 @@ NOISE_RESERVE = 1e-8
 MOST_RELEASES = 20
 """Of whole numbers, which cost 4.2e-10 of that at most each (`workers.mechanism.noise.LEAST_ROUNDING_VARIANCE`)."""
 
-_NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order more of it, or of a trained generator other steps or sampling_probability"
+_NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order a larger epsilon, or for a trained generator other steps or another sampling_probability"
 
 EventsAt = Callable[[float], Events]
 """Noise multiplier -> the events of an order. Rising noise lowers their cost."""
@@ -64,13 +64,14 @@ def is_paid(events: Events, shares: Shares, budget: Budget, *, epsilon_scale: fl
     epsilon, delta = float(share * exact(budget.epsilon)), float(share * exact(budget.delta) / 2)
     if not NOISE_RESERVE < epsilon_scale < math.inf or epsilon < SMALLEST_EPSILON or delta < SMALLEST_DELTA:
         return False
-    if releases_of_whole_numbers(events) > MOST_RELEASES:
+    if releases_of_whole_numbers(events) > MOST_RELEASES or failures_of(events) >= delta:
         return False
     scale = math.nextafter(epsilon_scale - NOISE_RESERVE, 0.0)
     of_gaussians = epsilon_of(events, delta=delta / (1.0 + NOISE_RESERVE), epsilon_scale=scale)
     return (
         of_gaussians + NOISE_RESERVE <= epsilon
-        and renyi_cost(renyi_divergence(events, budget.renyi_order), budget) <= shares.renyi
+        and renyi_cost(renyi_divergence(events, budget.renyi_order), budget, failures=failures_of(events))
+        <= shares.renyi
     )
 
 
@@ -84,34 +85,39 @@ def calibrate(events_at: EventsAt, epsilon: float, delta: float) -> tuple[Events
 
     Raises `Unpriceable` where no noise gives this ε.
     """
-    if epsilon < SMALLEST_EPSILON:
-        raise Unpriceable(
-            f"an epsilon below {SMALLEST_EPSILON:g} cannot be kept: what discrete noise costs beyond a Gaussian ({NOISE_RESERVE:g}) would be"
-            " more than a thousandth of it; ask for more"
-        )
-    if delta < SMALLEST_DELTA:
-        raise Unpriceable("so little of the budget cannot be priced; ask for more")
-    # One double below: the nearest double to the exact share of the budget may lie above it.
-    below = math.nextafter(epsilon - NOISE_RESERVE, 0.0), math.nextafter(delta / (1.0 + NOISE_RESERVE), 0.0)
-    events, of_gaussians = _calibrate(events_at, *below)
+    noise_multiplier, of_gaussians = least_noise(events_at, epsilon, delta)
+    events = events_at(noise_multiplier)
     if releases_of_whole_numbers(events) > MOST_RELEASES:
         raise Unpriceable(
-            f"an order may release whole numbers {MOST_RELEASES} times at most; what is reserved for their noise covers no more"
+            f"an order may release whole numbers {MOST_RELEASES} times at most; order fewer, as the reserve for their noise covers no more"
         )
     return events, of_gaussians + NOISE_RESERVE
 
 
-def _calibrate(events_at: EventsAt, epsilon: float, delta: float) -> tuple[Events, float]:
+def least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[float, float]:
+    """The noise multiplier that `calibrate` finds, and the PLD ε of its list without what discrete noise costs."""
+    if epsilon < SMALLEST_EPSILON:
+        raise Unpriceable(
+            f"an epsilon below {SMALLEST_EPSILON:g} is not possible: discrete noise costs {NOISE_RESERVE:g} more than a Gaussian, which would be"
+            " more than a thousandth of it; order a larger epsilon"
+        )
+    if delta < SMALLEST_DELTA:
+        raise Unpriceable("this part of the budget is too small to be priced; order a larger one")
+    # One double below: the nearest double to the exact share of the budget may lie above it.
+    below = math.nextafter(epsilon - NOISE_RESERVE, 0.0), math.nextafter(delta / (1.0 + NOISE_RESERVE), 0.0)
+    return _least_noise(events_at, *below)
+
+
+def _least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[float, float]:
     """The same for Gaussians: PLD ε below this one."""
-    # Whoever is drawn more rarely than δ costs no ε at any noise; a search would compose lists for minutes to find out.
+    # A unit that is drawn more rarely than δ costs no ε at any noise; a search would compose lists for minutes to find out.
     if _chance_of_being_read(events_at(1.0)) <= delta:
         raise Unpriceable(_NO_NOISE)
 
     def epsilon_at(noise_multiplier: float) -> float:
         return loss_of(events_at(noise_multiplier), delta=delta, epsilon_scale=epsilon).epsilon(delta)
 
-    noise_multiplier, reached = _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
-    return events_at(noise_multiplier), reached
+    return _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
 
 
 def _chance_of_being_read(events: Events) -> float:
@@ -178,7 +184,8 @@ def largest_epsilon(events_for: EventsFor, budget: Budget, renyi_left: int) -> f
         events_at = events_for(epsilon, delta)
 
         def excess(log_noise: float, events_at: EventsAt = events_at) -> float:
-            return renyi_divergence(events_at(math.exp(log_noise)), budget.renyi_order) - room
+            events = events_at(math.exp(log_noise))
+            return charged_divergence(events, budget) - room
 
         log_noise = _bisect(excess, math.log(SMALLEST_NOISE), math.log(LARGEST_NOISE))
         loss = loss_of(events_at(math.exp(log_noise)), delta=delta, epsilon_scale=epsilon)
@@ -192,6 +199,13 @@ def largest_epsilon(events_for: EventsFor, budget: Budget, renyi_left: int) -> f
         if not depends_on_epsilon:
             break
     return epsilon * (1.0 - TOLERANCE)
+
+
+def charged_divergence(events: Events, budget: Budget) -> float:
+    """What the Rényi account is charged for a list: its divergence, and what its failures cost."""
+    failures = failures_of(events)
+    charge = failure_divergence(failures, budget) if failures > 0.0 else 0.0
+    return renyi_divergence(events, budget.renyi_order) + charge
 
 
 def _bisect(falling: Callable[[float], float], low: float, high: float) -> float:

@@ -7,11 +7,12 @@ noise_std / L2 sensitivity of one joint Gaussian release.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from service.base.errors import Unpriceable
+from service.privacy.event import Event, Events, Reader
 from service.privacy.loss_cells import UNIT
 from service.privacy.mechanisms import (
     BoundedRange,
@@ -30,61 +31,6 @@ SAMPLED_STEPS = "sampled_steps"
 LARGEST_PURE_EPSILON = 500.0
 MOST_MEAN_RUNS = 1e6
 MOST_SHAPE = 1e3
-
-
-class Event(Protocol):
-    """A kind of release, so many times in a row; frozen and hashable."""
-
-    kind: ClassVar[str]
-
-    @property
-    def purpose(self) -> str:
-        """What it is for."""
-
-    @property
-    def count(self) -> int:
-        """How often."""
-
-    @property
-    def sampling_probability(self) -> float:
-        """With which a unit is in the draw; 1 where there is none."""
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What one occurrence is accounted as; the dearest, where they differ."""
-
-    @property
-    def alike(self) -> Events:
-        """The same releases, each of one mechanism, with their counts; not in the order in which they happen."""
-
-    @property
-    def private_steps(self) -> int:
-        """How many steps of progress it is."""
-
-    @property
-    def whole_number_releases(self) -> int:
-        """Gaussian releases of whole numbers, for each of which a part of ε is reserved (docs/privacy.md, Discrete noise)."""
-
-    @property
-    def quoted_noise_multiplier(self) -> float | None:
-        """What a quote shows of it, if it has any."""
-
-    def sizes(self) -> Sequence[float]:
-        """`Mechanism.size` of all of them, in summands."""
-
-    def parameters(self) -> dict[str, Any]:
-        """What certificates say of one occurrence."""
-
-    def cut(self, count: int) -> Self:
-        """The same, so many times."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As it is stored."""
-
-
-Events = tuple[Event, ...]
-Reader = Callable[[Sequence[dict[str, Any]]], Events]
-"""Reads a stored list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +59,10 @@ class _Kind:
     def quoted_noise_multiplier(self) -> float | None:
         return None
 
+    @property
+    def failures(self) -> float:
+        return 0.0
+
     def sizes(self) -> Sequence[float]:
         return (self.count * self.mechanism.size,)  # type: ignore[attr-defined]  # every kind has a count
 
@@ -138,7 +88,7 @@ class _OfAllUnits(_Kind):
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent(_OfAllUnits):
-    """One Gaussian release computed from every unit, for example noised label counts.
+    """One Gaussian release computed from every unit, for example noisy label counts.
 
     Sensitivity: 1 after scaling; noise_multiplier = noise_std / sensitivity.
     """
@@ -311,6 +261,7 @@ class ParallelEvent(_OfAllUnits):
     def __post_init__(self) -> None:
         if not self.parts or not all(self.parts):
             raise Unpriceable("a release in parts has at least one part, and no part is empty")
+        _check_no_failures(event for part in self.parts for event in part)
         _check_count(self.count)
         if type(self.follows_outputs) is not bool:
             raise Unpriceable("follows_outputs is true or false")
@@ -356,6 +307,7 @@ class RepeatAndSelectEvent(_OfAllUnits):
     def __post_init__(self) -> None:
         if not self.base:
             raise Unpriceable("there is nothing to repeat")
+        _check_no_failures(self.base)
         if not 1.0 <= self.mean <= MOST_MEAN_RUNS:
             raise Unpriceable(f"the mean number of runs must be in [1, {MOST_MEAN_RUNS:g}]")
         if self.shape is not None and not 0.0 <= self.shape <= MOST_SHAPE:
@@ -387,6 +339,11 @@ def accounted(events: Sequence[Event]) -> list[tuple[Mechanism, int]]:
 def _listed(events: Events) -> list[dict[str, Any]]:
     alike = [each for event in events for each in event.alike]
     return [{"kind": each.kind, "purpose": each.purpose, "count": each.count, **each.parameters()} for each in alike]
+
+
+def _check_no_failures(events: Iterable[Event]) -> None:
+    if any(event.failures > 0.0 for event in events):
+        raise Unpriceable("a release with a failure probability cannot be part of another event")
 
 
 def _check_noise(noise_multiplier: float) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import Unpriceable
+from service.privacy.drawn_parts import DrawnPartEvent
+from service.privacy.event import Event, Events
 from service.privacy.event_kinds import (
     SAMPLED_STEPS,
-    Event,
-    Events,
     ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
@@ -21,25 +22,31 @@ from service.privacy.event_kinds import (
 )
 from service.privacy.interleaved_steps import InterleavedStepsEvent
 from service.privacy.mechanisms import composed_dp_event
+from service.privacy.one_of_events import OneOfEvent
+from service.privacy.threshold_events import ThresholdEvent
 
 if TYPE_CHECKING:
     import dp_accounting
 
 __all__ = [
     "SAMPLED_STEPS",
+    "DrawnPartEvent",
     "Event",
     "Events",
     "ExponentialEvent",
     "GaussianEvent",
     "InterleavedStepsEvent",
     "LaplaceEvent",
+    "OneOfEvent",
     "ParallelEvent",
     "PureEvent",
     "RepeatAndSelectEvent",
     "SampledStepEvent",
+    "ThresholdEvent",
     "accounted",
     "events_from_json",
     "events_to_json",
+    "failures_of",
     "steps_in",
     "to_dp_event",
 ]
@@ -56,8 +63,11 @@ _KINDS = {
         LaplaceEvent,
         PureEvent,
         ExponentialEvent,
+        ThresholdEvent,
         ParallelEvent,
         RepeatAndSelectEvent,
+        OneOfEvent,
+        DrawnPartEvent,
     )
 }
 
@@ -84,13 +94,19 @@ def events_from_json(rows: Sequence[dict[str, Any]], depth: int = 0) -> Events:
                 raise Unpriceable(f"unknown event kind {kind!r}")
             events.append(_KINDS[kind].from_json(arguments, read_part))
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise Unpriceable("this is no list of events") from error
+        raise Unpriceable("this is not a list of events") from error
     return tuple(events)
 
 
 def to_dp_event(events: Iterable[Event]) -> dp_accounting.DpEvent:
     """The same list in dp_accounting's vocabulary. Order does not matter to composition, so equal steps are pooled."""
     return composed_dp_event(accounted(tuple(events)))
+
+
+def failures_of(events: Iterable[Event]) -> float:
+    """Probability of any output of the list that no mechanism of it accounts for, from above; it counts as δ."""
+    failures = math.fsum(event.failures for event in events)
+    return math.nextafter(failures, math.inf) if failures > 0.0 else 0.0
 
 
 def steps_in(events: Iterable[Event]) -> int:

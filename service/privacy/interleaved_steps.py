@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from service.base.errors import Unpriceable
 from service.base.work import spend
-from service.privacy.event_kinds import SAMPLED_STEPS, SampledStepEvent
+from service.privacy.event_kinds import SAMPLED_STEPS, SampledStepEvent, _Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.privacy.event_kinds import Events, Reader
+    from service.privacy.event import Events
     from service.privacy.mechanisms import Mechanism
 
 SUMMAND_WORK = 20
@@ -20,7 +20,7 @@ SUMMAND_WORK = 20
 
 
 @dataclass(frozen=True, slots=True)
-class InterleavedStepsEvent:
+class InterleavedStepsEvent(_Kind):
     """`count` consecutive critic steps of one gradient noise, of which every so many release a histogram of norms as well.
 
     These are the steps number i, from 0, for which i - first_histogram is a multiple of `every_steps`. To the accounting
@@ -76,10 +76,6 @@ class InterleavedStepsEvent:
         return self.count
 
     @property
-    def whole_number_releases(self) -> int:
-        return 0
-
-    @property
     def quoted_noise_multiplier(self) -> float | None:
         return self.gradient_noise_multiplier
 
@@ -96,16 +92,6 @@ class InterleavedStepsEvent:
         whole = [with_one, rest * without] * periods
         tail = [with_one, left * without] if left else [with_one]
         return ([before * without] if before else []) + whole + tail
-
-    def cut(self, count: int) -> Self:
-        return replace(self, count=count)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, row: dict[str, Any], read: Reader) -> Self:  # noqa: ARG003  as of the other kinds
-        return cls(**row)
 
     def parameters(self) -> dict[str, Any]:
         return {

@@ -135,14 +135,10 @@ class SampledGaussian(_Alone):
 
 
 @dataclass(frozen=True, slots=True)
-class Pure(_Alone):
-    """Any ε-DP mechanism: randomised response with this ε dominates it (Kairouz, Oh, Viswanath 2015)."""
+class _OfEpsilon(_Alone):
+    """It is ε-DP."""
 
     epsilon: float
-
-    @property
-    def size(self) -> float:
-        return 2.0 * self.epsilon * math.tanh(self.epsilon / 2.0)  # the mean of a Gaussian's loss is 1/(2σ²)
 
     @property
     def largest_loss(self) -> float:
@@ -150,6 +146,18 @@ class Pure(_Alone):
 
     def divergences(self, orders: Sequence[int]) -> list[float]:
         return [self._divergence(order) * _UPWARDS for order in orders]
+
+    def _divergence(self, order: int) -> float:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Pure(_OfEpsilon):
+    """Any ε-DP mechanism: randomised response with this ε dominates it (Kairouz, Oh, Viswanath 2015)."""
+
+    @property
+    def size(self) -> float:
+        return 2.0 * self.epsilon * math.tanh(self.epsilon / 2.0)  # the mean of a Gaussian's loss is 1/(2σ²)
 
     def _divergence(self, order: int) -> float:
         """ln[(e^((α-1)ε) + e^(-αε)) / (1 + e^-ε)] / (α - 1), written so that nothing cancels."""
@@ -180,21 +188,12 @@ class BoundedRange(Pure):
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(_Alone):
+class Laplace(_OfEpsilon):
     """Laplace noise of scale 1/ε on numbers that one unit moves by 1 in L1, all together."""
-
-    epsilon: float
 
     @property
     def size(self) -> float:
         return 2.0 * (self.epsilon + math.expm1(-self.epsilon))
-
-    @property
-    def largest_loss(self) -> float:
-        return self.epsilon
-
-    def divergences(self, orders: Sequence[int]) -> list[float]:
-        return [self._divergence(order) * _UPWARDS for order in orders]
 
     def _divergence(self, order: int) -> float:
         """Mironov 2017, Prop. 6: ln[(α·e^((α-1)ε) + (α-1)·e^(-αε)) / (2α - 1)] / (α - 1)."""
@@ -240,7 +239,7 @@ class Parallel(_Alone):
         return max(sum(count * one.compositions for one, count in part) for part in self.parts)
 
     def divergences(self, orders: Sequence[int]) -> list[float]:
-        of_parts = [composed_divergences(part, orders) for part in self.parts]
+        of_parts = [composed_divergences(part, orders) for part in dict.fromkeys(self.parts)]
         return [max(at_order) for at_order in zip(*of_parts, strict=True)]
 
     def loss(self) -> LossOfOne:
@@ -311,7 +310,7 @@ class RepeatAndSelect(_Alone):
 
     def _by_negative_binomial(self, base: Mapping[int, float], shape: float) -> dict[int, float]:
         """Theorem 2: ρ(λ) + (1 + η)(1 - 1/λ')ρ(λ') + (1 + η)·ln(1/gamma)/λ' + ln μ/(λ - 1), for the best λ'."""
-        log_inverse = _log_inverse_gamma(self.mean, shape)
+        log_inverse = log_inverse_gamma(self.mean, shape)
         selecting = min((1.0 - 1.0 / order) * divergence + log_inverse / order for order, divergence in base.items())
         constant = (1.0 + shape) * selecting
         return {
@@ -372,7 +371,7 @@ def _added(chosen: Iterable[Counts]) -> Counts:
     return pooled(item for counts in chosen for item in counts.items())
 
 
-def _log_inverse_gamma(mean: float, shape: float) -> float:
+def log_inverse_gamma(mean: float, shape: float) -> float:
     """ln(1/gamma), from above, of the truncated negative binomial of this mean and shape."""
 
     def mean_at(log_inverse: float) -> float:

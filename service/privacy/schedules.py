@@ -1,4 +1,4 @@
-"""Dynamic noise decay (DPBA in the IDPGAN paper, Algorithm 2): the noise multiplier as a function of the step alone.
+"""Dynamic noise decay (DPBA, section 3.1 of the IDPGAN paper, equations 8 to 10): the noise multiplier as a function of the step alone.
 
 A schedule gives multipliers *relative to σ_0*; calibration then finds σ_0. An epoch is 1/sampling_probability steps.
 The schedule is held constant within a span of epochs so that a release has at most `MAX_LEVELS` different noise levels:

@@ -13,6 +13,10 @@ SMALLEST_DELTA = 1e-15
 """Below it prices are lost in the rounding of doubles (docs/privacy.md, Limits)."""
 
 NIST = "NIST SP 800-226 (Guidelines for Evaluating Differential Privacy Guarantees, 2025)"
+PUBLIC_ROWS = (
+    "The rows of this dataset are declared public: orders on other datasets may train on them without a charge. Orders on this "
+    "dataset are charged as on any other, but their ε protects no unit."
+)
 MEANING_OF_TEN = (
     "At ε = 10 the odds on whether somebody is in the data may move from 1 : 1 to 22,026 : 1, which is a right guess in "
     "99.995 % of cases: for the most exposed unit that promises next to nothing."
@@ -35,8 +39,8 @@ def choose_delta(asked: float | None, units: int) -> float:
         return default_delta(units)
     if asked > largest_delta(units):
         raise InvalidInput(
-            f"budget: delta must be at most 1/(10 units), which is {largest_delta(units):.3g}: at 1/units, to publish one unit as it is "
-            f"would keep the promise. Leave delta out for the default, {default_delta(units):.3g}",
+            f"budget: delta must be at most 1/(10 units), which is {largest_delta(units):.3g}: at 1/units, publishing one random unit "
+            f"as it is would keep the promise. Leave delta out for the default, {default_delta(units):.3g}",
             where="budget.delta",
         )
     if asked < SMALLEST_DELTA:
@@ -58,9 +62,11 @@ def check_epsilon(epsilon: float, largest: float) -> None:
         )
 
 
-def statement_warnings(*, epsilon: float, delta: float, units: int, release_epsilon: float | None = None) -> list[str]:
+def statement_warnings(
+    *, epsilon: float, delta: float, units: int, release_epsilon: float | None = None, rows_are_public: bool = False
+) -> list[str]:
     """What must be said beside a dataset's promise, and beside the ε of one release of it. Sentences, for people."""
-    warnings = []
+    warnings = [PUBLIC_ROWS] if rows_are_public else []
     if epsilon > LARGE_EPSILON:
         warnings.append(
             f"ε = {epsilon:g} for everything that is released from this dataset is above 10. {MEANING_OF_TEN}"

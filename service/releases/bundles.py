@@ -1,7 +1,7 @@
 """That a stored ZIP is the one that its release's certificate signs, before anything of it is read or handed out.
 
 The release's row names the object and the certificate; the object's name is its SHA-256; the certificate signs every
-member, and a key of this service signs the certificate. Whoever changes one of these is found by the others.
+member, and a key of this service signs the certificate. A change of one of these is found by the others.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Bundles:
     def _require_certified(self, release_id: str, key: str, certificate: Mapping[str, Any]) -> None:
         storage, folder = self._context.storage, self._context.settings.scratch_dir
         scratch = None if folder is None else str(folder)
-        self._require_signed(release_id, certificate)
+        self.require_signed(release_id, certificate)
         with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, dir=scratch) as file:
             for piece in storage.stream_content(key):
                 file.write(piece)
@@ -73,7 +73,7 @@ class Bundles:
                     " the operator must put database and storage back from one backup"
                 ) from None
 
-    def _require_signed(self, release_id: str, certificate: Mapping[str, Any]) -> None:
+    def require_signed(self, release_id: str, certificate: Mapping[str, Any]) -> None:
         """By a key that the owner of the database registered, and for this release."""
         with self._context.transaction() as session:
             keys = {key.to_json()["public_key"] for key in signing_keys.registered(session)}

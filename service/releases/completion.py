@@ -15,9 +15,10 @@ from service.base.errors import CallerLeft, InvalidInput, NotInRelease, NotReady
 from service.intake.sent_rows import rows_of_parquet
 from service.platform.context import Context
 from service.releases import service
-from service.releases.endpoints import BINARY, sampler_of
+from service.releases.endpoints import BINARY
 from service.releases.models import Release
 from service.releases.open_samples import OpenSample, OpenSamples
+from service.releases.sampling import sampler_of
 from service.requests.problems import problems
 from service.samples.formats import FORMATS, media_type
 from service.samples.formulas import Formulas
@@ -53,7 +54,7 @@ async def complete_rows(
     formulas: Annotated[
         Formulas,
         Query(
-            description="CSV texts that a spreadsheet would carry out: as they are, or with an apostrophe before them."
+            description="CSV texts that a spreadsheet would run as formulas: as they are, or with an apostrophe before them."
         ),
     ] = "keep",
 ) -> StreamingResponse:
@@ -73,12 +74,12 @@ async def complete_rows(
         raise CallerLeft("the caller has left; nothing of the rows was kept") from None
     format_ = ROWS_IN[kind]
     release = await run_in_threadpool(service.find_published, context, principal, release_id)
-    from service.samples.request import Wanted  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
-    from service.samples.streams import WRITERS  # noqa: PLC0415 - as above
-
     open_samples: OpenSamples = request.app.state.open_samples
     with open_samples.open(release.tenant_id) as one:
         sampler = await run_in_threadpool(_table_sampler, request, release)
+        from service.samples.request import Wanted  # noqa: PLC0415 - large libraries: loaded with the sampler
+        from service.samples.streams import WRITERS  # noqa: PLC0415 - as above
+
         rows = await one.draw(lambda: _sent(context, content, format_))
         drawn = await _completed(one, sampler, rows, seed, as_spelled=format_ != "parquet")
         pieces = WRITERS[format_](sampler, Wanted(0, formulas=formulas, drawn=drawn))

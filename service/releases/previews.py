@@ -1,6 +1,6 @@
 """What a generator of images makes while it trains: the pictures in the checkpoint that its training goes on from.
 
-Post-processing of weights that were made from noised sums. Only recorded checkpoints are shown, so nothing that was
+Post-processing of weights that were made from noisy sums. Only recorded checkpoints are shown, so nothing that was
 shown is ever run again (docs/privacy.md, previews).
 """
 

@@ -28,16 +28,17 @@ from service.base.errors import (
 )
 from service.base.text import read_json
 from service.datasets import service as datasets
-from service.datasets.declaration import parse_declaration
+from service.datasets.declaration import declaration_of
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
 from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
 from service.releases import names, service
-from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT, SampleRequest, sample_response
+from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
+from service.releases.sampling import SampleRequest, sample_response
 from service.releases.schemas import ReleaseReply
 from service.releases.watching import Watching, wait_for_end
 from service.requests.problems import problems
@@ -93,7 +94,7 @@ async def publish(
 
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
-    said beside the promise (a large ε or δ), in `X-Warnings`. A method that
+    said beside the promise (a large ε or δ) and of what the order buys (next to nothing), in `X-Warnings`. A method that
     returns answers instead of rows is refused before anything is uploaded.
     """
     placing = Placing(idempotency_key, urgency(priority), names.checked_name(release_name))
@@ -108,7 +109,8 @@ async def publish(
     headers = {"X-Dataset-Id": str(dataset.id), "X-Release-Id": str(release.id)}
     if notices:
         headers["X-Notices"] = json.dumps(notices[:MOST_NOTICES])
-    if warnings := DatasetReply.of(dataset).warnings:
+    of_release = ReleaseReply.of(release).warnings
+    if warnings := [*of_release, *(each for each in DatasetReply.of(dataset).warnings if each not in of_release)]:
         headers["X-Warnings"] = json.dumps(warnings)
     release = await _wait(request.app.state.watching, context, principal, release, wait_seconds)
     if release.state == "published":
@@ -126,16 +128,7 @@ def _upload_and_order(
     placing: Placing,
 ) -> tuple[Dataset, list[str], Release]:
     """Everything that can be refused without the rows is refused before they are read."""
-    declaration = parse_declaration(
-        schema=upload.required("schema"),
-        budget=upload.required("budget"),
-        name=upload.fields.get("name"),
-        privacy_unit=upload.fields.get("privacy_unit"),
-        rows_expire_at=upload.fields.get("rows_expire_at"),
-        distinct_from=upload.fields.get("distinct_from"),
-        accept_draft=upload.fields.get("accept_draft"),
-        accept_undeclared=upload.fields.get("accept_undeclared"),
-    )
+    declaration = declaration_of(upload)
     document = read_json(upload.required("order"), "order")
     order = parse_order(document)
     check_makes_rows(order)

@@ -56,6 +56,9 @@ worker (`release_claim`, migration 0011).
 NAMES = "uq_releases_name"
 """The index that keeps names of releases unique in a dataset."""
 
+PURCHASES = "uq_releases_declaration"
+"""The index that lets one open order buy a dataset's declaration."""
+
 MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'imprimatur', '')"
 """A transaction that writes something and says nothing: its commit flushes the log up to here, with all that wait."""
 

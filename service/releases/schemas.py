@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.datasets.schemas import BoughtReply
 from service.methods.pricing import Price
 from service.platform.paging import NEXT
 from service.releases.models import Release
@@ -17,7 +18,11 @@ State = Literal["reserved", "charged", "published", "failed", "voided"]
 
 
 class SharesReply(BaseModel):
-    """Nano-shares of both accounts."""
+    """Nano-shares (billionths of the budget) of both accounts. An order needs room in one of them.
+
+    `simple` adds up the ε of all releases, `renyi` composes their noise: at 750,000,000 and 270,000,000 used, basic composition has 75 % of the
+    budget used up and Rényi composition 27 %, and the next order fits as long as it fits either.
+    """
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -48,6 +53,78 @@ class EstimateReply(BaseModel):
     flops: float
 
 
+class SpreadReply(BaseModel):
+    """Over marginals."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    smallest: float
+    median: float
+    largest: float
+
+
+class ExpectedReply(BaseModel):
+    """What is expected, and between what it was for four fifths of the tables of the calibration (docs/forecast.md)."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    expected: float
+    low: float
+    high: float
+
+
+class CountsReply(BaseModel):
+    """Marginals of one kind, of all rows."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    marginals: Annotated[int, Field(description="That are measured; where noisy scores choose them, at most.")]
+    count_std: Annotated[SpreadReply, Field(description="Standard deviation of the noise on one count.")]
+    off_by: Annotated[float, Field(description="Rows that the count of a group is off by at most, 19 times in 20.")]
+    smallest_group: Annotated[
+        int, Field(description="Rows of the smallest group that can be told apart from an empty one.")
+    ]
+    total_variation: Annotated[ExpectedReply, Field(description="By noise alone, on average over these marginals.")]
+
+
+class ExperienceReply(BaseModel):
+    """What classifiers lost beside ones trained on real data, in the benches of this software: experience, and no promise."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    tables: Annotated[int, Field(description="Data sets of such a size that were run at such an ε.")]
+    low: float
+    median: float
+    high: float
+
+
+class ForecastReply(BaseModel):
+    """How far off what is published will be, from schema, n, unit and order alone (docs/forecast.md)."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    sentences: Annotated[list[str], Field(description="For a person.")]
+    pairs: Annotated[
+        Literal["all", "few_or_all", "chosen", "none"] | None, Field(description="Which pairs of columns are measured.")
+    ]
+    one_way: CountsReply | None
+    with_condition: Annotated[
+        CountsReply | None, Field(description="Two-way marginals of each column and the condition.")
+    ]
+    two_way: Annotated[CountsReply | None, Field(description="Of two other columns; null where none are measured.")]
+    experience: ExperienceReply | None
+
+
+class WantedReply(BaseModel):
+    """The least ε that gives what the order wants of counts."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    epsilon: Annotated[float | None, Field(description="Null where no ε that can still be paid gives it.")]
+    largest: Annotated[float, Field(description="The largest ε that can still be paid.")]
+    says: str
+
+
 class QuoteReply(BaseModel):
     """The price of an order and whether it fits now. Reserves nothing, reads no private row."""
 
@@ -59,7 +136,20 @@ class QuoteReply(BaseModel):
     estimate: EstimateReply
     fits: bool
     remaining: SharesReply
-    warnings: Annotated[list[str], Field(description="What must be said beside this promise; from ε, δ and n alone.")]
+    forecast: ForecastReply
+    bought: Annotated[
+        list[BoughtReply],
+        Field(
+            description="Columns whose bounds or categories were bought from the rows, or are to be (`release`: null)."
+        ),
+    ]
+    wanted: Annotated[WantedReply | None, Field(description="Where the order says what it wants (`want`).")]
+    warnings: Annotated[
+        list[str],
+        Field(
+            description="What must be said beside this promise and of what it buys; from order, ε, δ, n and schema alone."
+        ),
+    ]
 
 
 class Progress(BaseModel):
@@ -95,12 +185,13 @@ class ReleaseReply(BaseModel):
     estimate: Annotated[
         EstimateReply | None, Field(description="Null where it was ordered before there were estimates.")
     ]
+    warnings: Annotated[list[str], Field(description="What the quote of this order warns of, as it was placed.")]
     progress: Progress
     certificate: dict[str, Any] | None
     failure: Annotated[
         str | None,
         Field(
-            description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, over_limits, …."
+            description="A code that depends on no row: worker_lost, cancelled, diverged, underpaid, over_limits, …; not_accepted depends on noisy figures that were charged."
         ),
     ]
     created_at: dt.datetime
@@ -122,6 +213,7 @@ class ReleaseReply(BaseModel):
             ),
             priority=release.priority,
             estimate=None if release.estimate is None else EstimateReply(**release.estimate),
+            warnings=(release.estimate or {}).get("warnings", []),
             progress=Progress(step=release.step, steps=release.steps, phase=release.phase),
             certificate=_without_proofs(release.certificate),
             failure=release.failure,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg.errors import UniqueViolation
@@ -14,6 +15,7 @@ from service.audit import service as audit
 from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.base.errors import (
+    AlreadyOrdered,
     Gone,
     IdempotencyConflict,
     InvalidInput,
@@ -23,11 +25,17 @@ from service.base.errors import (
     NotReady,
     TooManyOpenOrders,
 )
+from service.datasets import repository as datasets
+from service.datasets.public import check_public_start
+from service.domain.open_columns import bought_columns
 from service.ledger import service as ledger
-from service.methods.catalogue import parse_order
-from service.methods.knobs import AnyOrder, Order
-from service.methods.pricing import Price, price_order, resolve_order
+from service.methods.catalogue import method_of, parse_order
+from service.methods.forecast import Forecast
+from service.methods.knobs import MAX_EPSILON, AnyOrder, Order
+from service.methods.pricing import Price, largest_next_epsilon, price_order, resolve_order
+from service.methods.report import forecast_of
 from service.methods.turns import Asker, on_behalf_of
+from service.methods.wants import Wanted, least_epsilon, parse_want
 from service.methods.work import Estimate
 from service.platform.context import Context
 from service.platform.paging import Page
@@ -35,6 +43,8 @@ from service.platform.settings import Settings
 from service.privacy.filters import Shares
 from service.privacy.statements import statement_warnings
 from service.releases import previews, repository
+from service.releases.answers import answers_of_bundle
+from service.releases.bundles import Bundles
 from service.releases.models import Release
 from service.releases.priority import DEFAULT_URGENCY
 from service.releases.work import estimate_of, refuse_too_much
@@ -59,14 +69,28 @@ class Quote:
     """Under which declaration of the dataset."""
     estimate: Estimate
     """What it takes to carry it out."""
+    forecast: Forecast
+    """How far off what is published will be."""
+    bought: list[dict[str, Any]]
+    """Columns whose bounds or categories are not the owner's word."""
+    wanted: Wanted | None = None
+    """The least ε that gives what the caller wants, if that was said."""
 
 
 def quote(context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any) -> Quote:
-    """Reads the dataset's declaration and balance, no private row; reserves nothing."""
-    order = parse_order(document)
+    """Reads the dataset's declaration and balance, no private row; reserves nothing.
+
+    An order that says what is wanted (`want`) may leave ε open: it is quoted at the least ε that gives it, or at the largest there is.
+    """
+    wants = isinstance(document, dict) and document.get("want") is not None
+    order = None if wants else parse_order(document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id)
-    return _price(context, principal, order, ground)
+    return (
+        _quote_wanted(context, principal, dict(document), ground, dataset_id)
+        if order is None
+        else _price(context, principal, order, ground, dataset_id)
+    )
 
 
 def order_release(
@@ -92,7 +116,7 @@ def order_release(
         with context.driver() as connection:
             repository.make_durable(connection)  # its own request may not have come so far
         return _same_body(find(context, principal, ground.earlier_id), digest)
-    quoted = _price(context, principal, parse_order(document), ground)
+    quoted = _price(context, principal, parse_order(document), ground, dataset_id)
     if ground.erased:
         raise Gone("the rows of this dataset were erased; nothing more can be released from it")
     written = {
@@ -114,6 +138,7 @@ def order_release(
 def _place(context: Context, principal: Principal, quoted: Quote, written: dict[str, Any]) -> Release:
     """One statement decides and writes everything down; another waits until that is on the disk."""
     idempotency_key, settings = written["idempotency_key"], context.settings
+    estimate = {**quoted.estimate.as_json, "warnings": quoted.warnings}
     with context.driver() as connection:
         earlier_id: uuid.UUID | None = None
         try:
@@ -125,7 +150,7 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
                 price=quoted.price.json_text,
                 most_of_key=settings.open_orders_per_key,
                 most_of_tenant=settings.open_orders_per_tenant,
-                estimate=json.dumps(quoted.estimate.as_json),
+                estimate=json.dumps(estimate),
                 action=principal.action,
                 request_id=principal.request_id,
                 audit_outcome=DONE,
@@ -138,6 +163,11 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
             if earlier_id is None and violation.diag.constraint_name == repository.NAMES:
                 raise NameTaken(
                     "another release of this dataset has this name; nothing was ordered: choose another one"
+                ) from None
+            if earlier_id is None and violation.diag.constraint_name == repository.PURCHASES:
+                raise AlreadyOrdered(
+                    "bounds and categories of this dataset are being bought by another order; nothing was ordered: wait for that release, "
+                    "or cancel it"
                 ) from None
             if earlier_id is None:
                 raise
@@ -152,7 +182,7 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
         **written,
         order_=quoted.order.model_dump(mode="json"),
         price=quoted.price.as_json,
-        estimate=quoted.estimate.as_json,
+        estimate=estimate,
         state=placed.state,
         phase=placed.phase,
         step=placed.step,
@@ -207,6 +237,18 @@ def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) 
     return previews.read_preview(context.storage, release)
 
 
+def open_bundle(context: Context, principal: Principal, bundles: Bundles, release_id: uuid.UUID) -> Iterator[bytes]:
+    """The published ZIP, piece by piece, once it was found to be the one that was certified."""
+    release = find_published(context, principal, release_id)
+    return context.storage.stream_content(bundles.checked_key(release))
+
+
+def read_answers(context: Context, principal: Principal, bundles: Bundles, release_id: uuid.UUID) -> dict[str, Any]:
+    """What a release of answers holds."""
+    release = find_published(context, principal, release_id)
+    return answers_of_bundle(context.storage.get_content(bundles.checked_key(release)), release_id)
+
+
 def list_page(
     context: Context, principal: Principal, dataset_id: uuid.UUID | None, page: Page
 ) -> tuple[list[Release], str | None]:
@@ -232,17 +274,44 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
     return earlier
 
 
-def _price(context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground) -> Quote:
+def _quote_wanted(
+    context: Context, principal: Principal, document: dict[str, Any], ground: repository.Ground, dataset_id: uuid.UUID
+) -> Quote:
+    want, left = parse_want(document.pop("want")), ledger.Remaining.of(ground.account)
+    largest = min(MAX_EPSILON, largest_next_epsilon(ground.account.budget, Shares(left.simple, left.renyi)))
+    is_open = document.get("epsilon") is None and document.get("share") is None
+    order = parse_order({**document, "epsilon": 1.0} if is_open else document)
+    wanted = least_epsilon(want, order, ground.facts, ground.declared_schema, largest)
+    if is_open:
+        order = order.model_copy(update={"epsilon": wanted.epsilon or wanted.largest or ground.account.epsilon})
+    return replace(_price(context, principal, order, ground, dataset_id), wanted=wanted)
+
+
+def _price(
+    context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground, dataset_id: uuid.UUID
+) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
     with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
         resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
+        public_id = method_of(resolved).also_reads(resolved)
+        if public_id is not None:
+            _check_public_start(context, principal, public_id, dataset_id)
         estimate = estimate_of(resolved, ground.facts, context.settings)
         refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
         price = price_order(resolved, account.budget)
     warnings = statement_warnings(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
-    return Quote(resolved, price, left, warnings, ground.declaration, estimate)
+    forecast = forecast_of(method_of(resolved), resolved, price.events, ground.facts)
+    said = [*warnings, *forecast.warnings]
+    bought = bought_columns(ground.declared_schema)
+    return Quote(resolved, price, left, said, ground.declaration, estimate, forecast, bought)
+
+
+def _check_public_start(context: Context, principal: Principal, public_id: uuid.UUID, dataset_id: uuid.UUID) -> None:
+    with context.statement() as session:
+        private = datasets.find(session, principal.tenant_id, dataset_id)
+        check_public_start(session, principal.tenant_id, public_id, private)
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:

@@ -127,7 +127,7 @@ class Watching:
             except Unavailable:  # nothing is known, and so nothing is said
                 changed, ended = {}, set()
             except Exception as error:  # noqa: BLE001 - without this task every stream would wait for ever
-                logger.error("a look at watched releases failed with %s; looking again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
+                logger.error("reading watched releases failed with %s; trying again", type(error).__name__)  # noqa: TRY400 - a message may quote anything
                 changed, ended = {}, set()
             else:
                 keys_at = time.monotonic() + KEY_SECONDS if key_ids else keys_at

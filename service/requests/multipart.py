@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from service.base.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from service.requests.spool import Spool
 
@@ -22,11 +22,20 @@ _PIECE_BYTES = 1 << 20
 
 
 class MultipartBody:
-    """Fields and file of one body; `has_file` once the file has begun."""
+    """Fields and file of one body; `has_file` once the file has begun. `before_file` sees the fields before it and may refuse them."""
 
-    def __init__(self, content_type: str, allowed: set[str], spool: Spool) -> None:
+    def __init__(
+        self,
+        content_type: str,
+        allowed: set[str],
+        spool: Spool,
+        before_file: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> None:
         self.fields: dict[str, str] = {}
         self.has_file = False
+        self.file_name = ""
+        """As the sender calls it."""
+        self._before_file = before_file
         self._allowed, self._spool = allowed, spool
         self._name, self._is_file, self._text = "", False, bytearray()
         self._header_name, self._header, self._disposition = bytearray(), bytearray(), b""
@@ -106,7 +115,9 @@ class MultipartBody:
         if self._is_file:
             if b"filename" not in options:
                 raise InvalidInput("the multipart field 'file' is missing or is not a file", where=FILE)
+            self._before_file(self.fields)
             self.has_file = True
+            self.file_name = options[b"filename"].decode("utf-8", "replace")
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._is_file:

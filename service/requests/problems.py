@@ -26,6 +26,8 @@ STATUS: dict[type[errors.ImprimaturError], int] = {
     errors.InvalidSchema: 422,
     errors.InvalidFile: 422,
     errors.InvalidOrder: 422,
+    errors.DeclarationNeeded: 409,
+    errors.AlreadyOrdered: 409,
     errors.Unpriceable: 422,
     errors.TooMuchWork: 422,
     errors.TooLarge: 413,
@@ -83,7 +85,7 @@ FRAMEWORK = {
 """What the framework itself refuses, said in our words."""
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
-"""A full disk or too many open files is nobody's mistake, and passes."""
+"""A full disk or too many open files is no mistake of the caller, and passes."""
 
 NOT_SET_UP = "the service is not set up yet; its operator finds the reason in the log"
 
@@ -185,7 +187,7 @@ class RefusedBody(FastApiHTTPException):
 
 
 class LastResort:
-    """Turns what nobody expected into a plain 500. Innermost, because the server would log the message of the error."""
+    """Turns an unexpected error into a plain 500. Innermost, because the server would log the message of the error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

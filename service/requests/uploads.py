@@ -40,6 +40,7 @@ class Upload:
     spool: Spool
     fields: Mapping[str, str]
     has_file: bool
+    file_name: str = ""
 
     def required(self, name: str) -> str:
         if name not in self.fields:
@@ -72,13 +73,16 @@ class BodyLimit:
             limit_bytes = self.settings.complete_bytes_limit
         too_large = TooLarge(f"the request is larger than {limit_bytes} bytes", limit_bytes=limit_bytes)
         declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > limit_bytes:
+        is_declared_too_large = declared.isdigit() and int(declared) > limit_bytes
+        if is_declared_too_large and scope["path"].startswith("/v1/"):
             await problem(413, too_large.code, too_large.detail, **too_large.values)(scope, receive, send)
             return
         seen, waited_seconds, complete = 0, 0.0, False
 
         async def counted() -> Message:
             nonlocal seen, waited_seconds, complete
+            if is_declared_too_large:  # a page says so as a page
+                raise RefusedBody(too_large)
             if complete:  # from here on the server only says whether the client is still there
                 return await receive()
             began = time.monotonic()
@@ -105,24 +109,30 @@ class BodyLimit:
 
 @asynccontextmanager
 async def receive_upload(
-    request: Request, tenant: UUID, *, allowed: set[str], needs_file: bool = True
+    request: Request,
+    tenant: UUID,
+    *,
+    allowed: set[str],
+    needs_file: bool = True,
+    before_file: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> AsyncIterator[Upload]:
     """The multipart body of a request: one `file` and the `allowed` text fields. Gone when the block ends.
 
-    Where no file is needed and none comes, the spool is there to be written to.
+    Where no file is needed and none comes, the spool is there to be written to. `before_file` sees the fields that came
+    before the file, and may refuse it before a byte of it is kept.
     """
     content_type = request.headers.get("content-type", "")
     if not content_type.lower().startswith("multipart/form-data"):
         raise InvalidInput("send the table as multipart/form-data", where="content-type")
     with open_spool(request, tenant) as spool:
-        body = MultipartBody(content_type, allowed - {FILE}, spool)
+        body = MultipartBody(content_type, allowed - {FILE}, spool, before_file)
         try:
             await body.read(request.stream())
         except ClientDisconnect:
             raise CallerLeft("the caller has left; nothing of the upload was kept") from None
         if needs_file and not body.has_file:
             raise InvalidInput("the multipart field 'file' is missing or is not a file", where=FILE)
-        yield Upload(spool, body.fields, has_file=body.has_file)
+        yield Upload(spool, body.fields, has_file=body.has_file, file_name=body.file_name)
 
 
 def open_spool(request: Request, tenant: UUID) -> AbstractContextManager[Spool]:
@@ -136,13 +146,25 @@ async def in_turn(request: Request, tenant: UUID, function: Callable[[Caller], T
 
     Whether the caller is still there is watched all the while: when it leaves, what was started for it ends.
     """
+    caller = caller or Caller()
+    async with watched(request, caller):
+        return await in_turn_unwatched(request, tenant, function, caller)
+
+
+async def in_turn_unwatched(request: Request, tenant: UUID, function: Callable[[Caller], T], caller: Caller) -> T:
+    """The same for work that may go on after its reply (`service.requests.behind`)."""
     turns: FairTurns = request.app.state.upload_turns
     slots: CapacityLimiter = request.app.state.ingest_slots
-    caller = caller or Caller()
+    async with turns.turn(tenant, caller):
+        return await to_thread.run_sync(function, caller, limiter=slots)
+
+
+@asynccontextmanager
+async def watched(request: Request, caller: Caller) -> AsyncIterator[None]:
+    """Within the block the caller has left as soon as the connection has ended."""
     watching = asyncio.ensure_future(_watch(request, caller))
     try:
-        async with turns.turn(tenant, caller):
-            return await to_thread.run_sync(function, caller, limiter=slots)
+        yield
     finally:
         watching.cancel()
 

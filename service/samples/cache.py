@@ -8,16 +8,18 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 from service.base.caching import BoundedCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
 
     from service.samples.samplers import Sampler
 
-MOST_BYTES = 48 << 20
+MOST_BYTES = 32 << 20
 """Of samplers in one process. One that is larger by itself is loaded for every sample."""
 COPIES, SESSION_BYTES = 3, 1 << 20
 """What a runtime holds of a network's file, and beside it, at most (measured)."""
@@ -31,8 +33,32 @@ def expect_samples() -> None:
     Not with the process: they take 100 MiB.
     """
     if _ALL_OF_SAMPLES not in sys.modules:
-        load, arguments = importlib.import_module, (_ALL_OF_SAMPLES,)
-        threading.Thread(target=load, args=arguments, name="expect-samples", daemon=True).start()
+        threading.Thread(target=load_all_of_samples, name="expect-samples", daemon=True).start()
+
+
+def load_all_of_samples() -> None:
+    """Load them now, if that has not been done."""
+    if _ALL_OF_SAMPLES not in sys.modules:
+        _load_arrow_alone()
+        importlib.import_module(_ALL_OF_SAMPLES)
+
+
+def _load_arrow_alone() -> None:
+    """Pandas, where it is installed, would be imported with the first array: 45 MiB that nothing here uses."""
+    if "pandas" in sys.modules:
+        return
+    hiding = _WithoutPandas()
+    sys.meta_path.insert(0, hiding)
+    try:
+        importlib.import_module("pyarrow").array([])  # it looks for pandas once, unless a caller asks for a data frame
+    finally:
+        sys.meta_path.remove(hiding)
+
+
+class _WithoutPandas(MetaPathFinder):
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /) -> None:  # noqa: ARG002 - as importlib calls it
+        if fullname == "pandas":
+            raise ModuleNotFoundError("this process does without pandas", name=fullname)
 
 
 class SamplerCache:
@@ -46,6 +72,7 @@ class SamplerCache:
         """The sampler of a bundle, loaded at its first use."""
         if (known := self._samplers.get(key)) is not None:
             return known[0]
+        load_all_of_samples()
         from service.samples.samplers import network_bytes, sampler_from_bundle  # noqa: PLC0415 - see the module's first lines
 
         # Outside any lock: others need not wait; loading twice does no harm.

@@ -40,7 +40,7 @@ class NotSelfContainedError(ValueError):
 def require_self_contained(onnx_bytes: bytes) -> None:
     """Raises `NotSelfContainedError` unless the model is of standard operators and all its tensors lie in it."""
     if onnx_bytes[4:8] == ORT_FORMAT:
-        raise NotSelfContainedError("this is no ONNX file")
+        raise NotSelfContainedError("this is not an ONNX file")
     waiting: list[tuple[str, memoryview, int]] = [("model", memoryview(onnx_bytes), 0)]
     has_graph = False
     while waiting:
@@ -61,12 +61,12 @@ def require_self_contained(onnx_bytes: bytes) -> None:
                 has_graph |= kind == "model"
                 waiting.append((inner, _view(value), depth + 1))
     if not has_graph:
-        raise NotSelfContainedError("this is no ONNX file")
+        raise NotSelfContainedError("this is not an ONNX file")
 
 
 def _view(value: memoryview | int) -> memoryview:
     if isinstance(value, int):
-        raise NotSelfContainedError("this is no ONNX file")
+        raise NotSelfContainedError("this is not an ONNX file")
     return value
 
 
@@ -76,7 +76,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview | int]]:
     while position < len(message):
         tag, position = _varint(message, position)
         if tag >> 32:
-            raise NotSelfContainedError("this is no ONNX file")
+            raise NotSelfContainedError("this is not an ONNX file")
         number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
             whole, position = _varint(message, position)
@@ -87,9 +87,9 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int, memoryview | int]]:
         elif wire in {_FIXED_32, _FIXED_64}:
             length = 4 if wire == _FIXED_32 else 8
         else:  # groups, which ONNX has none of
-            raise NotSelfContainedError("this is no ONNX file")
+            raise NotSelfContainedError("this is not an ONNX file")
         if position + length > len(message):
-            raise NotSelfContainedError("this is no ONNX file")
+            raise NotSelfContainedError("this is not an ONNX file")
         yield number, wire, message[position : position + length]
         position += length
 
@@ -104,4 +104,4 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
         position += 1
         if byte < 0x80:
             return value, position
-    raise NotSelfContainedError("this is no ONNX file")
+    raise NotSelfContainedError("this is not an ONNX file")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +59,8 @@ def jsonl(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
     """One object per line."""
     draws = _begun(sampler, wanted)
     moments = {column.name for column in sampler.columns if column.is_spelled and column.type in {"date", "datetime"}}
-    return _jsonl(_plain_batches(draws, sampler, _lookups(sampler), _Texts(moments)))
+    in_full = {column.name for column in sampler.columns if column.is_json_number}
+    return _jsonl(_plain_batches(draws, sampler, _lookups(sampler), _Texts(moments | in_full)), in_full)
 
 
 def parquet(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
@@ -189,12 +192,15 @@ def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler, written: Call
         yield piece.getvalue()
 
 
-def _jsonl(batches: Iterable[pa.RecordBatch]) -> Generator[bytes]:
+def _jsonl(batches: Iterable[pa.RecordBatch], numbers: Collection[str]) -> Generator[bytes]:
+    """`numbers`: columns of text that are numbers with all their decimals, so their quotes are taken away."""
+    names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in numbers)
+    quoted_number = re.compile(rf'([{{,](?:{names}):)"(-?[0-9.]+)"'.encode()) if numbers else None
     for batch in batches:
         piece = io.BytesIO()
         frame = pl.DataFrame(batch)
         frame.with_columns(pl.col(pl.Datetime).dt.strftime(_ISO_SECONDS)).write_ndjson(piece)
-        yield piece.getvalue()
+        yield piece.getvalue() if quoted_number is None else quoted_number.sub(rb"\1\2", piece.getvalue())
 
 
 def _arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[bytes]:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from service.audit import repository as audit
 from service.base.errors import ImprimaturError, InvalidInput, Unavailable
+from service.datasets import staging
 from service.ledger.log import sign_head
 from service.platform.broker import BELL_TASK, QUEUE, beat, celery_sender
 from service.platform.broker_address import broker_client, broker_url
@@ -27,7 +28,7 @@ from service.platform.context import look_at_storage, open_context
 from service.platform.database import statement, transaction
 from service.platform.reasons import broker_reason, is_not_set_up, tell
 from service.platform.settings import Settings, get_settings
-from service.upkeep.sweep import FIRST_SWEEP_SECONDS, SWEEP_SECONDS, sweep
+from service.upkeep.sweep import FIRST_SWEEP_SECONDS, STAGED_SECONDS, SWEEP_SECONDS, sweep
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,12 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    for name, work in (("sweep", _sweep_until), ("heads", _sign_heads_until), ("audit", _chain_audit_until)):
+    for name, work in (
+        ("sweep", _sweep_until),
+        ("staged", _remove_staged_until),
+        ("heads", _sign_heads_until),
+        ("audit", _chain_audit_until),
+    ):
         threading.Thread(target=work, args=(stop,), name=name, daemon=True).start()
     run(settings, stop)
 
@@ -119,7 +125,16 @@ def _sweep_until(stop: threading.Event) -> None:
         try:
             sweep(open_context())
         except ImprimaturError as error:
-            logger.warning("the sweep was broken off (%s); the next one goes on", error.code)
+            logger.warning("the sweep was interrupted (%s); the next one continues", error.code)
+
+
+def _remove_staged_until(stop: threading.Event) -> None:
+    """Files that were not published within their hour. Not the sweep's work, which comes once an hour."""
+    while not stop.wait(STAGED_SECONDS):
+        try:
+            staging.remove_expired(open_context())
+        except Exception as error:  # noqa: BLE001 - as for heads
+            logger.warning("no staged upload removed (%s); trying again", type(error).__name__)
 
 
 def _sign_heads_until(stop: threading.Event) -> None:

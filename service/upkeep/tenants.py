@@ -1,4 +1,4 @@
-"""Tenants and the keys that no key can make: for whoever has the owning role and the secret key file.
+"""Tenants and the keys that no key can make: for people who have the owning role and the secret key file.
 
     python -m service.upkeep.tenants create NAME
     python -m service.upkeep.tenants key TENANT NAME [--scope owner]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def shared() -> Iterator[FaultyStack]:
-    """Two workers, two connections a process; whoever breaks it leaves it as it was."""
+    """Two workers, two connections a process; a test that breaks it leaves it as it was."""
     with tempfile.TemporaryDirectory(prefix="imprimatur-faults-") as folder:
         Path(folder).chmod(0o755)
         with FaultyStack(Path(folder), workers=2, database_pool_size=2) as stack:

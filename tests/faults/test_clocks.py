@@ -6,6 +6,8 @@ import pytest
 
 from bench.clocks import skewed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.long
 @pytest.mark.skipif(

@@ -4,6 +4,8 @@ import pytest
 
 from bench.endurance.__main__ import endure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.long
 def test_mixed_load_with_faults_loses_doubles_and_overspends_nothing(tmp_path):

@@ -15,6 +15,8 @@ from service.releases import service
 from tests.bare_rows import add_bare_key
 from tests.faults.test_outages import wait_for
 
+pytestmark = pytest.mark.slow
+
 CHEAP = {**ORDER, "epsilon": BUDGET / 1_100, "steps": 1}
 CLAIMED = re.compile(r"release ([0-9a-f-]{36}) claimed with token 1$", re.MULTILINE)
 

@@ -5,6 +5,8 @@ import pytest
 from bench.faults.__main__ import run_all, run_point
 from bench.faults.points import POINTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["reserve.committed", "charge.committed", "publish.committed"])
 def test_killed_at_the_worst_moments_it_is_published_and_charged_once(shared, name):

@@ -14,6 +14,8 @@ import pytest
 from bench.faults.stack import BUDGET, ORDER
 from tests.conftest import forget_everything
 
+pytestmark = pytest.mark.slow
+
 NANO = 1_000_000_000
 TINY = {**ORDER, "epsilon": 0.5}
 
@@ -85,7 +87,7 @@ def test_a_broker_that_is_cut_off_for_a_minute_loses_no_job(faulty, forgets):
     dataset = stack.new_dataset()
     releases = [stack.order(dataset, TINY)]
     frozen = stack.pids["redis"]
-    os.kill(frozen, signal.SIGSTOP)  # connections stay open and nobody answers: the worst kind of cut
+    os.kill(frozen, signal.SIGSTOP)  # connections stay open and no answer comes: the worst kind of cut
     releases += [stack.order(dataset, TINY) for _ in range(2)]
     time.sleep(60)
     releases.append(stack.order(dataset, TINY))
@@ -149,7 +151,7 @@ def test_five_restarts_of_the_database_under_orders_overspend_nothing(faulty):
 
 
 def test_without_a_free_connection_the_api_fails_closed(shared):
-    """Two connections wait for a lock; nobody else gets one."""
+    """Two connections wait for a lock; no one else gets one."""
     stack, dataset = shared, shared.new_dataset()
     with stack.postgres.connect("imprimatur") as connection, ThreadPoolExecutor(8) as pool:
         with connection.transaction():
@@ -213,7 +215,7 @@ def _fill_and_recover(faulty, home):
     assert statuses[503] >= 5, statuses
     upload = _upload(stack)
     assert_fails_closed(upload)
-    kill(stack, "api")  # whoever dies now must be started again all the same
+    kill(stack, "api")  # what dies now must be started again all the same
     (home / "filler").unlink()
     stack.wait_until_ready()
     again = stack.order(dataset, {**ORDER, "epsilon": 0.01})

@@ -20,6 +20,8 @@ from tests.wires import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def wire(stack, api_key) -> Iterator[Callable[..., tuple[Wire, Client]]]:
@@ -189,7 +191,7 @@ def test_a_sample_cut_short_leaves_no_file(wire, published, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_answers():
+def test_no_server_answers():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with Client(url, "key", retries=1) as client, pytest.raises(ApiError) as unreachable:

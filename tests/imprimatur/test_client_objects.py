@@ -17,8 +17,8 @@ import imprimatur
 from imprimatur import AsyncClient, Client, progress
 from imprimatur.errors import AmbiguousName, InvalidInput, NotFound, OrderedNotDelivered, Unreachable
 from imprimatur.naming import id_among
-from imprimatur.preflight import where_texts
 from imprimatur.replies import Budget, Quote, Release
+from imprimatur.where import where_texts
 from tests.wires import Wire
 
 RELEASE = {
@@ -143,7 +143,7 @@ def test_conditions_as_the_service_reads_them():
     assert where_texts({}) == where_texts(None) == []
 
 
-def test_an_order_that_nobody_answers_says_how_to_order_it_again(stack, api_key, small_csv, small_schema, small_order):
+def test_an_order_without_an_answer_says_how_to_order_it_again(stack, api_key, small_csv, small_schema, small_order):
     with Client(stack.url, api_key) as direct:
         dataset = direct.create_dataset(small_csv, small_schema, epsilon=5.0)
         wire = Wire(stack.url, lambda _number, _request: "after")
@@ -245,24 +245,24 @@ def test_the_bar_shows_where_somebody_watches(monkeypatch):
         report(Release.of(RELEASE))
     assert "training" in text.getvalue()
     assert "3/9" in text.getvalue()
-    with progress.bar(shown=None) as report:  # nobody watches a test
+    with progress.bar(shown=None) as report:  # no one watches a test
         report(Release.of(RELEASE))
 
     shown = []
 
     class Display:
         def update(self, line, **_):
-            shown.append(line["text/plain"])
+            shown.append(line)
 
     monkeypatch.setattr(progress, "_is_notebook", lambda: True)
-    monkeypatch.setattr(progress, "find_spec", lambda _: None)
     monkeypatch.setitem(
         sys.modules,
         "IPython.display",
-        type("module", (), {"display": lambda line, **_: shown.append(line["text/plain"]) or Display()}),
+        type("module", (), {"display": lambda line, **_: shown.append(line) or Display()}),
     )
     monkeypatch.setitem(sys.modules, "IPython", type("module", (), {}))
     with progress.bar(shown=None) as report:
         report(Release.of(RELEASE))
         report(Release.of(RELEASE | {"state": "published"}))
-    assert shown == ["training: 3 of 9", "published: 9 of 9"]
+    assert [each["text/plain"] for each in shown] == ["training: 3 of 9", "published: 9 of 9"]
+    assert shown[0]["text/html"] == '<progress value="3" max="9"></progress> training: 3 of 9'

@@ -6,9 +6,11 @@ import tarfile
 from pathlib import Path
 
 import polars as pl
+import pytest
 from typer.testing import CliRunner
 
 from imprimatur.cli.application import app
+from imprimatur.errors import InvalidInput
 from imprimatur.folders import as_file
 
 
@@ -48,3 +50,29 @@ def test_a_folder_is_drafted_and_checked(tmp_path: Path):
     checked = CliRunner().invoke(app, ["schema", "check", str(schema), str(table)])
     assert checked.exit_code == 0, checked.output
     assert "80 rows follow the schema" in checked.output
+
+
+@pytest.mark.parametrize(
+    ("mark", "what"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta Lake"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+        (".hoodie/hoodie.properties", "Hudi"),
+    ],
+)
+def test_a_folder_that_also_holds_deleted_rows_is_refused_by_name(tmp_path: Path, mark: str, what: str):
+    table = _spark_folder(tmp_path)
+    (table / mark).parent.mkdir()
+    (table / mark).write_text("{}")
+    refused = CliRunner().invoke(app, ["schema", "draft", str(table)])
+    said = f"people.parquet is a table of {what}: its folder also holds rows that were deleted"
+    assert said in str(refused.exception)
+    with pytest.raises(InvalidInput, match=f"table of {what}"), as_file(table):
+        pass
+
+
+def test_a_folder_without_parquet_is_refused_by_name(tmp_path: Path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("x\n1\n")
+    with pytest.raises(InvalidInput, match="folder without a Parquet file"), as_file(tmp_path):
+        pass

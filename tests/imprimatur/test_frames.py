@@ -13,6 +13,8 @@ import pytest
 import imprimatur
 from imprimatur.errors import BudgetExhausted, DuplicateRows, InvalidInput, NameTaken
 
+pytestmark = pytest.mark.slow
+
 ROWS = 240
 
 
@@ -155,7 +157,7 @@ def test_everything_that_can_be_known_before_is_said_before(frame, small_csv, sm
     refused(pd.DataFrame({"x": [1, "a"]}), {"fields": [{"name": "y"}]}, match="does not declare 'x'")
     refused("nowhere.csv", small_schema, match="there is no file")
     refused(str(small_csv), match="imprimatur schema draft")
-    refused([1], match="a list is no table")
+    refused([1], match="a list is not a table")
     with pytest.raises(InvalidInput, match="give the ε of the table"):
         imprimatur.publish(small_csv, small_schema, {"share": 0.5})
     with pytest.raises(InvalidInput, match="the order says ε = 2 and epsilon= says 3"):
@@ -214,8 +216,9 @@ def test_every_name_of_the_package_is_there_and_an_unknown_one_is_not():
 
 
 def test_a_draft_that_is_accepted_says_where_it_comes_from(frame):
+    from imprimatur.draft_marks import is_draft
     from imprimatur.frame_columns import frame_of
-    from imprimatur.frame_schemas import agreed_schema, is_draft
+    from imprimatur.frame_schemas import agreed_schema
 
     drafted = imprimatur.schema_of_frame(frame)
     for given in (None, drafted):
@@ -295,7 +298,7 @@ def test_a_person_id_is_asked_about(tmp_path):
         {"name": "well", "type": "boolean"},
         {"name": "patient_id", "type": "integer", "role": "ignore"},
     ]
-    asked = r"'patient_id' looks like a person's id: are several rows one person\?.*rows_are_units=True"
+    asked = r"'patient_id' looks like a person's id: do several rows belong to one person\?.*rows_are_units=True"
     refused(table, match=asked)
     refused(table, match=asked, accept_draft=True)
     refused(table, {"fields": fields}, match=asked)

@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from imprimatur import sources
+from imprimatur import databases, sources
 from imprimatur.errors import InvalidInput, MissingExtra
 
 BIG = 2**53 + 1
@@ -120,9 +120,9 @@ def test_a_missing_password_is_asked_for_once(monkeypatch):
                 raise RuntimeError("fe_sendauth: no password supplied")
             return "connected"
 
-    monkeypatch.setattr(sources, "_needed", lambda _: Driver)
+    monkeypatch.setattr(databases, "_needed", lambda _: Driver)
     place = sources.Place.of("postgresql://me@host:5433/db")
-    assert sources._connect_postgres(place, lambda question: asked.append(question) or "p/w@d") == "connected"
+    assert databases._connect_postgres(place, lambda question: asked.append(question) or "p/w@d") == "connected"
     assert seen[1] == "postgresql://me:p%2Fw%40d@host:5433/db"
     assert asked == ["Password of me at host:5433"]
 

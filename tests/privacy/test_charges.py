@@ -30,7 +30,7 @@ def test_the_order_is_the_datasets_own_even_where_another_is_cheaper() -> None:
     accountant.compose(to_dp_event(price.events))
     shares = {}
     for alpha, divergence in zip(RENYI_ORDERS, accountant.rdp, strict=True):
-        room = renyi_capacity(1.0, 0.5e-6, alpha)
+        room = renyi_capacity(1.0, budget.conversion_delta, alpha)  # the rest of half of δ is kept for failures
         if room > 0.0:
             shares[alpha] = divergence / room * NANO
     own = shares[budget.renyi_order]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
@@ -27,15 +26,7 @@ EDGES = geometric_grid(smallest=1e-3, largest=1e2, bins=9)
 LOSSES = [CriticLoss(paired=p, gradient_penalty=g) for p in (True, False) for g in (10.0, 0.0)]
 ROWS = 8
 
-pytestmark = pytest.mark.usefixtures("loops_or_torch")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("loops_or_torch", "one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +103,7 @@ def test_no_record_passes_more_than_its_norm(critic: ImageCritic, kind: str) -> 
 
 def test_the_others_keep_their_bits(critic: ImageCritic) -> None:
     batch = make_batch(critic, "random")
-    nobody = without_unit(batch, 4)
+    no_unit = without_unit(batch, 4)
 
     def parts(gradients: PerUnitGradients, unit: int) -> list[Tensor]:
         weights = torch.zeros_like(gradients.tensor_norms)
@@ -122,7 +113,7 @@ def test_the_others_keep_their_bits(critic: ImageCritic) -> None:
     for unit in (0, 3, 5, 7):
         whole, part = (
             parts(convolution_gradients(image_critic_tensors(critic), some, LOSSES[0]), unit)
-            for some in (batch, nobody)
+            for some in (batch, no_unit)
         )
         assert all(torch.equal(a, b) for a, b in zip(whole, part, strict=True))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +20,13 @@ from service.methods.catalogue import parse_order
 from service.methods.mixture.order import MixtureOrder
 from service.methods.mixture.price import CELL_MEANS, CELL_MOMENTS, CLASS_MEANS, LEANINGS, SHARED_MOMENTS, TONES
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
-from tests.exact_changes import squared_change
+from tests.exact_changes import assert_bounded
 from tests.orders import resolve_order
 from workers.encoding.images import EncodedImages, cosine_basis
-from workers.encoding.slant import slant_codes, upright
+from workers.encoding.slant import deskewed, slant_codes
 from workers.mechanism.image_moments import (
     EXACT,
-    NOBODY,
+    NO_CELL,
     Coefficients,
     Units,
     first_moments,
@@ -45,30 +44,13 @@ from workers.methods.mixture.measuring import ImageMixture
 from workers.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from workers.mechanism import PrivateSum
 
 SHAPE = (6, 5, 1)
 PIXELS = math.prod(SHAPE)
 CELLS = 3
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def assert_bounded(first: PrivateSum, second: PrivateSum) -> float:
-    """Every group moved by at most its sensitivity; the largest move, as a part of it."""
-    largest = 0.0
-    for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
-        assert change <= Fraction(sensitivity) ** 2
-        largest = max(largest, math.sqrt(change) / sensitivity)
-    return largest
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make_people(sizes: list[int], most: int, *, kind: str = "random", classes: int = CELLS) -> EncodedImages:
@@ -89,7 +71,7 @@ def nulled(images: EncodedImages, person: int) -> EncodedImages:
     assert images.unit_starts is not None
     theirs = slice(images.unit_starts[person], images.unit_starts[person + 1])
     pixels, labels = images.pixels.copy(), images.labels.copy()
-    pixels[theirs], labels[theirs] = 0, NOBODY
+    pixels[theirs], labels[theirs] = 0, NO_CELL
     return replace(images, pixels=pixels, labels=labels)
 
 
@@ -115,7 +97,7 @@ def sums_of(images: EncodedImages, centres: np.ndarray, radius: int, most_coeffi
     records = Coefficients(images.pixels, basis, scale)
     bounds = {"centres": centres, "radius": radius, "units": units}
     places = nearest_cells(records, images.labels, centres=centres, centre_labels=np.arange(CELLS) % 2)
-    stood = slant_codes(upright(images.pixels, SHAPE))
+    stood = slant_codes(deskewed(images.pixels, SHAPE))
     return [
         first_moments(records, images.labels, **bounds),
         second_moments(records, images.labels, **bounds),
@@ -205,8 +187,8 @@ def measured_sums(images: EncodedImages, released: list[tuple[np.ndarray, ...]] 
     release = method._release
 
     def listen(purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
-        noised = release(purpose, private, shares)
-        answers.append(noised if released is None else released[len(heard)])
+        noisy = release(purpose, private, shares)
+        answers.append(noisy if released is None else released[len(heard)])
         heard.append(private)
         return answers[-1]
 
@@ -341,10 +323,10 @@ class AlwaysTheSame(ImageMixture):
     """What comes back from a release is the same, whatever was handed over."""
 
     def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
-        noised = super()._release(purpose, private, shares)
+        noisy = super()._release(purpose, private, shares)
         given = np.random.default_rng(len(purpose))
         return tuple(
-            np.abs(given.normal(size=value.shape)) * std for value, std in zip(noised, self._last_noise, strict=True)
+            np.abs(given.normal(size=value.shape)) * std for value, std in zip(noisy, self._last_noise, strict=True)
         )
 
 

@@ -1,6 +1,6 @@
 """The moments of images on neighbouring inputs, in exact arithmetic: declared is declared, to the last bit.
 
-Neighbours are D and D with one record zeroed out: it is of NOBODY, and what it is made of is gone.
+Neighbours are D and D with one record zeroed out: it is in NO_CELL, and what it is made of is gone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.exact_changes import squared_change
 from workers.encoding.images import cosine_basis
-from workers.encoding.slant import slant_codes, upright
+from workers.encoding.slant import deskewed, slant_codes
 from workers.mechanism.image_moments import (
     EXACT,
-    NOBODY,
+    NO_CELL,
     Coefficients,
     clip,
     first_moments,
@@ -32,17 +33,6 @@ from workers.mechanism.image_moments import (
 SHAPE = (6, 5, 1)
 PIXELS = math.prod(SHAPE)
 CELLS = 3
-
-
-def squared_change(first, second):
-    """Per group, the squared L2 distance of two sums, exactly."""
-    assert (first.groups, first.sensitivities) == (second.groups, second.sensitivities)
-
-    def distance(a, b):
-        pairs = zip(a.flatten().tolist(), b.flatten().tolist(), strict=True)
-        return sum(((Fraction(x) - Fraction(y)) ** 2 for x, y in pairs if x != y), Fraction(0))
-
-    return [sum(distance(first.values[t], second.values[t]) for t in group) for group in first.groups]
 
 
 def make_records(kind, count=40):
@@ -63,7 +53,7 @@ def sums_of(pixels, cells, centres, radius, basis, scale):
         second_moments(records, cells, centres=centres, radius=radius),
         shared_moments(records, cells, centres=centres, radius=radius),
         tone_counts(pixels, cells, bins=16),
-        leaning_counts(slant_codes(upright(pixels, SHAPE)), cells, classes=CELLS, bins=9),
+        leaning_counts(slant_codes(deskewed(pixels, SHAPE)), cells, classes=CELLS, bins=9),
     )
 
 
@@ -84,7 +74,7 @@ def test_one_record_moves_every_sum_by_at_most_its_sensitivity(kind, radius, mos
             assert value.abs().max() < EXACT
     for record in range(0, len(pixels), 3):
         gone, others = pixels.copy(), cells.copy()
-        gone[record], others[record] = 0, NOBODY
+        gone[record], others[record] = 0, NO_CELL
         neighbour = sums_of(gone, others, centres, whole, basis, scale)
         for first, second in zip(full, neighbour, strict=True):
             for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
@@ -132,7 +122,7 @@ def test_the_sums_are_what_they_say():
     pixels = make_records("random")
     basis, scale = cosine_basis(SHAPE, 30), scale_for(len(pixels), 100.0)
     cells = np.arange(len(pixels)) % CELLS
-    cells[7] = NOBODY
+    cells[7] = NO_CELL
     centres = np.rint(np.random.default_rng(3).normal(size=(CELLS, 30)) * scale)
     first, second, shared, tones, leanings = sums_of(pixels, cells, centres, int(100 * scale), basis, scale)
     plain = pixels / 255.0 @ basis
@@ -146,7 +136,7 @@ def test_the_sums_are_what_they_say():
     assert np.allclose(shared.values[0], second.values[2].sum(0))
     kept = pixels[cells >= 0]
     assert tones.values[0].tolist() == np.histogram(kept, bins=16, range=(0, 256))[0].tolist()
-    slants = slant_codes(upright(pixels, SHAPE))
+    slants = slant_codes(deskewed(pixels, SHAPE))
     for cell in range(CELLS):
         of = slants[cells == cell]
         assert leanings.values[0][cell].tolist() == np.histogram(of, bins=9, range=(0, 256))[0].tolist()
@@ -155,14 +145,14 @@ def test_the_sums_are_what_they_say():
 def test_cells_are_disjoint_and_within_the_label():
     pixels = make_records("random", 300)
     basis, scale = cosine_basis(SHAPE, 9), 2.0**10
-    labels = np.arange(300) % 4 - 1  # NOBODY among them, and label 2 has no centre
+    labels = np.arange(300) % 4 - 1  # NO_CELL among them, and label 2 has no centre
     centres = np.rint((pixels[:4] / 255.0 @ basis) * scale)
     centre_labels = np.array([0, 0, 1, 1])
     cells = nearest_cells(Coefficients(pixels, basis, scale), labels, centres=centres, centre_labels=centre_labels)
     plain = pixels / 255.0 @ basis * scale
     for label, cell, vector in zip(labels, cells, plain, strict=True):
         if label not in {0, 1}:
-            assert cell == NOBODY
+            assert cell == NO_CELL
             continue
         of_label = np.flatnonzero(centre_labels == label)
         distances = np.linalg.norm(vector - centres[of_label], axis=1)

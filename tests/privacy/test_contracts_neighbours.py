@@ -7,9 +7,7 @@ change is measured with rational numbers, so that no tolerance hides rounding. D
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bench.audit.worlds import DOMAIN, listening, make_canaries, null_table, order_for
+from bench.audit.worlds import listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from tests.critic_batches import by_unit, without_unit
-from tests.exact_changes import squared_change
+from tests.exact_changes import assert_bounded
+from tests.neighbouring_tables import neighbours, random_table, with_rows_removed
 from workers.encoding.table import ABSENT, EncodedTable
 from workers.engines.choosing import perceptron_gradients
 from workers.mechanism import CriticBatch, CriticLoss, DrawBounds, Perceptron, PerUnitGradients, PrivateSum
@@ -43,23 +42,7 @@ BOUNDS = DrawBounds(most_units=64, units_per_block=64, rows_per_unit=40)
 EDGES = geometric_grid(smallest=1e-3, largest=1e2, bins=9)
 LOSSES = [CriticLoss(paired=p, gradient_penalty=g) for p in (True, False) for g in (10.0, 0.0)]
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads that share a busy core spin."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def assert_bounded(first: PrivateSum, second: PrivateSum) -> float:
-    """Every group moved by at most its sensitivity; the largest move, as a part of it."""
-    largest = 0.0
-    for change, sensitivity in zip(squared_change(first, second), first.sensitivities, strict=True):
-        assert change <= Fraction(sensitivity) ** 2
-        largest = max(largest, math.sqrt(change) / sensitivity)
-    return largest
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def gradients_of(engine: str, batch: CriticBatch, loss: CriticLoss) -> PerUnitGradients:
@@ -265,7 +248,7 @@ def test_a_draw_beyond_the_bound_never_happens(units: int, q: float) -> None:
 
 
 def recorded(table: EncodedTable, damage: float | None, **knobs: Any) -> list[PrivateSum]:
-    """Everything un-noised that one run hands to `release`: label counts, then two steps' sums and histograms."""
+    """Everything without noise that one run hands to `release`: label counts, then two steps' sums and histograms."""
     order = order_for(0.7, 2, condition_on="label", **knobs)
     histogram = 1.0 if order.thresholds.kind == "adaptive" else None
     events = (GaussianEvent("label_counts", 1e6), SampledStepEvent(0.7, 1.0, histogram, 2))
@@ -278,31 +261,6 @@ def recorded(table: EncodedTable, damage: float | None, **knobs: Any) -> list[Pr
         method.condition_frequencies = (0.5, 0.5)
         method.critic_step()
     return heard.sums
-
-
-def random_table(rows_per_unit: int) -> EncodedTable:
-    generator = np.random.default_rng(1)
-    rows = 12 * rows_per_unit
-    codes = np.stack([generator.integers(width, size=rows) for width in DOMAIN.widths], axis=1).astype(np.uint16)
-    if rows_per_unit == 1:
-        return EncodedTable(codes, 12, None, 1)
-    return EncodedTable(codes, 12, np.arange(0, rows + 1, rows_per_unit), rows_per_unit)
-
-
-def zeroed_out(table: EncodedTable, unit: int) -> EncodedTable:
-    codes = table.codes.copy()
-    codes[unit * table.max_rows_per_unit : (unit + 1) * table.max_rows_per_unit] = ABSENT
-    return replace(table, codes=codes)
-
-
-def with_rows_removed(table: EncodedTable, unit: int) -> EncodedTable:
-    """n - 1 units have rows, the same n is declared."""
-    assert table.unit_starts is not None
-    kept = np.ones(len(table.codes), dtype=bool)
-    kept[table.unit_starts[unit] : table.unit_starts[unit + 1]] = False
-    removed = table.unit_starts[unit + 1] - table.unit_starts[unit]
-    starts = table.unit_starts - np.where(np.arange(table.units + 1) > unit, removed, 0)
-    return EncodedTable(table.codes[kept], table.units, starts, table.max_rows_per_unit)
 
 
 KNOBS = [
@@ -325,13 +283,10 @@ KNOBS = [
 @pytest.mark.parametrize(("knobs", "damage"), KNOBS)
 @pytest.mark.parametrize("rows_per_unit", [1, 3, 70])
 def test_every_private_sum_of_a_step(knobs: dict[str, Any], damage: float | None, rows_per_unit: int) -> None:
-    table = random_table(rows_per_unit)
+    table = random_table(12, rows_per_unit)
     full = recorded(table, damage, **knobs)
     for unit in range(0, 12, 2):
-        neighbours = [zeroed_out(table, unit)]
-        if rows_per_unit > 1:
-            neighbours.append(with_rows_removed(table, unit))
-        for neighbour in neighbours:
+        for neighbour in neighbours(table, unit):
             others = recorded(neighbour, damage, **knobs)
             assert len(full) == len(others)
             for first, second in zip(full, others, strict=True):
@@ -340,7 +295,7 @@ def test_every_private_sum_of_a_step(knobs: dict[str, Any], damage: float | None
 
 def test_rows_of_one_unit_do_not_move_the_others_by_a_single_bit() -> None:
     """Float32 results depend on shapes and places: they must be the same however many rows a unit has."""
-    table = random_table(3)
+    table = random_table(12, 3)
     first = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, TableIdpgan)
     second = make_canaries(order_for(1.0, 1), (SampledStepEvent(1.0, 1.0, None, 1),), table, 5, TableIdpgan)
     second.table = with_rows_removed(table, 4)
@@ -383,7 +338,7 @@ def test_label_counts(most: int) -> None:
     assert moved == 1.0
 
 
-def test_nobody_present_sums_to_nothing() -> None:
+def test_no_one_present_sums_to_nothing() -> None:
     for rows_per_unit in (1, 3):
         for private in recorded(null_table(12, rows_per_unit=rows_per_unit), None, thresholds={"kind": "adaptive"}):
             assert not any(bool(value.any()) for value in private.values)

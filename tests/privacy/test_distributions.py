@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import os
 import pickle
-from collections.abc import Iterator
+import uuid
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from bench.audit.worlds import DOMAIN, SCHEMA, listening, make_canaries, null_table, order_for
 from service.privacy.events import GaussianEvent, SampledStepEvent
+from tests.memory import Memory
 from tests.runs import train
 from workers import run as workers_run
 from workers.checkpoints import Checkpoint
@@ -37,14 +38,7 @@ from workers.methods.idpgan.tables import TableIdpgan
 from workers.plan import Plan
 from workers.run import Attempt, NotPrivateError
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Two threads that share a busy core spin."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # -- noise ------------------------------------------------------------------------------------------------------------
@@ -81,19 +75,19 @@ def test_noise_of_every_group_of_the_real_step(allocation: str) -> None:
     assert ((clip_norms / wanted) ** 2).sum() == pytest.approx(SIGMA**-2)
     streams = []
     for group, noise_std in zip(GROUPS.groups, wanted, strict=True):
-        noise = np.concatenate([released[t].flatten().numpy() for released in heard.noised for t in group])
+        noise = np.concatenate([released[t].flatten().numpy() for released in heard.noisy for t in group])
         assert noise.std() == pytest.approx(noise_std, rel=0.01)
         assert abs(noise.mean()) < 4.0 * noise_std / np.sqrt(len(noise))
         # On a grid of 1/128: spread over it, or that many draws tell its steps from a line.
         some = noise[:300_000]
         spread = some / noise_std + np.random.default_rng(1).uniform(-0.5, 0.5, len(some)) / GRID_STD
         assert stats.kstest(spread, "norm").pvalue > 0.001
-        streams.append(noise[: len(heard.noised) * 75])
+        streams.append(noise[: len(heard.noisy) * 75])
     correlation = np.corrcoef(streams) - np.eye(4)
     assert np.abs(correlation).max() < 4.0 / np.sqrt(len(streams[0]))
 
 
-def test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw() -> None:
+def test_what_the_optimizer_gets_is_the_noisy_sum_over_the_expected_draw() -> None:
     order = order_for(0.25, 3)
     method = make_canaries(
         order, (SampledStepEvent(0.25, SIGMA, None, 3),), null_table(8, np.arange(8)), 1, TableIdpgan
@@ -101,7 +95,7 @@ def test_what_the_optimizer_gets_is_the_noised_sum_over_the_expected_draw() -> N
     for step in range(3):
         with listening() as heard:
             method.critic_step()
-        for tensor, value in zip(method.tensors, heard.noised[0], strict=True):
+        for tensor, value in zip(method.tensors, heard.noisy[0], strict=True):
             torch.testing.assert_close(tensor.grad, (value / 2.0).float(), msg=f"step {step}: 0.25 of 8 units is 2")
 
 
@@ -115,8 +109,8 @@ def test_histogram_and_label_noise() -> None:
         with listening() as heard:
             method.measure()
             method.critic_step()
-        labels.append(heard.noised[0][0].numpy())
-        histograms.append(heard.noised[2][0].numpy().flatten())
+        labels.append(heard.noisy[0][0].numpy())
+        histograms.append(heard.noisy[2][0].numpy().flatten())
     of_steps = drawn_std(3.0 * np.sqrt(5.0), moved=5 * MOST_STEPS)
     for noise, noise_std in ((np.concatenate(histograms), of_steps), (np.concatenate(labels), drawn_std(7.0))):
         assert noise.dtype == np.int64
@@ -134,7 +128,7 @@ def test_label_noise_grows_with_the_rows_of_a_unit() -> None:
         for _ in range(1_500):
             method.plan = Plan(events)
             method.measure()
-        noise = [released[0].numpy() for released in heard.noised]
+        noise = [released[0].numpy() for released in heard.noisy]
     assert np.std(noise) == pytest.approx(35.0, rel=0.03)
 
 
@@ -148,7 +142,7 @@ def test_what_is_released_is_the_list_and_nothing_else() -> None:
     wanted = [5.0]
     for event in events[1:]:
         wanted += [event.gradient_noise_multiplier] + [8.0] * (event.histogram_noise_multiplier is not None)
-    store = Store()
+    store = Memory()
 
     def multipliers_of(stop_after: int) -> list[float]:
         seen: list[int] = []
@@ -173,13 +167,13 @@ def test_what_is_released_is_the_list_and_nothing_else() -> None:
         ]
 
     assert multipliers_of(stop_after=-1) == pytest.approx(wanted)
-    store.saved.clear()
+    store.all.clear()
     assert multipliers_of(stop_after=5) == pytest.approx(wanted[:9])  # labels, 5 gradients, 3 histograms
-    before_the_stop = store.saved[:-1]
+    before_the_stop = store.all[:-1]
     # A run that is asked to stop keeps what it has done: the next one goes on with step 6.
     assert multipliers_of(stop_after=-1) == pytest.approx(wanted[9:])
     # Killed instead, the checkpoint of step 4 counts: step 5 is run again, with fresh noise; none of it was ever visible.
-    store.saved[:] = before_the_stop
+    store.all[:] = before_the_stop
     assert multipliers_of(stop_after=-1) == pytest.approx(wanted[7:])
 
 
@@ -255,17 +249,6 @@ class ByShape(SecureRandom):
         return self._stream("normals", shape, dtype).normals(*shape, dtype=dtype)
 
 
-class Store:
-    def __init__(self) -> None:
-        self.saved: list[bytes] = []
-
-    def put(self, checkpoint: bytes) -> None:
-        self.saved.append(checkpoint)
-
-    def get(self) -> bytes | None:
-        return self.saved[-1] if self.saved else None
-
-
 def everything_visible(
     drawn: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, **knobs: Any
 ) -> list[Any]:
@@ -281,7 +264,7 @@ def everything_visible(
     order = order_for(0.05, 6, condition_on="label", thresholds={"kind": "adaptive"}, **knobs)
     events = (GaussianEvent("label_counts", 5.0), SampledStepEvent(0.05, 1.0, 4.0, 6))
     progress: list[int] = []
-    store = Store()
+    store = Memory()
     with caplog.at_level(logging.DEBUG):
         trained = train(
             order,
@@ -295,10 +278,10 @@ def everything_visible(
     weights = [parameter.numpy().tobytes() for parameter in trained.generator.state_dict().values()]
     lines = [record.getMessage() for record in caplog.records]
     # The order of a safetensors header is its library's, and not ours to compare.
-    saved = [Checkpoint.from_bytes(checkpoint) for checkpoint in store.saved]
+    saved = [Checkpoint.from_bytes(checkpoint) for checkpoint in store.all]
     contents = [
         (len(raw), checkpoint.values, {name: tensor.numpy().tobytes() for name, tensor in checkpoint.tensors.items()})
-        for raw, checkpoint in zip(store.saved, saved, strict=True)
+        for raw, checkpoint in zip(store.all, saved, strict=True)
     ]
     return [progress, contents, lines, weights, trained.condition_frequencies, trained.engine]
 
@@ -377,15 +360,15 @@ def test_processes_and_forks_share_no_noise() -> None:
 def test_two_releases_of_the_same_order_share_nothing() -> None:
     order = order_for(0.5, 1)
     events = (SampledStepEvent(0.5, 1.0, None, 1),)
-    noised, weights = [], []
+    noisy, weights = [], []
     for _ in range(2):
         with listening() as heard:
             trained = train(order, Plan(events), null_table(8), DOMAIN, SecureRandom())
         assert trained.is_private
-        noised.append(torch.cat([value.flatten() for value in heard.noised[0]]))
+        noisy.append(torch.cat([value.flatten() for value in heard.noisy[0]]))
         weights.append(trained.generator.output.weight)
     # Two draws on one grid meet by chance, once in 454.
-    assert float((noised[0] == noised[1]).double().mean()) < 0.02
+    assert float((noisy[0] == noisy[1]).double().mean()) < 0.02
     assert not torch.equal(weights[0], weights[1])
 
 
@@ -420,9 +403,16 @@ def test_a_release_trains_with_a_fresh_stream_of_the_operating_system(monkeypatc
     class Charged(BareAttempt):
         def __init__(self) -> None:
             super().__init__()
-            self.dataset = SimpleNamespace(state="ready", table_schema=SCHEMA, image_schema=None)
+            self.dataset = SimpleNamespace(
+                state="ready", table_schema=SCHEMA, image_schema=None, declared_schema=SCHEMA
+            )
             self.release = SimpleNamespace(
-                order=order_for(0.5, 1), events=(SampledStepEvent(0.5, 1.0, None, 1),), cancel_requested=False, step=0
+                id=uuid.UUID(int=1),
+                order=order_for(0.5, 1),
+                order_={},
+                events=(SampledStepEvent(0.5, 1.0, None, 1),),
+                cancel_requested=False,
+                step=0,
             )
             self.checkpoints = None
             self.hooks = None
@@ -464,8 +454,10 @@ def test_a_release_of_a_method_without_a_run_is_not_charged(monkeypatch: pytest.
     class Ordered(BareAttempt):
         def __init__(self) -> None:
             super().__init__()
-            self.dataset = SimpleNamespace(state="ready")
-            self.release = SimpleNamespace(order=order_for(0.5, 1), events=(), cancel_requested=False, step=0)
+            self.dataset = SimpleNamespace(state="ready", declared_schema=SCHEMA)
+            self.release = SimpleNamespace(
+                order=order_for(0.5, 1), order_={}, events=(), cancel_requested=False, step=0
+            )
 
         def report(self, step: int, phase: str, *, at_once: bool = False) -> None:
             pass

@@ -36,7 +36,7 @@ from service.privacy.events import (
     SampledStepEvent,
     to_dp_event,
 )
-from service.privacy.mechanisms import _log_inverse_gamma
+from service.privacy.mechanisms import log_inverse_gamma
 from service.privacy.renyi import CONVERSION_ORDERS
 
 EPSILONS = (1e-5, 1e-3, 0.1, 1.0, 5.0, 40.0)
@@ -357,7 +357,7 @@ def test_a_selection_costs_what_dp_accounting_says(base, mean, shape):
 def test_the_number_of_runs_has_the_mean_that_is_paid_for(shape, mean):
     """Papernot and Steinke 2022, Definition 1, summed up."""
     with mp.workdps(30):
-        gamma = mp.exp(-mp.mpf(_log_inverse_gamma(mean, shape)))
+        gamma = mp.exp(-mp.mpf(log_inverse_gamma(mean, shape)))
 
         def weight(k):
             if shape == 0.0:

@@ -10,7 +10,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import fft, special
+from scipy import special
 
 from service.methods.idpgan.order import IdpganOrder
 from service.privacy.accounting import epsilon_of, loss_of
@@ -146,8 +146,8 @@ def test_fourier_transforms_err_by_less_than_is_paid_for(stages):
     """Against the same in long doubles: in every point, at most TRANSFORM_ERROR·m units of the sum of absolute values."""
     points = 1 << stages
     for values in (np.exp(-((np.arange(points) - 300.0) ** 2) / 2e3), np.random.default_rng(1).random(points) ** 40):
-        there = np.abs(fft.rfft(values) - fft.rfft(values.astype(np.longdouble))).max()
+        there = np.abs(np.fft.rfft(values) - np.fft.rfft(values.astype(np.longdouble))).max()
         assert there <= TRANSFORM_ERROR * stages * UNIT * values.sum() / 4
         half = np.fft.rfft(values)
-        back = np.abs(fft.irfft(half, points) - fft.irfft(half.astype(np.clongdouble), points)).max()
+        back = np.abs(np.fft.irfft(half, points) - np.fft.irfft(half.astype(np.clongdouble), points)).max()
         assert back <= TRANSFORM_ERROR * stages * UNIT * 2 * np.abs(half).sum() / points / 4

@@ -17,7 +17,7 @@ from bench.planted.harness import ROOT, Bug, copy_tree, imports_from, planted, r
 SAMPLE = (
     "noise divided by the number of groups",
     "one step more than priced",
-    "label counts of a unit with many rows noised as for one",
+    "label counts of a unit with many rows have the noise of one",
     "price rounded down",
     "seed fixed in the stream",
 )
@@ -55,7 +55,10 @@ def test_every_bug_still_fits_the_source_and_its_tests_exist(bug: Bug) -> None:
             ast.parse(text, file)
     for test in bug.tests:
         file, _, name = test.partition("::")
-        assert re.search(rf"^def {name}\(" if name else "^def test_", (ROOT / file).read_text("utf-8"), re.MULTILINE)
+        function = name.partition("[")[0]
+        assert re.search(
+            rf"^def {function}\(" if name else "^def test_", (ROOT / file).read_text("utf-8"), re.MULTILINE
+        )
 
 
 def test_there_are_enough_and_all_differ() -> None:

@@ -107,14 +107,15 @@ def logger_calls():
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    of, level = node.func.value, node.func.attr
-                    if isinstance(of, ast.Name) and of.id in {"logger", "logging", "log"} and level in LEVELS:
+                    of, level = ast.unparse(node.func.value), node.func.attr
+                    if LOGGER.fullmatch(of) and level in LEVELS:
                         message = node.args[1 if level == "log" else 0]
                         text = message.value if isinstance(message, ast.Constant) else ast.unparse(message)
                         yield f"{module} {level}: {text}"
 
 
-LEVELS = {"info", "warning", "error", "critical", "exception", "log"}
+LOGGER = re.compile(r"_?(logger|logging|log)|logging\.getLogger\(.*\)")
+LEVELS = {"debug", "info", "warning", "error", "critical", "exception", "log"}
 
 
 def test_every_log_line_of_the_source_is_listed():
@@ -186,6 +187,7 @@ ONE_NAME = (
     (r"^(release|quote)\.order\b", "order"),
     (r"^(release\.certificate|zip\.certificate\.json)(?=\.)", "certificate"),
     (r"^(release|quote)\.price\b", "price"),
+    (r"^(quote|certificate)\.forecast\b", "forecast"),
     (r"^(dataset|zip\.config\.json)\.schema\b", "schema"),
     (r"^problem \w+\.(code|detail|status|title|type)$", r"problem.\1"),
 )
@@ -227,7 +229,7 @@ ORDER = {
 
 
 def table(salt, last_row):
-    """150 rows nobody has uploaded before; neighbours differ in the last one alone."""
+    """150 rows that were never uploaded before; neighbours differ in the last one alone."""
     rows = [
         f"{('red', 'green')[i % 2]},{(i * 37 % 997) / 100 + salt:.9f},{'true' if i % 3 else ''}" for i in range(148)
     ]

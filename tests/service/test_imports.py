@@ -56,7 +56,23 @@ cache.expect_samples()
 while any(thread.name == "expect-samples" for thread in threading.enumerate()):
     time.sleep(0.01)
 assert {"polars", "pyarrow", "onnxruntime"} <= set(sys.modules) and "torch" not in sys.modules
+import pyarrow, polars
+polars.DataFrame(pyarrow.RecordBatch.from_arrays([pyarrow.array([1])], names=["a"])).write_csv()
+assert "pandas" not in sys.modules  # pyarrow imports it with the first array, where it is installed
 cache.expect_samples()
 assert not any(thread.name == "expect-samples" for thread in threading.enumerate())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_pandas_can_still_be_asked_for_once_arrow_was_loaded_without_it():
+    code = """
+import importlib, sys
+from service.samples import cache
+cache.load_all_of_samples()
+import pyarrow
+frame = pyarrow.table({"a": [1, 2]}).to_pandas()
+assert list(frame["a"]) == [1, 2] and "pandas" in sys.modules
+assert pyarrow.array(frame["a"]).to_pylist() == [1, 2]
 """
     subprocess.run([sys.executable, "-c", code], check=True)

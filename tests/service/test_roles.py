@@ -407,7 +407,7 @@ def test_the_time_of_a_line_is_the_database_s(database, seen):
 
 
 def test_lines_get_their_places_after_they_are_committed_and_without_waiting(settings, database, seen):
-    """A request that is not done yet holds up nobody, and its line comes later."""
+    """A request that is not done yet holds up no one, and its line comes later."""
     unfinished = psycopg.connect(database.api_url.replace("+psycopg", ""))
     unfinished.execute(APPEND.format(**{name: f"'{value}'" for name, value in seen.items()}))
     for _ in range(3):

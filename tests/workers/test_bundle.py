@@ -163,7 +163,7 @@ def test_the_card_tells_the_promise_in_words(bundle):
         assert words in card
     for words in (
         "central: they",
-        "2 others were charged and 1 reserved, together ε = 0.5",
+        "2 other releases were charged and 1 reserved, together ε = 0.5",
         "ε = 4.25",
         "None of 12 attacks.",
     ):

@@ -89,7 +89,7 @@ def test_a_card_of_a_table_shows_its_columns(name):
     assert not kinds & ACTIVE
     cells = blocks[blocks.index("categories or bins") + 1 :]
     assert (cells[0], cells[3]) == (name, "plain")
-    assert f"Unit of protection: {unit}" in blocks
+    assert f"Protected unit: {unit}" in blocks
     (use,) = (block for block in blocks if "sets the condition" in block)
     assert use.startswith(f"--where {shlex.quote(f'{name}:VALUE')} sets")
     assert len(re.findall(r"^## ", card, re.MULTILINE)) == len(re.findall(r"^## ", plain_card(domain), re.MULTILINE))

@@ -34,7 +34,7 @@ MARGINALS = {"method": "marginals", "epsilon": 1.0, "condition_on": "colour", "p
 MIXTURE = {"method": "mixture", "epsilon": 1.0, "cells": 8}
 ORDERS = (
     IDPGAN,
-    MARGINALS | {"pair_groups": "counted", "values_precision_share": 0.02},
+    MARGINALS | {"pair_groups": "counted", "tree_precision_share": 0.02},
     MIXTURE,
     IDPGAN | {"warm_start": {"kind": "tables", "pairs": "chosen"}, "noise_decay": {"kind": "constant"}},
 )

@@ -15,6 +15,7 @@ from service.privacy.statements import statement_warnings
 from tests.certificates import made_certificate
 from workers.encoding.table import TableDomain
 from workers.generators.image.card import image_card
+from workers.generators.markdown import escaped
 from workers.generators.table.card import table_card
 
 SCHEMA = {"fields": [{"name": "colour", "type": "string", "constraints": {"enum": ["red", "green"]}}]}
@@ -41,7 +42,7 @@ def test_a_large_promise_is_signed_with_its_warnings_and_the_cards_repeat_them()
 
 
 def test_an_ordinary_promise_has_none():
-    made = certificate(3.0, 1e-6, 200, 1.0)
+    made = certificate(3.0, 1e-9, 20_000, 1.0)
     assert made["warnings"] == []
     for card in cards(made):
         assert "Warning" not in card
@@ -61,6 +62,9 @@ def test_every_method_is_described_on_its_card(name):
         assert f"by the method `{name}`" in card
         section = card.split("## The method")[1].split("\n## ")[0]
         assert all(words in section for words in (makes.summary, makes.source, makes.paper_holds))
+        assert makes.cannot_learn in section
+        says_so = name in {"marginals", "choose", "image_release", "gswgan", "declaration"}
+        assert ("What it cannot learn: " in section) == (makes.cannot_learn != "") == says_so
         assert card.count("\n## ") == len(set(re.findall(r"^## .*", card, re.MULTILINE)))
 
 
@@ -69,3 +73,24 @@ def cards(made, method=None):
     yield table_card(domain=domain, condition=None, certificate=made, order={"method": method or "marginals"})
     images = ImageSchema.model_validate({"type": "image", "height": 4, "width": 4, "channels": 1})
     yield image_card(schema=images, certificate=made, order={"method": method or "mixture"})
+
+
+def test_a_release_that_buys_next_to_nothing_says_so_in_certificate_and_card():
+    made = made_certificate(
+        {"method": "marginals", "epsilon": 1e-4, "pairs": "none"}, budget=open_budget(3.0, 1e-6), units=200
+    )
+    assert made["forecast"]["sentences"]
+    assert made["forecast"]["one_way"]["off_by"] > 200
+    assert any("next to nothing" in warning for warning in made["warnings"])
+    for card in cards(made):
+        assert "next to nothing" in card
+        assert "## How far off counts are" in card
+
+
+def test_names_in_warnings_and_forecasts_are_shown_and_not_carried_out():
+    name = "![x](http://evil.example/pixel.png)"
+    made = certificate(3.0, 1e-6, 200, 1.0)
+    made |= {"warnings": [f"lost: {name}"], "forecast": {"sentences": [f"Of {name}."]}}
+    for card in cards(made):
+        assert name not in card
+        assert card.count(escaped(name)) == 2

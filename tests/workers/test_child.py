@@ -11,10 +11,9 @@ import sys
 import textwrap
 import threading
 import types
-import uuid
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
 from service.ledger import repository as ledger_repository
 from service.platform.context import open_context
@@ -23,7 +22,7 @@ from service.platform.settings import get_settings
 from service.privacy.filters import Shares
 from service.releases.models import Release
 from service.upkeep.installation import owner_transaction
-from tests.bare_rows import add_bare_dataset
+from tests.bare_rows import add_bare_dataset, add_bare_release
 from tests.reservations import claim, reserve
 from workers import child as children
 from workers import lease as leases
@@ -48,22 +47,9 @@ ready()
 
 @pytest.fixture
 def release_id(settings):
-    release = uuid.uuid4()
     with transaction(settings) as session:
         tenant, dataset = add_bare_dataset(session)
-        session.execute(
-            insert(Release).values(
-                id=release,
-                tenant_id=tenant,
-                dataset_id=dataset,
-                order_={},
-                price={},
-                simple_cost=COST.simple,
-                renyi_cost=COST.renyi,
-                body_digest=b"",
-                steps=10,
-            )
-        )
+        release = add_bare_release(session, tenant, dataset, COST)
         reserve(session, dataset, release, COST)
     return release
 

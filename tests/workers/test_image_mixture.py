@@ -20,7 +20,7 @@ from service.samples.samplers import sampler_from_bundle
 from tests.bundles import build_image_bundle
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages, encode_images
-from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, upright
+from workers.encoding.slant import MOST_SLANT, SLANT_PIXELS, deskewed
 from workers.generators.errors import UnusableGeneratorError
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.measuring import JITTER_DEGREES, JITTER_SHIFT, ImageMixture
@@ -31,13 +31,7 @@ from workers.plan import Plan, StepNotOnPlan
 SHAPE = (8, 6, 1)
 SCHEMA = ImageSchema(type="image", height=8, width=6, channels=1, classes=3)
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make_faces(count=6_000, seed=0):
@@ -116,11 +110,11 @@ def test_the_events_are_the_plan_and_nothing_more():
 
 def test_noise_is_as_wide_as_charged():
     """Counts and sums of no record at all are the noise itself."""
-    nobody = EncodedImages(np.zeros((4_000, 48), dtype=np.uint8), np.full(4_000, -1), SHAPE, 3)
+    no_images = EncodedImages(np.zeros((4_000, 48), dtype=np.uint8), np.full(4_000, -1), SHAPE, 3)
     order = order_of(count_share=0.3, mean_share=0.1)
     spreads = {"counts": [], "sums": [], "products": []}
     for seed in range(12):
-        method = ImageMixture(order, plan_of(order, 7.0), nobody, SecureRandom.from_test_seed(seed))
+        method = ImageMixture(order, plan_of(order, 7.0), no_images, SecureRandom.from_test_seed(seed))
         seen = {}
         release = method._release
 
@@ -190,18 +184,18 @@ def leaning(count=600, seed=0, most=0.5):
     return pixels.reshape(count, -1), slants
 
 
-def test_upright_images_stand_and_say_how_much_they_leant():
+def test_deskewed_images_stand_and_say_how_much_they_leant():
     pixels, slants = leaning()
-    stood = upright(pixels, (12, 14, 1))
+    stood = deskewed(pixels, (12, 14, 1))
     assert stood.shape == (600, 12 * 14 + SLANT_PIXELS)
     assert (stood[:, 12 * 14 :] == stood[:, -1:]).all()
     found = (stood[:, -1] / 127.5 - 1.0) * MOST_SLANT
     assert np.corrcoef(found, slants)[0, 1] > 0.98
     assert stood[:, : 12 * 14].std(axis=0).mean() < 0.5 * pixels.std(axis=0).mean()
     # Every record for itself.
-    assert np.array_equal(upright(pixels[5:6], (12, 14, 1)), stood[5:6])
-    assert upright(np.zeros((2, 12 * 14), np.uint8), (12, 14, 1))[:, 0].tolist() == [0, 0]
-    assert upright(pixels[:0], (12, 14, 1)).shape == (0, 12 * 14 + SLANT_PIXELS)
+    assert np.array_equal(deskewed(pixels[5:6], (12, 14, 1)), stood[5:6])
+    assert deskewed(np.zeros((2, 12 * 14), np.uint8), (12, 14, 1))[:, 0].tolist() == [0, 0]
+    assert deskewed(pixels[:0], (12, 14, 1)).shape == (0, 12 * 14 + SLANT_PIXELS)
 
 
 def test_what_leant_leans_again_when_it_is_drawn():
@@ -223,7 +217,7 @@ def test_what_leant_leans_again_when_it_is_drawn():
 
 
 @pytest.mark.parametrize("noise", [0.05, 20.0])
-def test_images_that_lean_variously_are_measured_upright_and_moved_unless_ordered_otherwise(noise):
+def test_images_that_lean_differently_are_deskewed_and_moved_unless_ordered_otherwise(noise):
     leant, straight = leaning(6_000)[0], leaning(6_000, most=0.1)[0]
     here = {"noise": noise, "upright": None, "centred_norm": 0.5}
 
@@ -251,13 +245,13 @@ def test_too_little_is_known_of_a_few_images_to_stand_them_up():
     assert not measured(images, noise=30.0, upright=None, seed=2).upright
 
 
-def test_noised_counts_decide_who_is_stood_upright_not_exact_ones():
+def test_noisy_counts_decide_what_is_deskewed_not_exact_ones():
     pixels, _ = leaning(600)
     images = EncodedImages(pixels, np.zeros(600, dtype=np.int64), (12, 14, 1), 0)
     assert {measured(images, noise=28.0, seed=seed, upright=None).upright for seed in range(20)} == {True, False}
 
 
-def test_whether_images_were_measured_upright_is_in_the_checkpoint():
+def test_whether_images_were_deskewed_is_in_the_checkpoint():
     pixels, _ = leaning(3_000)
     images = EncodedImages(pixels, np.zeros(3_000, dtype=np.int64), (12, 14, 1), 0)
     method = measured(images, noise=0.05, upright=None, centred_norm=0.5)

@@ -2,18 +2,17 @@
 
 import json
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
 from service.ledger import repository as ledger_repository
 from service.platform.database import transaction
 from service.privacy.filters import Shares
 from service.releases.models import Release
 from service.releases.repository import any_published
-from tests.bare_rows import add_bare_dataset
+from tests.bare_rows import add_bare_dataset, add_bare_release
 from tests.reservations import reserve
 from workers import lease as leases
 from workers.lease import LeaseLost
@@ -23,22 +22,9 @@ COST = Shares(1_000, 2_000)
 
 @pytest.fixture
 def release_id(settings):
-    release = uuid.uuid4()
     with transaction(settings) as session:
         tenant, dataset = add_bare_dataset(session)
-        session.execute(
-            insert(Release).values(
-                id=release,
-                tenant_id=tenant,
-                dataset_id=dataset,
-                order_={},
-                price={},
-                simple_cost=COST.simple,
-                renyi_cost=COST.renyi,
-                body_digest=b"",
-                steps=10,
-            )
-        )
+        release = add_bare_release(session, tenant, dataset, COST)
         reserve(session, dataset, release, COST)
     return release
 

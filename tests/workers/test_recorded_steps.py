@@ -36,7 +36,8 @@ def attempt(settings, database):
             renyi_capacity=BUDGET.renyi_capacity,
         )
         price = {"events": events_to_json(EVENTS), "epsilon": 1.0}
-        release = add_bare_release(session, tenant, dataset, COST, price=price, steps=20)
+        order = {"method": "idpgan", "epsilon": 1.0}
+        release = add_bare_release(session, tenant, dataset, COST, order_=order, price=price, steps=20)
         reserve(session, dataset, release, COST)
     context = open_context(settings.model_copy(update={"database_url": database.worker_url}))
     with context.transaction() as session:

@@ -146,7 +146,6 @@ BOUGHT: dict[str, tuple[dict[str, Any], int]] = {
     "tables of chosen pairs": (TABLE_RUN | {"warm_start": TABLES | {"pairs": "chosen"}, "condition_on": None}, 3),
     "marginals": (MARGINALS_RUN | {"pair_groups": "declared"}, 1),
     "marginals of groups": (MARGINALS_RUN | {"pair_groups": "counted"}, 2),
-    "marginals of cells": (MARGINALS_RUN | {"numeric_cells": "counted"}, 2),
     "marginals of all rows": (MARGINALS_RUN | {"pair_groups": "counted", "pairs_within": "table"}, 2),
     "marginals of few pairs or all": (MARGINALS_RUN | {"pairs": "few_or_all", "condition_on": None}, 3),
     "class counts": (IMAGE_RUN, 1),
@@ -179,7 +178,7 @@ def make_run(ordered: dict[str, Any]) -> tuple[Events, Callable[..., TableReleas
 
 
 def bought_by(made: TableRelease | ImageRelease) -> list[Any]:
-    """What it tells of purchases, all of it noised: frequencies, and the rows of a unit that its certificate names."""
+    """What it tells of purchases, all of it noisy: frequencies, and the rows of a unit that its certificate names."""
     names = ("condition_frequencies", "component_labels", "component_frequencies", "rows_per_unit")
     return [getattr(made, name, None) for name in names]
 

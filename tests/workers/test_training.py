@@ -13,6 +13,7 @@ from service.base.errors import InvalidOrder
 from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
+from tests.memory import Memory
 from tests.runs import train
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
@@ -33,20 +34,6 @@ SCHEMA = TableSchema.model_validate(
 DOMAIN = TableDomain.from_schema(SCHEMA, numeric_bins=8)
 ROWS = 600
 JOINT = np.array([[0.4, 0.05, 0.05, 0.0], [0.0, 0.0, 0.1, 0.2], [0.05, 0.05, 0.05, 0.05]])
-
-
-class Memory:
-    """One checkpoint, kept in memory."""
-
-    def __init__(self) -> None:
-        self.saved: bytes | None = None
-        self.puts = 0
-
-    def put(self, checkpoint: bytes) -> None:
-        self.saved, self.puts = checkpoint, self.puts + 1
-
-    def get(self) -> bytes | None:
-        return self.saved
 
 
 def make_table() -> EncodedTable:
@@ -180,9 +167,8 @@ def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:
         SecureRandom(),
         Hooks(checkpoints=store, checkpoint_every_steps=3),
     )
-    assert store.puts == 2
-    assert store.saved is not None
-    checkpoint = Checkpoint.from_bytes(store.saved)
+    assert len(store.all) == 2
+    checkpoint = Checkpoint.from_bytes(store.all[-1])
     assert set(checkpoint.values) == {
         "plan",
         "position",
@@ -204,8 +190,8 @@ def test_a_checkpoint_holds_no_pickle_no_noise_state_and_no_row_count() -> None:
         "critic_adam",
         "average_histogram",
     }
-    length = int.from_bytes(store.saved[:8], "little")
-    assert json.loads(store.saved[8 : 8 + length])["__metadata__"]["format"] == "1"
+    length = int.from_bytes(store.all[-1][:8], "little")
+    assert json.loads(store.all[-1][8 : 8 + length])["__metadata__"]["format"] == "1"
 
 
 def test_a_missing_gpu_is_said_in_words() -> None:

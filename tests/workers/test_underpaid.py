@@ -14,7 +14,10 @@ from service.releases.models import Release
 from tests.conftest import small_table
 from tests.orders import price_order
 
+pytestmark = pytest.mark.slow
+
 BUDGET = open_budget(5.0, 1e-5)
+MARGINALS = {"method": "marginals", "pairs": "chosen"}
 ORDERS = [
     {"method": "idpgan", "condition_on": "colour"},
     {"method": "idpgan", "steps": 3, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}},
@@ -23,7 +26,24 @@ ORDERS = [
     {"method": "marginals", "pairs": "all"},
     {"method": "marginals", "pairs": "none"},
     {"method": "mixture"},
-    *({"method": name} for name in CATALOGUE if name not in {"idpgan", "marginals", "mixture"}),
+    *(
+        {
+            "method": name,
+            **({"questions": [{"kind": "count"}, {"kind": "keys", "columns": ["a"]}]} if name == "queries" else {}),
+        }
+        for name in CATALOGUE
+        if name not in {"idpgan", "marginals", "mixture", "choose", "gswgan", "declaration"}
+    ),
+    {"method": "gswgan", "discriminators": 50},
+    {
+        "method": "declaration",
+        "purchases": [
+            {"column": "a", "ends": [], "epsilon": 0.1},
+            {"column": "b", "ends": ["maximum"], "epsilon": 0.2},
+        ],
+    },
+    {"method": "choose", "candidates": [MARGINALS], "trials": [{"method": "marginals", "pairs": "none"}]},
+    {"method": "choose", "candidates": [MARGINALS], "form": "repeat", "mean_runs": 3.0},
 ]
 
 

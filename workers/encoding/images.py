@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.domain.image_schema import NO_LABEL
 from service.intake.image.canonical_file import read_records, read_unit_records
-from workers.encoding.table import RandomKeys, choose_rows, operating_system_keys
+from workers.encoding.kept_rows import RandomKeys, choose_rows, operating_system_keys
 
 if TYPE_CHECKING:
     from service.domain.image_schema import ImageSchema
@@ -81,11 +81,12 @@ def cosine_basis(shape: tuple[int, int, int], most: int) -> NDArray[np.float64]:
     down = min(height, math.isqrt(per_channel)) if height * width > per_channel else height
     across = min(width, per_channel // down)
     down = min(height, per_channel // across)
-    spatial = np.kron(_cosines(height, down), _cosines(width, across))  # rows: y·width + x
+    spatial = np.kron(cosines(height, down), cosines(width, across))  # rows: y·width + x
     return np.kron(spatial, np.eye(channels))  # channels together, as the pixels lie
 
 
-def _cosines(size: int, kept: int) -> NDArray[np.float64]:
+def cosines(size: int, kept: int) -> NDArray[np.float64]:
+    """Orthonormal columns (size, kept): cosines of low frequency along one side."""
     place, frequency = np.arange(size)[:, None], np.arange(kept)[None, :]
     waves = np.cos(np.pi * (place + 0.5) * frequency / size) * math.sqrt(2.0 / size)
     waves[:, 0] /= math.sqrt(2.0)

@@ -1,4 +1,4 @@
-"""Images stood upright: how much each leans is found from its own pixels, taken out, and kept beside them.
+"""Deskewed images: how much each leans is found from its own pixels, taken out, and kept beside them.
 
 Handwriting leans, and a lean moves every pixel at once along a curve, which no Gaussian follows. An image is sheared along
 its rows about its middle until its brightness no longer leans; where nothing was, its border goes on. What was taken out becomes
@@ -21,8 +21,8 @@ _BLOCK = 4_096
 Pixels = NDArray[np.uint8]
 
 
-def upright(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
-    """(n, height·width·channels) -> the same upright, and after them the slant in SLANT_PIXELS equal numbers."""
+def deskewed(pixels: Pixels, shape: tuple[int, int, int]) -> Pixels:
+    """(n, height·width·channels) -> the same deskewed, and after them the slant in SLANT_PIXELS equal numbers."""
     parts = [_stood_up(pixels[start : start + _BLOCK], shape) for start in range(0, len(pixels), _BLOCK)]
     return np.concatenate(parts) if parts else np.zeros((0, math.prod(shape) + SLANT_PIXELS), np.uint8)
 

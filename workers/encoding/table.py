@@ -13,7 +13,7 @@ import io
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from service.base.errors import InvalidFile
 from service.domain.field_schema import ValueRange
-from service.domain.grids import finer_edges, grid_edges
+from service.domain.grids import grid_edges
+from service.domain.spelling_config import written_as
 from service.domain.table_schema import UNIT_COLUMN
 from service.domain.value_grids import ValueGrid, value_grid
-from service.domain.writing import written_as
+from workers.encoding.kept_rows import RandomKeys, choose_rows, moved_up, operating_system_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +44,7 @@ _BATCH_ROWS = 65_536
 _SMALLEST_MAPPED_BYTES = 32 * 1024 * 1024
 """Codes of smaller tables stay in memory; larger ones are mapped from a scratch file that has no name."""
 
-
 Codes = NDArray[np.unsignedinteger]
-RandomKeys = Callable[[int], NDArray[np.uint64]]
 
 
 class Interval(NamedTuple):
@@ -66,7 +65,7 @@ class ColumnDomain:
     categories: `values` holds one JSON value per cell, with None for missing.
     grid:       `edges` bound the cells [edges[i], edges[i+1]); dates are days, datetimes seconds since 1970-01-01.
                 Cells of integer, date and datetime columns hold whole numbers only, so the last edge is maximum + 1;
-                the last cell of a number column includes the maximum.
+                the last bin of a number column includes the maximum.
     """
 
     name: str
@@ -79,50 +78,38 @@ class ColumnDomain:
     decimals: int | None = None
     step: int = 1
     """Whole values are multiples of it: seconds of a datetime's resolution."""
-    equal_edges: tuple[float, ...] | None = None
-    """Where the grid is finer than that of the schema, the edges of the schema's."""
     value_grid: ValueGrid | None = None
-    """The values of a range that may be counted one by one."""
+    """The single values of an open range, which a tree of counts may tell apart."""
     shared_values: tuple[tuple[float, float], ...] = ()
     """Increasing values that many rows share, and of the rows of its cell the part that has each; others lie evenly in their cell."""
+    other: str | None = None
+    """Of categories that were bought, the one of all values that are not among them."""
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     """How its values are spelled in text, for config.json."""
 
     @classmethod
-    def from_field(cls, field: FieldSchema, *, numeric_bins: int, finer: bool = False) -> ColumnDomain:
+    def from_field(cls, field: FieldSchema, *, numeric_bins: int) -> ColumnDomain:
         missing = not field.constraints.required
+        name, kind, written = field.name, field.type, written_as(field)
         if field.categories is not None:
             values = (*field.categories, None) if missing else field.categories
-            return cls(
-                field.name, field.type, "categories", len(values), values, None, missing, written=written_as(field)
-            )
+            made = cls(name, kind, "categories", len(values), values, None, missing, written=written)
+            return replace(made, other=field.other)
         edges = grid_edges(field, numeric_bins)
         counted = value_grid(field, len(edges) - 1 + missing)
-        fine = finer_edges(field, numeric_bins) if finer else None
-        equal, edges = (None, edges) if fine is None else (edges, fine)
         size = len(edges) - 1 + missing
-        return cls(
-            field.name,
-            field.type,
-            "grid",
-            size,
-            None,
-            edges,
-            missing,
-            field.decimals,
-            field.step,
-            equal,
-            counted,
-            written=written_as(field),
-        )
+        decimals = field.decimals_of_values
+        return cls(name, kind, "grid", size, None, edges, missing, decimals, field.step, counted, written=written)
 
-    def merged(self, cells: NDArray[np.int64]) -> ColumnDomain:
-        """With neighbouring cells of a grid as one: cells (size,), the new cell of each, in order. A missing one stays alone."""
-        edges = np.asarray(self.edges, dtype=np.float64)
-        cells = cells[: len(edges) - 1]
-        starts = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1))
-        merged = (*edges[starts].tolist(), float(edges[-1]))
-        return replace(self, size=len(starts) + self.missing, edges=merged, equal_edges=None)
+    def with_bins(self, starts: NDArray[np.int64]) -> ColumnDomain:
+        """With bins that begin at these places of the value grid, the first of them 0."""
+        grid, edges = self.value_grid, self.edges or ()
+        if grid is None:
+            raise ValueError(f"values of {self.name} are not counted")
+        inner = grid.values(starts[1:])
+        if self.type == "number":  # the maximum alone is a bin of next to no width
+            inner = np.minimum(inner, np.nextafter(edges[-1], -np.inf))
+        return replace(self, size=len(starts) + self.missing, edges=(edges[0], *inner.tolist(), edges[-1]))
 
     @property
     def missing_code(self) -> int | None:
@@ -144,7 +131,7 @@ class ColumnDomain:
         In a required column, where upload refuses such values, it becomes the first cell: an error here would be
         an event that depends on private rows.
         """
-        codes = self._category_codes(series) if self.values is not None else self._grid_codes(*self._numbers(series))
+        codes = self._category_codes(series) if self.values is not None else self._grid_codes(*self.numbers(series))
         fallback = 0 if self.missing_code is None else self.missing_code
         return codes.fill_null(fallback).cast(pl.UInt16).to_numpy()
 
@@ -153,15 +140,17 @@ class ColumnDomain:
         if self.type == "boolean":
             return series.cast(pl.UInt32)
         if self.type == "string":
-            return series.cast(pl.Enum([str(value) for value in values]), strict=False).to_physical()
+            codes = series.cast(pl.Enum([str(value) for value in values]), strict=False).to_physical()
+            others = codes.is_null() & series.is_not_null()
+            return codes if self.other is None else codes.set(others, values.index(self.other))
         keys = pl.Series(values, dtype=series.dtype, strict=False)
         return series.replace_strict(keys, pl.int_range(len(values), dtype=pl.UInt32, eager=True), default=None)
 
     def places(self, series: pl.Series) -> NDArray[np.uint32]:
-        """Of each cell of one column, its value's place in `value_grid`; the grid's size for any other and for none."""
+        """Of each cell of one column, its value's place in `value_grid`; the grid's size where it is missing."""
         if self.value_grid is None:
             raise ValueError(f"values of {self.name} are not counted")
-        numbers, known = self._numbers(series)
+        numbers, known = self.numbers(series)
         places = self.value_grid.places(numbers.to_numpy().astype(np.float64))
         return np.where(known.to_numpy(), places, self.value_grid.size).astype(np.uint32)
 
@@ -171,7 +160,7 @@ class ColumnDomain:
         cells = np.searchsorted(edges[1:-1], numbers.to_numpy(), side="right")
         return pl.select(pl.when(known).then(pl.Series(cells))).to_series()
 
-    def _numbers(self, series: pl.Series) -> tuple[pl.Series, pl.Series]:
+    def numbers(self, series: pl.Series) -> tuple[pl.Series, pl.Series]:
         """Of a range: values as numbers, 0 where there is none, and which are known."""
         if self.type == "date":
             series = series.cast(pl.Int32)
@@ -192,22 +181,20 @@ class TableDomain:
     """No row meets all conditions of one of these, by column."""
 
     @classmethod
-    def from_schema(cls, schema: TableSchema, *, numeric_bins: int, finer: bool = False) -> TableDomain:
-        """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid, or parts of them."""
+    def from_schema(cls, schema: TableSchema, *, numeric_bins: int) -> TableDomain:
+        """The public domain of a declared schema; `numeric_bins` cells where a range declares no grid."""
         schema = schema.modelled
         return cls(
-            tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins, finer=finer) for field in schema.fields),
+            tuple(ColumnDomain.from_field(field, numeric_bins=numeric_bins) for field in schema.fields),
             tuple(_by_place(exclusion, schema.fields) for exclusion in schema.exclusions),
         )
 
-    def merged(self, cells: Mapping[int, NDArray[np.int64]]) -> TableDomain:
-        """With neighbouring cells of these columns as one."""
-        return replace(
-            self,
-            columns=tuple(
-                column.merged(cells[place]) if place in cells else column for place, column in enumerate(self.columns)
-            ),
-        )
+    def with_bins(self, starts: Mapping[int, NDArray[np.int64]]) -> TableDomain:
+        """With bins of these columns that begin at these places of their value grids."""
+        columns = list(self.columns)
+        for place, own in starts.items():
+            columns[place] = columns[place].with_bins(own)
+        return replace(self, columns=tuple(columns))
 
     @property
     def value_grids(self) -> dict[int, ValueGrid]:
@@ -274,10 +261,20 @@ class EncodedTable:
     places: Mapping[int, NDArray[np.uint32]] = dataclasses.field(default_factory=dict)
     """(rows,) of each column whose values are counted: their places in its value grid."""
 
+    def rows_alone(self) -> EncodedTable:
+        """The same rows, each a unit of its own: of a public table, which has no units to protect."""
+        return EncodedTable(self.codes, len(self.codes), None, 1)
 
-def operating_system_keys(count: int) -> NDArray[np.uint64]:
-    """Independent uniform 64-bit keys from the operating system's secure source."""
-    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    def encode_anew(self, column: ColumnDomain, place: int, starts: NDArray[np.int64]) -> None:
+        """Codes of one column by bins that begin at these places, in place. Null records stay what they are."""
+        grid, missing = column.value_grid, column.size - 1 if column.missing else 0
+        if grid is None:
+            raise ValueError(f"values of {column.name} are not counted")
+        for first in range(0, len(self.codes), _BATCH_ROWS):
+            rows = slice(first, first + _BATCH_ROWS)
+            places = self.places[place][rows]
+            bins = np.where(places < grid.size, np.searchsorted(starts, places, side="right") - 1, missing)
+            self.codes[rows, place] = np.where(places > grid.size, self.codes[rows, place], bins)
 
 
 def encode_table(
@@ -351,13 +348,14 @@ def _with_few_rows_per_unit(rows: _Rows, units: int, most: int, random_keys: Ran
         raise InvalidFile("The stored table does not have the recorded privacy units; upload it again.")
     kept = choose_rows(of_row, most, random_keys)
     unit_starts = np.searchsorted(of_row[kept], np.arange(units + 1)).astype(np.int64)
-    places = {index: _moved_up(own, kept) for index, own in rows.places.items()}
-    return EncodedTable(_moved_up(rows.codes, kept), units, unit_starts, most, places)
+    places = {index: moved_up(own, kept) for index, own in rows.places.items()}
+    return EncodedTable(moved_up(rows.codes, kept), units, unit_starts, most, places)
 
 
 def _code_type(domain: TableDomain) -> type[np.unsignedinteger]:
-    """One byte a code where every column's cells fit."""
-    return np.uint8 if max(domain.widths, default=0) <= np.iinfo(np.uint8).max else np.uint16
+    """One byte a code where every column's cells fit; of an open range twice as many: so many bins a tree may give it."""
+    most = max((column.size * (1 if column.value_grid is None else 2) for column in domain.columns), default=0)
+    return np.uint8 if most <= np.iinfo(np.uint8).max else np.uint16
 
 
 def _empty(shape: tuple[int, ...], dtype: type[np.unsignedinteger], scratch_dir: Path | None) -> NDArray[Any]:
@@ -379,22 +377,3 @@ def _batches(file: pq.ParquetFile) -> Iterator[tuple[int, pl.DataFrame]]:
         frame = pl.DataFrame(batch)
         yield start, frame
         start += frame.height
-
-
-def _moved_up(array: NDArray[Any], kept: NDArray[np.intp]) -> NDArray[Any]:
-    """These rows of an array, in order and in place: they only ever move up."""
-    for start in range(0, len(kept), _BATCH_ROWS):
-        chosen = kept[start : start + _BATCH_ROWS]
-        array[start : start + len(chosen)] = array[chosen]
-    return array[: len(kept)]
-
-
-def choose_rows(unit_of_row: NDArray[np.int64], most: int, random_keys: RandomKeys) -> NDArray[np.intp]:
-    """Indices, in order, of a uniformly random subset of at most `most` rows of every unit."""
-    counts = np.bincount(unit_of_row) if len(unit_of_row) else np.zeros(0, dtype=np.int64)
-    if len(counts) == 0 or counts.max() <= most:
-        return np.arange(len(unit_of_row))
-    shuffled = np.lexsort((random_keys(len(unit_of_row)), unit_of_row))  # by unit, at random within
-    first = np.cumsum(counts) - counts
-    rank = np.arange(len(unit_of_row)) - np.repeat(first, counts)
-    return np.sort(shuffled[rank < most])

@@ -79,7 +79,7 @@ def padded_units(units: int) -> int:
 
 
 def _rules(group_of: Sequence[int], clip_norms: Sequence[float]) -> Tensor:
-    """(1 + M, M) float64 for M tensors: what is allowed to each group, then which tensor is in which; groups that nobody is in fill up."""
+    """(1 + M, M) float64 for M tensors: what is allowed to each group, then which tensor is in which; empty groups fill up."""
     tensors = len(group_of)
     rules = torch.zeros(1 + tensors, tensors, dtype=torch.float64)
     rules[0] = 1.0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from service.methods.interface import Card
 
 SEE = "see certificate.json"
-CERTIFICATE_FILE = {"certificate.json": "the guarantee, signed"}
+CERTIFICATE_FILE = {"certificate.json": "the promise, signed"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,11 @@ def model_card(content: Content, *, certificate: Mapping[str, Any], order: Mappi
     method = CATALOGUE.get(order.get("method", ""))
     card = None if method is None else method.card
     sections = [
-        _introduction(content, card, order),
+        _introduction(content, card, order, certificate.get("public_dataset")),
         content.use,
         _protected(content, certificate),
         _not_protected(content, certificate),
+        *_forecast(certificate),
         *([] if card is None else [_method(card)]),
         _origin(content, certificate),
         *([content.more] if content.more else []),
@@ -57,28 +58,39 @@ def model_card(content: Content, *, certificate: Mapping[str, Any], order: Mappi
     return "\n\n".join(section.strip("\n") for section in sections) + "\n"
 
 
-def _introduction(content: Content, card: Card | None, order: Mapping[str, Any]) -> str:
+def _introduction(
+    content: Content, card: Card | None, order: Mapping[str, Any], public: Mapping[str, Any] | None
+) -> str:
     makes = "what certificate.json describes" if card is None else card.makes
     by = f" by the method `{order['method']}`" if "method" in order else ""
-    return f"# {content.title}\n\nThis ZIP holds {makes}. It was made under differential privacy{by}. {content.what_it_does}"
+    begun = "" if public is None else f" {_begun(public)}"
+    return f"# {content.title}\n\nThis ZIP holds {makes}. It was made under differential privacy{by}.{begun} {content.what_it_does}"
+
+
+def _begun(public: Mapping[str, Any]) -> str:
+    """Of the public dataset that an order reads besides its own. Its name is escaped."""
+    return (
+        f"It was first trained on the dataset {public['id']} ({escaped(public['name'])}), which its owner declared public. That has no price. "
+        "The rows of that dataset are not protected: what is drawn may repeat them."
+    )
 
 
 def _protected(content: Content, certificate: Mapping[str, Any]) -> str:
     epsilon = f"ε = {certificate['epsilon']}" if "epsilon" in certificate else f"ε: {SEE}"
     delta = f"δ = {certificate['delta']}" if "delta" in certificate else f"δ: {SEE}"
     lines = [
-        f"Unit of protection: {escaped(certificate.get('unit', SEE))}",
+        f"Protected unit: {escaped(certificate.get('unit', SEE))}",
         f"{content.record.capitalize()}s of a unit, on average: {_mean_rows(certificate.get('rows_per_unit'))}",
-        f"Adjacency: {certificate.get('adjacency', SEE)}",
+        f"Neighbouring datasets: {certificate.get('adjacency', SEE)}",
         f"Trust model: {certificate.get('trust_model', SEE)}",
-        f"Guarantee: ({epsilon}, {delta})-differential privacy",
-        *(f"Warning: {warning}" for warning in certificate.get("warnings", [])),
+        f"Promise: ({epsilon}, {delta})-differential privacy",
+        *(f"Warning: {escaped(warning)}" for warning in certificate.get("warnings", [])),
     ]
     return (
         "## What is protected\n\n" + _points(lines) + "\n\n"
         "A person may see this ZIP and everything that is made with it, and know everything about all other units. That person\n"
         "can still hardly tell whether one unit was in the data: any conclusion about it is at most e^ε times as likely as it\n"
-        "would have been without that unit, up to a probability δ."
+        "would have been without that unit, except with a probability of at most δ."
     )
 
 
@@ -86,26 +98,42 @@ def _not_protected(content: Content, certificate: Mapping[str, Any]) -> str:
     lines = [
         f"The declared schema, with its {content.declared}, and the number of units: they are public.",
         f"Facts about the whole population. {content.population}",
-        "A person who is in several units: the guarantee is for each single one, and does not protect a whole household.",
+        "A person who is in several units, or a whole household: the promise is for each single unit.",
         f"Other releases from the same data. Each adds to what is revealed; the owner's ledger keeps the sum within a budget. {_other_releases(certificate)}",
     ]
     return f"## What is not protected\n\n{_points(lines)}\n\n{content.caution}"
 
 
+def _forecast(certificate: Mapping[str, Any]) -> list[str]:
+    """What was said before it was ordered. Sentences name declared columns."""
+    sentences = certificate.get("forecast", {}).get("sentences", [])
+    points = _points([escaped(sentence) for sentence in sentences])
+    said = "Computed from the order, the declaration and the number of units alone, before any row was read:"
+    return [f"## How far off counts are\n\n{said}\n\n{points}"] if sentences else []
+
+
 def _method(card: Card) -> str:
     lines = [f"Source: {card.source}", f"Privacy analysis: {card.paper_holds}"]
+    lines += [f"What it cannot learn: {card.cannot_learn}"] if card.cannot_learn else []
     return f"## The method\n\n{card.summary}\n\n{_points(lines)}\n\nPages such as docs/privacy.md are in Imprimatur's source code."
 
 
 def _origin(content: Content, certificate: Mapping[str, Any]) -> str:
     lines = [
         f"Schema: {certificate.get('schema_source', 'declared by the owner before any row was read')}",
+        *(_bought(one) for one in certificate.get("bought", [])),
         f"Code version: {certificate.get('code_version', SEE)}",
         f"Audit: {certificate.get('audit', {}).get('says', SEE)}",
-        "certificate.json: the guarantee with its accounting, the ledger entry that paid for it, and a signature",
+        "certificate.json: the promise with its accounting, the ledger entry that was charged for it, and a signature",
     ]
     files = "\n".join(f"| {name} | {what} |" for name, what in content.files.items())
     return f"## Where it comes from\n\n{_points(lines)}\n\n| file | |\n|---|---|\n{files}"
+
+
+def _bought(one: Mapping[str, Any]) -> str:
+    """Of a column whose bounds or categories are not the owner's word. A name is escaped."""
+    words = " and ".join(one["words"])
+    return f"Bought from the rows, for ε = {one['epsilon']:g} of release {one['release']}: {words} of {escaped(one['column'])}"
 
 
 def _points(lines: list[str]) -> str:
@@ -116,9 +144,9 @@ def _other_releases(certificate: Mapping[str, Any]) -> str:
     """What had been charged on the same data when this was made."""
     others = certificate.get("other_releases")
     if others is None:
-        return f"How much by others: {SEE}."
+        return f"What they reveal: {SEE}."
     return (
-        f"When this one was made, {others['charged']} others were charged and {others['pending']} reserved, together ε = "
+        f"By then {others['charged']} other releases were charged and {others['pending']} reserved, together ε = "
         f"{others['epsilon']:.6g}; with this one ε = {others['with_this']['epsilon']:.6g}."
     )
 
@@ -127,5 +155,5 @@ def _mean_rows(rows_per_unit: Mapping[str, Any] | None) -> str:
     if rows_per_unit is None:
         return SEE
     if rows_per_unit["mean"] is None:
-        return f"not charged, so not known (at most {rows_per_unit['most']} are used)"
+        return f"not measured (at most {rows_per_unit['most']} are used)"
     return f"{rows_per_unit['mean']:g} (noisy where it is not 1; at most {rows_per_unit['most']} are used)"

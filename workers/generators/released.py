@@ -27,6 +27,10 @@ class Released(ABC):
     """Where it was made."""
     rows_per_unit: float | None = None
     """Mean rows or images of a unit, where that was charged."""
+    choice: Mapping[str, Any] | None = None
+    """Which of several candidates it is, where that was charged; certificates name it."""
+    declares: Mapping[str, Mapping[str, Any]] | None = None
+    """What the dataset's declaration says of these columns from now on (`service.domain.open_columns.closed`)."""
 
     @abstractmethod
     def files(self, *, schema: Any, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> dict[str, bytes]:
@@ -75,14 +79,19 @@ class ImageRelease(Released):
     """and how frequent it is."""
     one_a_run: bool
     """Whether all images of one call are of one component."""
+    copies: bool = False
+    """Whether each component is one of the private images, noisy; classes are then not released."""
 
     def files(
         self, *, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]
     ) -> dict[str, bytes]:
         """See `workers.generators.image.bundle`."""
         from workers.generators.image.bundle import image_files  # noqa: PLC0415 - as above
+        from workers.generators.image.card import copies_card  # noqa: PLC0415 - beside it
 
-        return image_files(
+        if self.copies:
+            schema = schema.model_copy(update={"classes": None})
+        files = image_files(
             self.generator,
             schema,
             noise_dimension=self.noise_dimension,
@@ -92,6 +101,9 @@ class ImageRelease(Released):
             certificate=certificate,
             order=order,
         )
+        if self.copies:
+            files["MODEL_CARD.md"] = copies_card(schema=schema, certificate=certificate, order=order).encode()
+        return files
 
 
 @dataclass(frozen=True, kw_only=True)

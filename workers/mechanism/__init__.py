@@ -1,6 +1,6 @@
 """Privacy duties, one per module, each audited alone; none imports another (a lint checks it).
 
-This page holds only the values that pass between them. What leaves a mechanism un-noised is a `PrivateSum`: it
+This page holds only the values that pass between them. What leaves a mechanism without noise is a `PrivateSum`: it
 carries its own sensitivity, and `noise.release` is the only way out of it.
 Adjacency everywhere: zero-out one unit (docs/privacy.md, Unit and adjacency).
 """
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 LARGEST_CANCELLATION = 64.0
@@ -28,7 +30,7 @@ LARGEST_NORM = 1e15
 
 @dataclass(frozen=True, slots=True)
 class PrivateSum:
-    """A sum over private units, not yet noised, with its sensitivity.
+    """A sum over private units, before noise, with its sensitivity.
 
     `groups` partitions the indices of `values`; zeroing out one unit moves the values of group k together by at most
     `sensitivities[k]` in L2.
@@ -37,6 +39,45 @@ class PrivateSum:
     values: tuple[Tensor, ...]
     groups: tuple[tuple[int, ...], ...]
     sensitivities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateIntegers:
+    """Whole numbers computed from private units, not yet noisy: zeroing out one unit moves them by `sensitivity` at most in L1, all together.
+
+    `geometric.release_integers` is the way out.
+    """
+
+    values: NDArray[np.int64]
+    sensitivity: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateLosses:
+    """How bad each of several public outputs is on private units, in whole numbers: the way out is `exponential.choose`.
+
+    Zeroing out one unit moves a loss by `sensitivity` at most. is_monotone: it moves all of them up, or none.
+    """
+
+    values: NDArray[np.int64]
+    sensitivity: int
+    is_monotone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfUnits:
+    """Whose rows are whose: unit i has the rows starts[i]:starts[i + 1], of which the first `most` are used. No starts: each row is a unit."""
+
+    starts: NDArray[np.int64] | None = None
+    most: int = 1
+
+    def used(self, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of these rows that count; rows beyond the most of their unit are left out here, whatever the reader promised."""
+        if self.starts is None:
+            return counted
+        place_in_unit = np.arange(len(counted)) - np.repeat(self.starts[:-1], np.diff(self.starts))
+        kept: NDArray[np.bool_] = counted & (place_in_unit < self.most)
+        return kept
 
 
 @dataclass(frozen=True, slots=True)

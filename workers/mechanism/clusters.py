@@ -1,4 +1,4 @@
-"""Weight clustering (WC): tensors with similar thresholds are clipped together. Post-processing of noised thresholds."""
+"""Weight clustering (WC): tensors with similar thresholds are clipped together. Post-processing of noisy thresholds."""
 
 from __future__ import annotations
 

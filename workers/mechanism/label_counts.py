@@ -1,4 +1,4 @@
-"""Label counts, bought with their own event, for conditional generation."""
+"""Label counts, charged as their own event, for conditional generation."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ BLOCK_ROWS = 65_536
 """Rows counted at once; bounds memory, changes no count."""
 
 BLOCK_ROWS_OF_VALUES = 1_048_576
-"""The same of single values, of which there are as many counts as rows, and more: fewer blocks are faster."""
+"""The same of intervals of one column: fewer blocks are faster."""
 
 Columns = tuple[int, ...]
 """The columns of a table: one or two, in increasing order, never the label."""
@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 class TableLayout:
     """The public form of all tables: from the declared domain, the order, and counts that were released before.
 
-    A table of columns (i,) has shape (slices, widths[i]); one of (i, j) has (pair_slices, pair_widths[i], pair_widths[j]), where
+    A table of columns (i,) has shape (strata, widths[i]); one of (i, j) has (pair_slices, pair_widths[i], pair_widths[j]), where
     cells of a column share a group: as many neighbours each, or as `grouping` says. A missing cell, always the last, has its own.
     """
 
@@ -38,8 +38,6 @@ class TableLayout:
     label: int | None
     grouping: tuple[tuple[int, ...] | None, ...] | None = None
     """For each column the group of each of its cells, or None where groups are of equal width."""
-    cells: tuple[tuple[int, ...] | None, ...] | None = None
-    """For each column the cell of each code that rows have, or None where codes are cells."""
     is_sliced: bool = True
     """Whether tables are counted within each value of the label."""
     pairs_are_sliced: bool = True
@@ -66,12 +64,6 @@ class TableLayout:
     def size(self, columns: Columns) -> int:
         return math.prod(self.shape(columns))
 
-    def cells_of(self, column: int) -> NDArray[np.int64]:
-        """The cell of each code of a column."""
-        if self.cells is not None and (given := self.cells[column]) is not None:
-            return np.array(given, dtype=np.int64)
-        return np.arange(self.widths[column], dtype=np.int64)
-
     def groups_of(self, column: int) -> NDArray[np.int64]:
         """The group of each cell of a column in two-way tables: (widths[column],)."""
         if self.grouping is not None and (given := self.grouping[column]) is not None:
@@ -85,11 +77,11 @@ class TableLayout:
         return np.append(codes[:-1] * (groups - 1) // (cells - 1), groups - 1)
 
     def of_all_rows(self) -> TableLayout:
-        """This layout without slices."""
+        """This layout without strata."""
         return replace(self, is_sliced=False)
 
     def with_pairs_of_all_rows(self) -> TableLayout:
-        """This layout, with two-way tables that have no slices."""
+        """This layout, with two-way tables that have no strata."""
         return replace(self, pairs_are_sliced=False)
 
     def with_groups(self, groups: Mapping[int, NDArray[np.int64]]) -> TableLayout:
@@ -111,8 +103,8 @@ def count_tables(
     """How many rows fall into every cell of every table.
 
     Adjacency:   zero-out one unit.
-    Sensitivity: L2 max_rows_per_unit for each table (1 where a unit is a row), jointly over all slices: a row adds one to
-                 one cell of the table, in the slice of its label where the table has slices. These are disjoint, so they
+    Sensitivity: L2 max_rows_per_unit for each table (1 where a unit is a row), jointly over all strata: a row adds one to
+                 one cell of the table, in the stratum of its label where the table has strata. These are disjoint, so they
                  share the bound and nothing is paid for their number.
     Shapes:      codes (rows, columns); one int64 tensor of layout.shape(table) per table, each its own group.
     Source:      docs/privacy.md, Lemma 4.
@@ -130,28 +122,37 @@ def count_tables(
     )
 
 
-def count_values(
+def count_intervals(
     places: NDArray[np.uint32],
+    starts: Counts,
+    stops: Counts,
     *,
-    size: int,
     unit_starts: NDArray[np.int64] | None = None,
     max_rows_per_unit: int = 1,
     block_rows: int = BLOCK_ROWS_OF_VALUES,
 ) -> PrivateSum:
-    """How many rows have each single value of one column.
+    """How many rows of one column lie in each of these intervals: one level of a tree of counts.
 
     Adjacency:   zero-out one unit.
-    Sensitivity: L2 max_rows_per_unit (1 where a unit is a row): a row adds one to at most one of the counts.
-    Shapes:      places (rows,), each value's place among `size`; one int64 tensor (size,).
-    Source:      docs/privacy.md, Lemma 4.
-    Edge cases:  a place that is not below `size` (another value, none, a null record) counts nowhere; rows beyond
-                 max_rows_per_unit of their unit are left out here, whatever the encoder promised.
+    Sensitivity: L2 max_rows_per_unit (1 where a unit is a row), however many intervals there are: none overlaps another, which is
+                 checked, so a row adds one to at most one of the counts. Levels of a tree overlap each other; each is a release of its
+                 own, and may be of intervals that were chosen by released counts of others: L of them, each at √L times a noise
+                 multiplier, compose adaptively to one Gaussian of that multiplier.
+    Shapes:      places (rows,), each value's place in its grid; starts and stops (intervals,), increasing, the first place and the one
+                 past the last; one int64 tensor (intervals,).
+    Source:      docs/privacy.md, Lemmas 1 and 4; Hay et al. 2010; Zhang et al. 2016.
+    Edge cases:  a place in no interval (missing, a null record) counts nowhere; rows beyond max_rows_per_unit of their unit are
+                 left out here, whatever the encoder promised.
     """
-    total = np.zeros(size, dtype=np.int64)
+    if (stops[:-1] > starts[1:]).any() or (starts >= stops).any():
+        raise ValueError("these intervals overlap, or are not in order")
+    total = np.zeros(len(starts), dtype=np.int64)
     for start in range(0, len(places), block_rows):
         block = np.asarray(places[start : start + block_rows])
-        counts = (block < size) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)
-        total += np.bincount(block[counts], minlength=size)
+        within = _within_bound(start, len(block), unit_starts, max_rows_per_unit)
+        which = np.searchsorted(starts, block, side="right") - 1
+        counts = (which >= 0) & (block < stops[which]) & within
+        total += np.bincount(which[counts], minlength=len(starts))
     bound = float(max_rows_per_unit if unit_starts is not None else 1)
     return PrivateSum((torch.from_numpy(total),), ((0,),), (bound,))
 
@@ -195,7 +196,7 @@ class _Block:
 
     def __init__(self, codes: NDArray[np.uint16], layout: TableLayout) -> None:
         self._layout = layout
-        columns = [layout.cells_of(column)[own] for column, own in enumerate(codes.T)]
+        columns = list(codes.T.astype(np.int64))
         label = columns[layout.label] if layout.label is not None and layout.is_sliced else 0
         self._cells = columns
         self._slice_of_row = label
@@ -221,7 +222,7 @@ def _blocks(
     max_rows_per_unit: int,
     block_rows: int,
 ) -> Iterator[_Block]:
-    widths = np.array([len(layout.cells_of(column)) for column in range(len(layout.widths))])
+    widths = np.array(layout.widths)
     for start in range(0, len(codes), block_rows):
         block = np.asarray(codes[start : start + block_rows])
         counts = (block < widths).all(axis=1) & _within_bound(start, len(block), unit_starts, max_rows_per_unit)

@@ -50,11 +50,11 @@ class DiscreteGaussians(Protocol):
 
 
 def allocate(
-    sensitivities: Sequence[float], sizes: Sequence[int], *, noise_multiplier: float, allocation: Allocation
+    sensitivities: Sequence[float], sizes: Sequence[float], *, noise_multiplier: float, allocation: Allocation
 ) -> tuple[float, ...]:
     """noise_std s_k of every group. All three satisfy Σ(c_k/s_k)² = 1/σ² (docs/privacy.md, One private step), so K costs nothing.
 
-    least_noise minimises Σ d_k s_k²: s_k = σ·√c_k·d_k^(-1/4)·√(Σ_j c_j √d_j).
+    least_noise minimises Σ d_k s_k²: s_k = σ·√c_k·d_k^(-1/4)·√(Σ_j c_j √d_j). Sizes d_k may be weighted.
     """
     if allocation == "equal_share":
         return tuple(noise_multiplier * math.sqrt(len(sensitivities)) * c for c in sensitivities)
@@ -70,8 +70,11 @@ def release(
     noise_multiplier: float,
     randomness: DiscreteGaussians,
     allocation: Allocation = "least_noise",
+    importance: Sequence[float] | None = None,
 ) -> tuple[Tensor, ...]:
     """The values of a private sum with noise added; what comes back is public.
+
+    importance: of each value, how much a squared unit of its noise weighs; public. least_noise minimises Σ w_k d_k s_k².
 
     Adjacency:   zero-out one unit.
     Sensitivity: read from the sum, L2 per group; Σ(sensitivity_k / noise_std_k)² = 1/noise_multiplier².
@@ -79,7 +82,8 @@ def release(
     Source:      Canonne, Kamath, Steinke 2020; several groups as one Gaussian, and discrete noise at its price: docs/privacy.md.
     Edge cases:  the sum of an empty draw is zeros and gets noise like any other.
     """
-    sizes = [sum(private.values[tensor].numel() for tensor in group) for group in private.groups]
+    weights = importance or (1,) * len(private.values)
+    sizes = [sum(weights[tensor] * private.values[tensor].numel() for tensor in group) for group in private.groups]
     noise_stds = allocate(private.sensitivities, sizes, noise_multiplier=noise_multiplier, allocation=allocation)
     return _with_noise(private, noise_stds, randomness, times=MOST_STEPS)
 

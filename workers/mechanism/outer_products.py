@@ -193,7 +193,7 @@ class OuterProductGradients:
     def weighted_sum(self, weights: Tensor) -> tuple[Tensor, ...]:
         kept = torch.where(self.contributes, weights.T, 0.0)  # (M, U)
         bad = self.tensor_norms.isnan()  # (U, M)
-        on_cpu = bad.device.type == "cpu"  # a GPU adds up in float64 whatever cancels, and nobody waits for its answer
+        on_cpu = bad.device.type == "cpu"  # a GPU adds up in float64 whatever cancels, and nothing waits for its answer
         some_cancel = on_cpu and bool(torch.stack([part.cancelling for part in self._products]).any())  # rarely
         sums = []
         for m, part in enumerate(self.parts):

@@ -1,4 +1,4 @@
-"""Poisson sampling of units, in time proportional to the draw."""
+"""Poisson sampling of units, in time proportional to the draw; and the draw of one part of many."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
+from workers.numerics.exact_choice import below
+
 WINDOW = 4.0
 """A gap is drawn at most this many times 1/q long at once."""
 
@@ -16,6 +18,24 @@ class Uniforms(Protocol):
     """A secure source of uniforms on (0, 1)."""
 
     def uniforms(self, *shape: int) -> Tensor: ...
+
+
+class Bits(Protocol):
+    """A secure source of uniform integers below 2^count."""
+
+    def bits(self, count: int) -> int: ...
+
+
+def draw_part(*, parts: int, randomness: Bits) -> int:
+    """Which one of so many parts is read at a step.
+
+    Adjacency:   zero-out one unit, which is in one part.
+    Sensitivity: reads no row; each part is drawn with probability 1/parts, one a step (amplification).
+    Shapes:      returns a place from 0 to parts - 1; it is private and must decide nothing but what this one step releases.
+    Source:      docs/privacy.md, One part of many.
+    Edge cases:  one part is always drawn.
+    """
+    return below(parts, randomness.bits)
 
 
 def poisson_sample(*, units: int, sampling_probability: float, randomness: Uniforms) -> np.ndarray:

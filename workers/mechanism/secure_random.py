@@ -14,6 +14,7 @@ import os
 import numpy as np
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.numerics.discrete_gaussian import DRAW_AGAIN, UNDECIDED, Table, attempt, settle, table_for
@@ -144,6 +145,19 @@ class SecureRandom:
             return self._words(count, torch.int64, device), None
         words = self._words(2 * count, torch.int64, device)
         return words[:count], words[count:]
+
+    def words(self, count: int) -> NDArray[np.int64]:
+        """Independent uniform integers below 2^63, in an array of its own."""
+        found: NDArray[np.int64] = self._words(count, torch.int64).numpy() & np.int64((1 << 63) - 1)
+        return found
+
+    def seed(self) -> int:
+        """Below 2^53, for a generator of what is public and must not repeat from run to run: initial weights, splits, latent noise."""
+        return int(self.uniforms(1).item() * 2**53)
+
+    def bits(self, count: int) -> int:
+        """A uniform integer below 2^count; count a multiple of 64."""
+        return self._bits(count)
 
     def _bits(self, count: int) -> int:
         """A uniform integer below 2^count; count a multiple of 64. Leaves the buffer of words alone."""

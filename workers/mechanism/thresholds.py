@@ -1,4 +1,4 @@
-"""Adaptive clipping thresholds (ACTS, corrected): noised histograms of gradient norms on a grid fixed in advance."""
+"""Adaptive clipping thresholds (ACTS, corrected): noisy histograms of gradient norms on a grid fixed in advance."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def norm_histogram(tensor_norms: Tensor, edges: Tensor) -> PrivateSum:
 def thresholds_from(
     histogram: Tensor, edges: Tensor, *, rule: Literal["mode", "quantile"], quantile: float
 ) -> tuple[float, ...]:
-    """One clip threshold per tensor from a noised histogram (M, bins + 2): post-processing.
+    """One clip threshold per tensor from a noisy histogram (M, bins + 2): post-processing.
 
     mode: the upper edge of the fullest cell (the paper's rule); quantile: the edge under which that part of the
-    noised counts lies. Underflow gives the smallest edge, overflow the largest.
+    noisy counts lies. Underflow gives the smallest edge, overflow the largest.
     """
     upper_edges = torch.cat((edges, edges[-1:]))  # (bins + 2,)
     if rule == "mode":

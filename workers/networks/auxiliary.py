@@ -12,15 +12,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workers.networks.image import ImageCritic
-from workers.networks.table import LEAKY_SLOPE
+from workers.networks.table import LEAKY
+from workers.numerics.activations import Activation
 
 
 class AuxiliaryPerceptron(nn.Module):
     """Two heads on a perceptron of the pixels alone. Its per-unit gradients are found by vmap."""
 
-    def __init__(self, pixels: int, hidden: tuple[int, ...], classes: int) -> None:
+    def __init__(self, pixels: int, hidden: tuple[int, ...], classes: int, activation: Activation = LEAKY) -> None:
         super().__init__()
-        self.pixels = pixels
+        self.pixels, self.activation = pixels, activation
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise((pixels, *hidden)))
         self.output = nn.Linear(hidden[-1], 1, bias=False)
         self.classify = nn.Linear(hidden[-1], classes)
@@ -28,7 +29,7 @@ class AuxiliaryPerceptron(nn.Module):
     def forward(self, record: Tensor) -> Tensor:
         state = record[:, : self.pixels]
         for layer in self.layers:
-            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+            state = self.activation.value(layer(state))
         label = (record[:, self.pixels :].detach() > 0.0).float()
         named = F.log_softmax(self.classify(state), dim=1) * label
         return self.output(state).squeeze(-1) + named.sum(dim=1)  # type: ignore[no-any-return]
@@ -37,16 +38,18 @@ class AuxiliaryPerceptron(nn.Module):
 class AuxiliaryCritic(nn.Module):
     """A second head of classes on the critic's last layer. Its per-unit gradients are found by vmap."""
 
-    def __init__(self, shape: tuple[int, int, int], channels: tuple[int, ...], classes: int) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], channels: tuple[int, ...], classes: int, activation: Activation = LEAKY
+    ) -> None:
         super().__init__()
-        self.trunk = ImageCritic(shape, channels)
+        self.trunk = ImageCritic(shape, channels, activation=activation)
         self.classify = nn.Linear(self.trunk.output.in_features, classes)
 
     def forward(self, record: Tensor) -> Tensor:
         trunk = self.trunk
         state = record[:, : trunk.pixels].view(-1, *trunk.shape).permute(0, 3, 1, 2)
         for layer in trunk.layers:
-            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+            state = trunk.activation.value(layer(state))
         seen = state.permute(0, 2, 3, 1).flatten(1)
         named = F.log_softmax(self.classify(seen), dim=1) * record[:, trunk.pixels :].detach()
         return trunk.output(seen).squeeze(-1) + named.sum(dim=1)  # type: ignore[no-any-return]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workers.networks.table import LEAKY_SLOPE
+from workers.networks.table import LEAKY
+from workers.numerics.activations import Activation
 
 STRIDE = 2
 
@@ -30,10 +30,11 @@ class ImageCritic(nn.Module):
         *,
         kernel: int = 4,
         classes: int = 0,
+        activation: Activation = LEAKY,
     ) -> None:
         """Shape (height, width, channels) of an image; raises ValueError where a layer would be left without a side."""
         super().__init__()
-        self.shape, self.classes = shape, classes
+        self.shape, self.classes, self.activation = shape, classes, activation
         self.pixels = shape[0] * shape[1] * shape[2]
         self.padding = padding = (kernel - 1) // 2
         self.layers = nn.ModuleList(
@@ -55,8 +56,8 @@ class ImageCritic(nn.Module):
         state = first(image)
         if self.labels is not None:
             state = state + self.labels(record[:, self.pixels :].detach())[:, :, None, None]
-        state = F.leaky_relu(state, LEAKY_SLOPE)
+        state = self.activation.value(state)
         for layer in others:
-            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+            state = self.activation.value(layer(state))
         # In the order (height, width, channels), as a record is.
         return self.output(state.permute(0, 2, 3, 1).flatten(1)).squeeze(-1)  # type: ignore[no-any-return]  # (B,)

@@ -13,7 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from workers.numerics.activations import Activation, LeakyRelu
+
 LEAKY_SLOPE = 0.2
+LEAKY = LeakyRelu(LEAKY_SLOPE)
 CONDITION_LOGIT = 50.0
 """Logit of the condition's own category (the others have 0): a softmax of it is the one-hot to float precision."""
 
@@ -77,8 +80,9 @@ class TableGenerator(nn.Module):
 class TableCritic(nn.Module):
     """LeakyReLU perceptron on one record. No layer mixes records; no last bias, whose gradient is always zero."""
 
-    def __init__(self, total_width: int, hidden: Sequence[int]) -> None:
+    def __init__(self, total_width: int, hidden: Sequence[int], activation: Activation = LEAKY) -> None:
         super().__init__()
+        self.activation = activation
         sizes = (total_width, *hidden)
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.output = nn.Linear(sizes[-1], 1, bias=False)
@@ -86,7 +90,7 @@ class TableCritic(nn.Module):
     def forward(self, record: Tensor) -> Tensor:
         state = record  # (B, total_width)
         for layer in self.layers:
-            state = F.leaky_relu(layer(state), LEAKY_SLOPE)
+            state = self.activation.value(layer(state))
         return self.output(state).squeeze(-1)  # type: ignore[no-any-return]  # (B,)
 
 

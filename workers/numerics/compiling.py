@@ -1,7 +1,7 @@
 """Compiles the C sources beside it where a C compiler is at hand, for the very processor it runs on.
 
-It takes a second or two. A worker does it once and hands the library to the trainings that it starts; whoever is handed
-none compiles at the first use, once a process. Without torch: `kernels.py` calls what is compiled here.
+It takes a second or two. A worker does it once and hands the library to the trainings that it starts; a training
+that gets none compiles at the first use, once a process. Without torch: `kernels.py` calls what is compiled here.
 """
 
 from __future__ import annotations

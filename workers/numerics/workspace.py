@@ -28,7 +28,7 @@ def keep_freed_memory() -> None:
 class Workspace:
     """Named buffers. One that is too small is made anew, so a run stops allocating once it has seen its largest batch.
 
-    Asking for a name again hands out the same memory: whoever holds the earlier tensor must be done with it.
+    Asking for a name again hands out the same memory: the earlier tensor must no longer be in use.
     """
 
     def __init__(self) -> None:

@@ -147,9 +147,9 @@ def _check_certificate(checks: Checks, certificate: Certificate, keys: _Keys) ->
         checks.anchors += [trust.anchor] if trust.anchor else []
     else:
         checks.self_signed = True
-        checks.notes.append(f"self-signed by key {signer}: no key is known to hold it against")
+        checks.notes.append(f"self-signed by key {signer}: no key is known to compare it with")
     kind = document["ledger_entry"].get("kind")
-    checks.expect(kind == "post", "the entry it names is a charge", "the entry it names is no charge: it paid nothing")
+    checks.expect(kind == "post", "the entry it names is a charge", "the entry it names is not a charge")
     if certificate.head is None:
         _check_no_head(checks, document, signer, keys)
         return
@@ -293,5 +293,5 @@ def _compare_with_service(checks: Checks, certificate: dict[str, Any], target: T
     checks.expect(same, f"the certificate that {target.url} publishes", fault, Word.CONSISTENT)
     paid = certificate.get("ledger_entry", {})
     in_ledger = any((entry["seq"], entry["hash"]) == (paid.get("seq"), paid.get("hash")) for entry in entries)
-    fault = "no entry of the ledger paid for this release"
-    checks.expect(in_ledger, "paid by an entry of the ledger", fault, Word.CONSISTENT)
+    fault = "no entry of the ledger charges for this release"
+    checks.expect(in_ledger, "charged by an entry of the ledger", fault, Word.CONSISTENT)

@@ -96,7 +96,7 @@ def known_key(text: str) -> bytes:
         raw = b""
     if len(raw) != KEY_BYTES:
         raise Failure(
-            f"{text} is no public key: 32 bytes in base64, as /v1/ledger/keys lists it, or a file that holds them",
+            f"{text} is not a public key: give 32 bytes in base64, as /v1/ledger/keys lists it, or a file that holds them",
             Exit.BAD_INPUT,
             "invalid_input",
         )
@@ -111,7 +111,7 @@ def known_head(text: str) -> TreeHead:
         return TreeHead.of_json(read_json(text))
     except (OSError, KeyError, TypeError, ValueError):
         raise Failure(
-            "--head is no head of a log: JSON as `imprimatur verify` shows it, or a file that holds it",
+            "--head is not a head of a log: give JSON as `imprimatur verify` shows it, or a file that holds it",
             Exit.BAD_INPUT,
             "invalid_input",
         ) from None

@@ -59,7 +59,7 @@ def _unless_altered(later: Certificate, by_a_proof: bool) -> str:
     if not by_a_proof:
         return ""
     return (
-        f". Or a proof in {later.name} was changed, which is not signed: --url fetches it anew, and then it is certain"
+        f". Or a proof in {later.name} was changed, which is not signed: --url fetches it again, and then it is certain"
     )
 
 

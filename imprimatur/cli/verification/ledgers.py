@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from imprimatur.cli.verification.checks import Checks, Word
@@ -13,6 +10,7 @@ from imprimatur.cli.verification.history import Kept, check_head, follows, kept_
 from imprimatur.cli.verification.trust import Trust
 from imprimatur.verify import chain, merkle
 from imprimatur.verify.heads import TreeHead
+from imprimatur.verify.ledgers import ListedBalance, ListedEntry
 from imprimatur.verify.signatures import PublicKey
 
 if TYPE_CHECKING:
@@ -20,60 +18,12 @@ if TYPE_CHECKING:
 
     from imprimatur.cli.verification.memory import KnownLedger, Memory
     from imprimatur.client import Client
-    from imprimatur.replies import Entry, Json, LedgerBalance
+    from imprimatur.replies import Json
 
 MOST_HEADS = 100
 """Proofs from the service are counted by address; heads of the newest certificates are enough for one look."""
 LATE_MS = 60_000
 """An entry that is this much older than a signed head, and not in its log, is kept out of it."""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    dataset_id: uuid.UUID
-    seq: int
-    release_id: uuid.UUID
-    kind: str
-    simple: int
-    renyi: int
-    created_at: dt.datetime
-    previous_hash: bytes
-    hash: bytes
-
-    @classmethod
-    def of(cls, dataset_id: str, entry: Entry) -> _Entry:
-        return cls(
-            uuid.UUID(dataset_id),
-            entry["seq"],
-            uuid.UUID(entry["release_id"]),
-            entry["kind"],
-            entry["simple"],
-            entry["renyi"],
-            dt.datetime.fromisoformat(entry["created_at"]),
-            bytes.fromhex(entry["previous_hash"]),
-            bytes.fromhex(entry["hash"]),
-        )
-
-
-@dataclass(frozen=True)
-class _Balance:
-    simple_pending: int
-    simple_posted: int
-    renyi_pending: int
-    renyi_posted: int
-    entry_count: int
-    head_hash: bytes
-
-    @classmethod
-    def of(cls, balance: LedgerBalance) -> _Balance:
-        return cls(
-            balance["simple_pending"],
-            balance["simple_posted"],
-            balance["renyi_pending"],
-            balance["renyi_posted"],
-            balance["entry_count"],
-            bytes.fromhex(balance["head_hash"]),
-        )
 
 
 def verify_ledger(client: Client, dataset_id: str) -> Checks:
@@ -84,9 +34,9 @@ def verify_ledger(client: Client, dataset_id: str) -> Checks:
     """
     releases = client.releases(dataset_id)
     ledger = client.ledger(dataset_id)
-    entries = [_Entry.of(dataset_id, entry) for entry in ledger["items"]]
+    entries = [ListedEntry.of(dataset_id, entry) for entry in ledger["items"]]
     checks = Checks()
-    faults = chain.verify_ledger(entries, _Balance.of(ledger["balance"]))
+    faults = chain.verify_ledger(entries, ListedBalance.of(ledger["balance"]))
     checks.faults += faults
     if not faults:
         checks.hold(f"hash chain of {len(entries)} entries, computed again here")
@@ -119,7 +69,7 @@ def verify_in_log(
     """
     checks = Checks()
     releases = client.releases(dataset_id)
-    entries = [_Entry.of(dataset_id, entry) for entry in client.ledger(dataset_id)["items"]]
+    entries = [ListedEntry.of(dataset_id, entry) for entry in client.ledger(dataset_id)["items"]]
     listed = tuple(PublicKey.of_json(key) for key in client.signing_keys())
     trust = Trust.of(known, memory, (), served=listed, service="this service")
     if trust.fault:
@@ -149,7 +99,7 @@ def verify_in_log(
 
 
 def _anchor(
-    checks: Checks, entries: list[_Entry], proofs: dict[int, Json], kept: list[Kept], seen: KnownLedger | None
+    checks: Checks, entries: list[ListedEntry], proofs: dict[int, Json], kept: list[Kept], seen: KnownLedger | None
 ) -> None:
     """How much of the ledger is held against something from before: what the caller saw, or a head that it kept."""
     up_to = 0
@@ -180,7 +130,7 @@ def _anchor(
         checks.notes.append(f"{newer} held against nothing from outside the service: they are consistent, not verified")
 
 
-def _check_entries(checks: Checks, entries: list[_Entry], proofs: dict[int, Json], head: TreeHead) -> None:
+def _check_entries(checks: Checks, entries: list[ListedEntry], proofs: dict[int, Json], head: TreeHead) -> None:
     """Each entry is in the log, or newer than its head."""
     in_log = [entry for entry in entries if entry.seq in proofs]
     changed = [entry.seq for entry in in_log if not _is_included(entry, proofs[entry.seq], head)]
@@ -196,7 +146,7 @@ def _check_entries(checks: Checks, entries: list[_Entry], proofs: dict[int, Json
     checks.expect(not late, "no entry is kept out of the log", f"entries are kept out of the log: {', '.join(late)}")
 
 
-def _is_included(entry: _Entry, proof: Json, head: TreeHead) -> bool:
+def _is_included(entry: ListedEntry, proof: Json, head: TreeHead) -> bool:
     path = path_of(proof["path"])
     return merkle.verify_inclusion(entry.hash, proof["leaf_index"], head.tree_size, path, head.root_hash)
 

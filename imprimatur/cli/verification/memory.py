@@ -147,7 +147,7 @@ def _bytes(raw: bytes) -> bytes:
 def _unreadable(path: Path, service: str, why: str) -> Failure:
     return Failure(
         f"{path}, which holds the key and the head of {service} that you know from earlier, is not used: {why}. Put it"
-        " back from a backup. Without one, remove it: the service is then believed anew, as at the first time, so"
+        " back from a backup. Without one, remove it: the service is then trusted as at the first time, so"
         " compare its key with what its operator tells you by another way",
         Exit.FAILURE,
         "memory_unreadable",

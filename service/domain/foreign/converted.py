@@ -53,7 +53,7 @@ class Converted:
     def _leave_out_infinite(self, name: str, said: dict[str, Any]) -> None:
         for word in [word for word, value in said.items() if _is_beyond_numbers(value)]:
             del said[word]
-            self.note(name, f"constraints.{word} is left out: it is no finite number")
+            self.note(name, f"constraints.{word} is left out: it is not a finite number")
 
     def add_identifier(self, name: str, kind: str) -> None:
         """A key: it needs no domain, as its values are made anew."""

@@ -139,16 +139,27 @@ def _spelling(found: Converted, name: str, kind: str, said: Any) -> dict[str, An
         words = {"trueValues": [true], "falseValues": [false]}
     elif kind in {"date", "datetime"} and isinstance(said, str):
         words = _pattern(said)
-    elif kind in {"integer", "number"} and isinstance(said, dict):
-        decimal = said.get("decimalChar", ".")
-        given = {
-            "decimalChar": None if decimal == "." or kind == "integer" else decimal,
-            "groupChar": said.get("groupChar"),
-        }
-        words = {word: mark for word, mark in given.items() if mark is not None}
+    elif kind in {"integer", "number"}:
+        words = _numbers(kind, said if isinstance(said, dict) else {"pattern": said})
     if words is None:
         found.note(name, f"datatype.format {said!r} is not carried over")
     return words or {}
+
+
+def _numbers(kind: str, said: Document) -> dict[str, Any] | None:
+    """A pattern is carried over where it says how many decimals are always written, as 0.00 or #,##0.00 do."""
+    decimal, pattern = said.get("decimalChar", "."), said.get("pattern")
+    fixed = re.fullmatch(r"([#0]*0|#,##0)(?:\.(0+))?", str(pattern)) if pattern is not None else None
+    if pattern is not None and fixed is None and set(said) == {"pattern"}:
+        return None
+    decimals = len(fixed[2] or "") if fixed is not None and kind == "number" else 0
+    given = {
+        "decimalChar": None if decimal == "." or kind == "integer" else decimal,
+        "groupChar": said.get("groupChar", "," if "," in str(pattern) and fixed is not None else None),
+        "decimals": decimals or None,
+        "trailingZeros": True if decimals else None,
+    }
+    return {word: mark for word, mark in given.items() if mark is not None}
 
 
 def _pattern(symbols: str) -> dict[str, Any] | None:

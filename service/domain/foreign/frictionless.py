@@ -20,8 +20,20 @@ _LEFT_OUT = {
 }
 _AS = {"any": "string", "year": "integer", "yearmonth": "string"}
 _SPELLING = ("decimalChar", "groupChar", "bareNumber", "trueValues", "falseValues", "title", "description")
+_OURS = ("decimals", "trailingZeros")
 _KEPT = {"required", "enum", "minimum", "maximum"}
-_IDLE = {"name", "type", "format", "constraints", "missingValues", "categories", "example", "rdfType", *_SPELLING}
+_IDLE = {
+    "name",
+    "type",
+    "format",
+    "constraints",
+    "missingValues",
+    "categories",
+    "example",
+    "rdfType",
+    *_SPELLING,
+    *_OURS,
+}
 
 
 def is_frictionless(document: Document) -> bool:
@@ -98,7 +110,7 @@ def _add(found: Converted, field: dict[str, Any]) -> None:
     _include_bounds(found, name, kind, constraints)
     for word in sorted(field.keys() - _IDLE):
         found.note(name, f"{word} is not carried over")
-    words = {word: field[word] for word in _SPELLING if word in field}
+    words = {word: field[word] for word in (*_SPELLING, *_OURS) if word in field}
     pattern = field.get("format")
     if isinstance(pattern, str) and "%" in pattern:
         words["format"] = pattern.removeprefix("fmt:")

@@ -56,7 +56,7 @@ def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None)
             report(fingerprint.images / images.count)
     count = fingerprint.images
     units = count if owners is None else len(owners.sizes)
-    if units < 2:
+    if units < (2 if job.schema.pixel_unit is None else 1):  # one image has many columns of pixels
         what = "images" if owners is None else "privacy units"
         raise InvalidFile(f"The file needs at least two {what}; it has {units}.", count=units)
     return {

@@ -1,6 +1,6 @@
 """Draft an image schema from the owner's local file, and say in it that it comes from the data.
 
-Sibling of `draft.py`: this runs on the owner's machine and nothing of it is uploaded. Size and colours are usually known
+Sibling of `table/draft.py`, which says where this runs. Size and colours are usually known
 to everybody; which classes there are is read from the labels, and is the owner's to declare.
 """
 
@@ -42,11 +42,20 @@ def looks_like_images(path: Path) -> bool:
     """Whether a file is read as images: IDX, packed or not, or a ZIP of pictures, of arrays, or of IDX files. By content."""
     try:
         with path.open("rb") as file:
-            if _is_idx(file):
-                return True
-        if not zipfile.is_zipfile(path):
+            return are_images(file)
+    except OSError:
+        return False  # the reader of tables says what is wrong
+
+
+def are_images(file: IO[bytes]) -> bool:
+    """The same of an open file."""
+    try:
+        if _is_idx(file):
+            return True
+        file.seek(0)
+        if not zipfile.is_zipfile(file):
             return False
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             names = [member.filename for member in archive.infolist() if not member.is_dir()]
             if any(name.lower().endswith((".png", ".jpg", ".jpeg", ".npy")) for name in names):
                 return True
@@ -71,10 +80,10 @@ def _is_idx(file: IO[bytes]) -> bool:
 def draft_image_schema(path: Path, limits: IngestLimits | None = None) -> dict[str, Any]:
     """A schema that the file fits, for the owner to correct. `InvalidFile` if the file cannot be read as images."""
     with SealedFile.in_the_clear(path) as file:
-        return _drafted(file, limits or IngestLimits())
+        return draft_images(file, limits or IngestLimits())
 
 
-def _drafted(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
+def draft_images(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
     if zipfile.is_zipfile(file.reader()):
         try:
             with open_zip(file, limits) as archive:

@@ -1,7 +1,7 @@
 """The keyed fingerprint of a set of images: the same pictures, the same fingerprint, in any order and any lossless file.
 
 The multiset hash of the table fingerprint (see `fingerprint.py`), over the pixels of every image. Labels are left out
-on purpose: whoever renames, reorders or drops the classes still has the same people's pictures, and must not get a
+on purpose: an owner who renames, reorders or drops the classes still has the same people's pictures, and must not get a
 second budget for them.
 """
 

@@ -3,7 +3,7 @@
 Only columns that say something count (`column_fingerprint.py`), and only against the table that has fewer of them: columns
 that are added or left out change nothing. k of s columns must be more than half of s, and together they must say enough
 for the match not to be chance. Of an unrelated table, a given choice of k columns of each and a given pairing of them
-match with probability 2^-bits, bits being the sum of theirs; there are C(s,k)·C(s,k)·k! of these. So
+match with probability 2^-bits, bits being the sum of their bits; there are C(s,k)·C(s,k)·k! of these. So
 
     evidence = bits - log2( C(s,k)² k! )
 
@@ -14,7 +14,8 @@ by design (every day of a year, 1 to n, quotas) says nothing and counts: therefo
 
 Columns that follow from others may match, and are no column of their table's number: of net, tax and gross any two are
 the table, whichever is declared to follow from the others. So matches are counted twice, by the modelled columns of
-either table, which may match any column of the other one.
+either table, which may match any column of the other one. So may those that one declaration leaves out and another
+one models, or each half of a file would have a budget of its own; two columns that both declarations leave out say nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ ROWS_PLACE = 0
 
 FIRST_DERIVED_PLACE = 1_000_000
 """Places from here on are of columns that follow from others, which are not counted."""
+
+FIRST_LEFT_OUT_PLACE = 2_000_000
+"""And from here on of columns with a role, of which nothing is learnt: not counted either. Their fingerprints are of another kind, as what
+other tenants model must not be compared with them."""
+
+COMPARED_ALONE = 3_000_000
+"""Added to the place of a column under the other kind of fingerprint, which is not stored: a modelled one as if it were left out, one that is
+left out as if it were modelled. It is compared with the own tenant's datasets."""
 
 LEAST_EVIDENCE = 20.0
 
@@ -58,6 +67,15 @@ def count_columns(fingerprints: Iterable[ColumnFingerprint]) -> int:
     return len({one.place for one in fingerprints if _is_counted(one.place)})
 
 
+def is_stored(one: ColumnFingerprint) -> bool:
+    return one.place < COMPARED_ALONE
+
+
+def is_compared(one: ColumnFingerprint, *, within_tenant: bool) -> bool:
+    """With all datasets, or with those of the own tenant only. What both leave out says nothing."""
+    return one.place >= COMPARED_ALONE if within_tenant else one.place < FIRST_LEFT_OUT_PLACE
+
+
 def _is_counted(place: int) -> bool:
     return ROWS_PLACE < place < FIRST_DERIVED_PLACE
 
@@ -78,7 +96,7 @@ def _is_alike(fingerprints: Sequence[ColumnFingerprint], matches: Sequence[Match
         if one.fingerprint in place_of:
             if one.place == ROWS_PLACE:
                 return True
-            for bits_of, place in ((ours, one.place), (theirs, place_of[one.fingerprint])):
+            for bits_of, place in ((ours, one.place % COMPARED_ALONE), (theirs, place_of[one.fingerprint])):
                 bits_of[place] = max(one.bits, bits_of.get(place, 0.0))
     smaller = min(count_columns(fingerprints), max(match.column_count for match in matches))
     return _are_most(ours, len(theirs), smaller) or _are_most(theirs, len(ours), smaller)

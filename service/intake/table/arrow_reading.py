@@ -31,11 +31,12 @@ class ArrowTable:
         self._is_file = content.read_at(0, len(FILE_MARK)) == FILE_MARK
         try:
             schema = self._opened().schema
+            names = schema.names  # a damaged one is no UTF-8
         except (pa.ArrowException, OSError, ValueError, TypeError):
             raise InvalidFile(_DAMAGED) from None
-        check_width(schema.names, limits)
+        check_width(names, limits)
         check_types(schema, "Arrow")
-        self.names = named(schema.names, dialect)
+        self.names = named(names, dialect)
         self.notices: list[str] = []
         self.hint = ""
         self.expected_bytes = 4 * content.size

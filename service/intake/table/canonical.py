@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from service.base.errors import InvalidFile
+from service.domain.field_schema import SECONDS_OF
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
 from service.intake.table.columns import cells_are
 from service.intake.table.first_rows import FirstRows
@@ -65,7 +66,8 @@ class ColumnReader:
         self._missing_values = tuple(missing_values)
         self._low, self._high = _range(field)
         self._spellings = _spellings(field)
-        self._dtype = DTYPES.get(field.type) or pl.Enum([str(value) for value in field.categories or ()])
+        self._is_open_text = field.type == "string" and field.infer is not None
+        self._dtype = DTYPES.get(field.type) or _text_type(field)
         self.missing = 0
         self.marked = 0
         self.leading_zeros = 0
@@ -74,6 +76,7 @@ class ColumnReader:
         self.undeclared = 0
         self.run_on = 0
         self.out_of_range = 0
+        self.between_steps = 0
         self._rows = FirstRows()
 
     @property
@@ -83,7 +86,7 @@ class ColumnReader:
     def read(self, column: Column) -> pl.Series:
         """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
 
-        Text becomes an Enum of the declared categories.
+        Text becomes an Enum of the declared categories; it stays text where these are to be bought, and nothing is counted but line ends.
         """
         return self.spread(column, self.read_cells(column))
 
@@ -108,8 +111,12 @@ class ColumnReader:
             self.wrong_type += column.count(refused) - not_finite
             self._rows.note("refused", column, refused)
         values = _null_where(values, absent | refused)
+        if self.field.type == "datetime":
+            self.between_steps += column.count(_between(values, cells.nanoseconds, self.field.step))
         if self.field.constraints.enum is not None:
             values = self._declared_only(column, values, absent | refused)
+        elif self._is_open_text:
+            values = self._without_spaces(column, values)
         altered = values.is_null() & ~cells.usually_missing
         is_spelled = cells is not column.cells
         if is_spelled:  # another file may spell the same values otherwise
@@ -164,7 +171,7 @@ class ColumnReader:
         return [problem for problem in found if problem.count]
 
     def notices(self) -> list[str]:
-        """What the owner should know and nobody else may."""
+        """What the owner should know and no other person may."""
         name, found = self.field.name, []
         if self.marked:
             found.append(
@@ -176,8 +183,13 @@ class ColumnReader:
                 " and numbers lose them. If these are codes, declare type string and list them in constraints.enum."
             )
         if self.out_of_range:
+            beyond = (
+                "outside the declared range" if self.field.infer is None else "outside all bounds that can be bought"
+            )
+            found.append(f"Column {name!r}: {cells_are(self.out_of_range)} {beyond} and will be clamped.")
+        if self.between_steps:
             found.append(
-                f"Column {name!r}: {cells_are(self.out_of_range)} outside the declared range and will be clamped."
+                f"Column {name!r}: {cells_are(self.between_steps)} no whole {_unit_of(self.field)}, which synthetic ones are."
             )
         if self.undeclared and not self.field.constraints.required:
             found.append(
@@ -206,6 +218,13 @@ class ColumnReader:
             return 0
         number = cells.number
         return column.count(refused & ~number.is_finite().fill_null(value=True))
+
+    def _without_spaces(self, column: Column, values: pl.Series) -> pl.Series:
+        """Text whose categories are still to be bought."""
+        broken = holding_line_ends(values)
+        self.run_on += column.count(broken)
+        self._rows.note("undeclared", column, broken)
+        return values.str.strip_chars(" \t")
 
     def _declared_only(self, column: Column, values: pl.Series, absent: pl.Series) -> pl.Series:
         if self.field.type == "string":
@@ -265,6 +284,19 @@ def _spellings(field: FieldSchema) -> dict[str, str] | dict[str, float] | dict[s
         return {text.strip(" \t"): text for text in texts} | {text: text for text in texts}
     convert = int if field.type == "integer" else float
     return {str(value): convert(value) for value in enum}
+
+
+def _between(moments: pl.Series, nanoseconds: pl.Series, step: int) -> pl.Series:
+    """Mask of the moments between two that synthetic rows have."""
+    return ((moments % (step * 1_000_000) != 0) | (nanoseconds != 0)).fill_null(value=False)
+
+
+def _unit_of(field: FieldSchema) -> str:
+    return next(unit for unit, seconds in SECONDS_OF.items() if seconds == field.step)
+
+
+def _text_type(field: FieldSchema) -> pl.DataType:
+    return pl.String() if field.infer is not None else pl.Enum([str(value) for value in field.categories or ()])
 
 
 def _range(field: FieldSchema) -> tuple[float | None, float | None]:

@@ -21,7 +21,13 @@ DAY_MICROSECONDS = 86_400_000_000
 EXACT = 2**53
 """Whole numbers up to it, and their negatives, are exact as floats."""
 USUALLY_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
-"""Spellings (any case) of a missing value that are one for the fingerprint, whatever the schema declares."""
+"""Spellings (any case) of a missing value that are one for the fingerprint, whatever the schema declares. May never change."""
+MARKERS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "NaT", "<NA>")
+"""What a draft takes for a missing value, whatever else is in the column."""
+MARKERS_OF_DRAFTS = (*MARKERS, ".", "..", ":")
+"""Also those of Stata and SAS, of the World Bank and of Eurostat."""
+MARKERS_ANY_CASE = USUALLY_MISSING | {marker.lower() for marker in MARKERS}
+"""Of a first line, of the cells below it, and of ids: what says nothing, however it is spelled."""
 
 _TICKS = {"day": Fraction(DAY_MICROSECONDS), "ms": Fraction(1_000), "us": Fraction(1), "ns": Fraction(1, 1_000)}
 _FOUR_DIGIT_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)

@@ -8,6 +8,7 @@ each column has its own, of the multiset of its values and of the number of rows
 
 Order of rows does not matter, nor does spelling. A column has up to two: of its values as they are written, and as the
 declaration makes them, which is what a generator learns from (out of range: the end of the range; undeclared: missing).
+A column with a role, of which nothing is learnt, has them, too, under another label: compared only with what the same tenant models elsewhere.
 The privacy unit's column has none, because unit ids say who a row is of and not what it holds.
 
 Beside them, of whole rows without names: renamed columns of a table that holds too little for the rule (`alike.py`) are
@@ -36,7 +37,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from service.intake.table.alike import FIRST_DERIVED_PLACE, ROWS_PLACE, ColumnFingerprint
+from service.intake.table.alike import (
+    COMPARED_ALONE,
+    FIRST_DERIVED_PLACE,
+    FIRST_LEFT_OUT_PLACE,
+    ROWS_PLACE,
+    ColumnFingerprint,
+)
 from service.intake.table.cells import Cells, MomentCells, NumberCells, WholeCells
 from service.intake.table.fingerprint import Blocks, CellKeys, Meaning, aes, meaning_of, spread
 
@@ -59,16 +66,21 @@ _LOOKED_AT = 4_096
 
 
 class ColumnFingerprints:
-    """Sums the columns of chunks. `names`: all modelled columns of the file; `derived`: those that follow from them."""
+    """Sums the columns of chunks. `names`: all modelled columns of the file; `derived`: those that follow from them; `left_out`: those with a role."""
 
     def __init__(
-        self, key: bytes, names: Sequence[str], derived: Sequence[str] = (), *, is_spelled: bool = False
+        self,
+        key: bytes,
+        names: Sequence[str],
+        derived: Sequence[str] = (),
+        left_out: Sequence[str] = (),
+        *,
+        is_spelled: bool = False,
     ) -> None:
         self._key = key
         self._cells = CellKeys(_subkey(key, "cells"), _subkey(key, "texts"))
-        self._written = {name: _Values() for name in (*names, *derived)}
-        self._declared = {name: _Values() for name in (*names, *derived)}
-        self._derived = frozenset(derived)
+        self._written, self._declared = ({name: _Values() for name in (*names, *derived, *left_out)} for _ in range(2))
+        self._derived, self._left_out = frozenset(derived), frozenset(left_out)
         kinds = 3 if is_spelled else 1
         self._rows_of_modelled, self._rows_of_all = (
             [_Rows(aes(_subkey(key, "rows"))) for _ in range(count)] for count in (kinds, kinds if derived else 0)
@@ -89,6 +101,8 @@ class ColumnFingerprints:
             meant[declared.altered.to_numpy()] = self._cells.blocks(meaning_of(_cells_of(declared.meant), ()))
             part = _Part.of(meant, column.times)
         self._declared[column.name].add(part)
+        if column.name in self._left_out:
+            return
         kinds = [blocks]
         if len(self._rows_of_modelled) > 1:
             kinds += [blocks if spelled is None else self._cells.blocks(spelled), meant]
@@ -109,21 +123,32 @@ class ColumnFingerprints:
         of_rows = [self._digest("rows", one.sum) for one in (*self._rows_of_modelled, *self._rows_of_all)]
         found = [ColumnFingerprint(ROWS_PLACE, digest, 0.0) for digest in dict.fromkeys(of_rows)]
         place_of: dict[bytes, int] = {}
-        for number, name in enumerate(
-            self._written
-        ):  # modelled ones first: a copy that follows from one is the same column
-            place = number + (FIRST_DERIVED_PLACE if name in self._derived else 1)
-            values = {
-                self._digest("column", one.sum): one.bits
-                for one in (self._written[name], self._declared[name])
-                if one.bits >= LEAST_BITS
-            }
-            known = next((place_of[digest] for digest in values if digest in place_of), place)
-            for digest, bits in values.items():
+        # Modelled ones first: a copy that follows from one is the same column.
+        for number, name in enumerate(self._written):
+            sums = [one for one in (self._written[name], self._declared[name]) if one.bits >= LEAST_BITS]
+            values = {self._digest("column", one.sum): one for one in sums}
+            known = next(
+                (place_of[digest] for digest in values if digest in place_of), number + self._first_place(name)
+            )
+            for digest, one in values.items():
                 if digest not in place_of:
                     place_of[digest] = known
-                    found.append(ColumnFingerprint(known, digest, bits))
+                    found += self._of_both_kinds(known, digest, one)
         return found
+
+    def _first_place(self, name: str) -> int:
+        """Of the column's kind."""
+        return FIRST_LEFT_OUT_PLACE if name in self._left_out else FIRST_DERIVED_PLACE if name in self._derived else 1
+
+    def _of_both_kinds(self, place: int, digest: bytes, values: _Values) -> list[ColumnFingerprint]:
+        """The one that is stored, and the one that is compared alone."""
+        kinds = [digest, self._digest("left out", values.sum)]
+        if place >= FIRST_LEFT_OUT_PLACE:
+            kinds.reverse()
+        return [
+            ColumnFingerprint(where, one, values.bits)
+            for where, one in zip((place, place + COMPARED_ALONE), kinds, strict=True)
+        ]
 
     def _digest(self, what: str, total: NDArray[np.uint64]) -> bytes:
         """33 bytes, the version first."""
@@ -223,7 +248,7 @@ def _cells_of(values: pl.Series) -> Cells:
         return NumberCells(values)
     if values.dtype == pl.Date or isinstance(values.dtype, pl.Datetime):
         return MomentCells(values)
-    if isinstance(values.dtype, pl.Enum):  # coarse categories
+    if isinstance(values.dtype, pl.Enum | pl.String):  # coarse categories, or those that are still to be bought
         return Cells(values)
     return WholeCells(values.cast(pl.Int64))
 

@@ -63,10 +63,11 @@ class CsvTable:
         sources = [ColumnSource(name, self._limits) for name in self.names]
         trailing = _Trailing(len(self.names))
         try:
-            file = self._file.reader()
+            file, parsed = self._file.reader(), 0
             for table in _together(self._open(file, ragged)):
                 columns = trailing.without(table.columns) if self._header.trailing else table.columns
-                yield chunk(sources, columns, file.tell() / self._file.size)
+                parsed += _written_bytes(table)
+                yield chunk(sources, columns, min(parsed, file.tell()) / self._file.size)
         except (pa.ArrowMemoryError, MemoryError):
             raise
         except (pa.ArrowException, OSError) as error:
@@ -93,6 +94,8 @@ class CsvTable:
             " They have one cell more: if its value is a row's name, as R writes it, leave it out or give it a name; if it holds the"
             " delimiter, it needs quotes."
             if one_more
+            else " They have one cell alone: where they are notes or a source below the table, take them out of the file."
+            if found.cells == {1}
             else ""
         )
         raise InvalidFile(
@@ -135,6 +138,13 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.Table.from_batches(held)
+
+
+def _written_bytes(table: pa.Table) -> int:
+    """Of the file, about: cells and delimiters, without quotes. The parser itself has read far ahead, often all of the file."""
+    return int(
+        table.nbytes - 3 * table.num_rows * table.num_columns
+    )  # of four bytes of each cell's place, one is a delimiter
 
 
 class _Ragged:

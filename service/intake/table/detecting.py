@@ -14,7 +14,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.domain.dialect import USUAL, UTF_8, Dialect
+from service.domain.dialect import DOUBLE_BYTES, USUAL, UTF_8, Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,13 +34,20 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 """How a file with a byte-order mark begins; UTF-32 before UTF-16, whose mark it begins with."""
-_WITHOUT_MARK = ("utf-16-le", "utf-16-be", "windows-1252")
+_OF_SINGLE_BYTES = ("windows-1252", "windows-1250")
+_WITHOUT_MARK = ("utf-16-le", "utf-16-be", *_OF_SINGLE_BYTES)
 DETECTED = (*dict.fromkeys(encoding for _, encoding in _MARKS), *_WITHOUT_MARK)
 """All that `encoding_of` may answer. Who reads where nothing can be imported any more looks them up before."""
 _NOT_IN_WINDOWS_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+_NOT_IN_WINDOWS_1250 = re.compile(rb"[\x83\x88\x98]")
+_SIGNS_IN_WORDS = re.compile("[³¹¼¾¯][a-zß-ÿ]|[a-zß-ÿ][³¹¼¾¯ª¿£¥][a-zß-ÿ]")
+_SPECIAL_WORD = re.compile(r"\w*[^\W\x00-\x7f]\w*")
+_FRAME = 2
 _EXCEL_MARK = re.compile(r'"?sep=[^\r\n]"?(\r\n|\r|\n)', re.IGNORECASE)
+_COMMA_BETWEEN_OTHERS = re.compile(r"(?<![0-9]),|,(?![0-9])")
 _RUN = re.compile(rb"[\x80-\xff]{2,}")
 _ONE = re.compile(rb"[\x80-\xff]")
+_THREE_BYTES = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{2}")
 
 
 def encoding_of(content: Source) -> str | None:
@@ -55,6 +62,21 @@ def encoding_of(content: Source) -> str | None:
     if _is_utf8(content):
         return UTF_8
     return _single_byte_encoding(content)
+
+
+def is_utf8_instead(content: Source, declared: str) -> bool:
+    """Whether text that is declared in another encoding is UTF-8: by its mark, or since it holds letters beyond ASCII and all are.
+
+    Text of single bytes is not by chance; of double ones two letters may be, so that three bytes of one letter are asked for.
+    """
+    if declared.startswith("utf-"):
+        return False
+    if content.read_at(0, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+        return True
+    telling = _THREE_BYTES if declared in DOUBLE_BYTES else _ONE
+    with content.reader() as file:
+        found = any(telling.search(piece) for piece in iter(lambda: file.read(_PIECE_BYTES), b""))
+    return found and _is_utf8(content)
 
 
 def _is_utf8(content: Source) -> bool:
@@ -79,7 +101,28 @@ def _single_byte_encoding(content: Source) -> str | None:
             runs = sum(len(run) for run in _RUN.findall(piece))
             in_runs += runs
             alone += len(_ONE.findall(piece)) - runs
-    return "windows-1252" if alone > in_runs else None
+    if alone <= in_runs:
+        return None
+    return "windows-1250" if _is_central_european(content.read_at(0, _SAMPLE_BYTES)) else "windows-1252"
+
+
+def _is_central_european(data: bytes) -> bool:
+    """Whether Western letters would make signs of letters: `œl¹skie` is śląskie."""
+    return _SIGNS_IN_WORDS.search(
+        data.decode("windows-1252", "replace")
+    ) is not None and not _NOT_IN_WINDOWS_1250.search(data)
+
+
+def doubt_of_encoding(content: Source, encoding: str) -> str:
+    """What the owner should look at where the bytes alone do not tell the encoding; else empty."""
+    if encoding not in _OF_SINGLE_BYTES:
+        return ""
+    word = _SPECIAL_WORD.search(content.read_at(0, _SAMPLE_BYTES).decode(encoding, "replace"))
+    shown = "" if word is None else f", as in {word.group()[:40]!r}"
+    return (
+        f"The file does not say its encoding, and was read as {encoding}{shown}. If that is not how it is spelled, "
+        'write another `encoding` into the dialect, as "windows-1250", "windows-1254" or "iso-8859-2".'
+    )
 
 
 class _Text(NamedTuple):
@@ -170,8 +213,32 @@ def _way(text: _Text) -> tuple[_Way | None, int, str | None]:
                     candidates.append((way, title_rows, comment))
     if not candidates:
         return None, 0, None
-    best = min(candidates, key=lambda found: (found[1] > 0, found[2] is not None, found[0].escape is not None))
+    candidates = _without_tabs_in_cells(_without_decimal_commas(candidates, text), text)
+    best = min(
+        candidates, key=lambda found: (found[1] > 0, found[2] is not None, found[0].escape is not None, found[1])
+    )
     return (_in_other_quotes(best[0], text), *best[1:])
+
+
+def _without_tabs_in_cells(
+    candidates: list[tuple[_Way, int, str | None]], text: _Text
+) -> list[tuple[_Way, int, str | None]]:
+    """The tab alone, where it fits without rows above and the text has one: hardly a cell holds a tab."""
+    tabs = [found for found in candidates if found[0].delimiter == "\t" and not found[1]]
+    return tabs if tabs and "\t" in text.text else candidates
+
+
+def _without_decimal_commas(
+    candidates: list[tuple[_Way, int, str | None]], text: _Text
+) -> list[tuple[_Way, int, str | None]]:
+    """Without the comma, where another delimiter fits and every comma below the names stands between digits: 12,50."""
+    if len({way.delimiter for way, _, _ in candidates}) < 2:
+        return candidates
+    title_rows = min(title_rows for way, title_rows, _ in candidates if way.delimiter != ",")
+    below = "\n".join(text.text.splitlines()[title_rows + 1 :])
+    if "," not in below or _COMMA_BETWEEN_OTHERS.search(below):
+        return candidates
+    return [found for found in candidates if found[0].delimiter != ","]
 
 
 def _without_comments(text: _Text, comment: str | None) -> _Text:
@@ -198,7 +265,9 @@ def _title_rows(way: _Way, text: _Text) -> int | None:
 
 
 def _is_header(row: Sequence[str]) -> bool:
-    """Whether the row can be names: all there, all different."""
+    """Whether the row can be names: all there, all different. SAP frames rows in its delimiter: |a|b|."""
+    if len(row) > _FRAME + 1 and not row[0].strip() and not row[-1].strip():
+        row = row[1:-1]
     return bool(row) and all(cell.strip() for cell in row) and len(set(row)) == len(row)
 
 

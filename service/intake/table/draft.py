@@ -1,6 +1,7 @@
-"""Draft a Table Schema from the owner's local file, and say in it that it comes from the data.
+"""Draft a Table Schema from the owner's file, and say in it that it comes from the data.
 
-This runs on the owner's machine and nothing of it is uploaded. A draft is not a declaration: categories and bounds
+This runs on the owner's machine, or for the web page in the sandboxed child that reads uploads (`service/intake/drafted_child.py`),
+and is shown to the owner alone. A draft is not a declaration: categories and bounds
 that are read from private rows leak them, so the owner must replace them by what is publicly known (docs/privacy.md, What is visible).
 What columns look like, and what is proposed for them, is decided in `drafting`.
 """
@@ -20,15 +21,16 @@ from service.intake.room import Room
 from service.intake.sealed import SealedFile
 from service.intake.table.drafting.decide import decide
 from service.intake.table.drafting.findings import Decided
-from service.intake.table.drafting.names import usable_name
 from service.intake.table.drafting.observed import Observed
 from service.intake.table.first_line import refuse_row_as_header, some_cells
 from service.intake.table.reading import check_unique, propose_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
+    from service.intake.table.columns import Column
     from service.intake.table.drafting.findings import Finding
     from service.intake.table.reading import Table
 
@@ -63,13 +65,27 @@ def draft_table(path: Path, limits: IngestLimits | None = None) -> Draft:
     """The same with the findings, which are for the owner alone."""
     limits = limits or IngestLimits()
     with SealedFile.in_the_clear(path) as file, Room.of_its_own(limits.unpacked_limit(file.size)) as room:
-        table, dialect, unnamed = propose_table(file, limits, room)
-        drafted = _drafted(table, pandas_index_of(path), unnamed)
+        drafted = draft_upload(file, limits, room, index_columns=pandas_index_of(path))
     if all(one.field is None for one in drafted.columns):
         why = " ".join(finding.for_the_owner() for finding in drafted.findings)
         raise InvalidFile(
             f"No column of the file looks like categories, numbers or dates; write the schema by hand. {why}"
         )
+    return drafted
+
+
+def draft_upload(
+    file: SealedFile,
+    limits: IngestLimits,
+    room: Room,
+    *,
+    index_columns: Collection[str] = (),
+    look: Callable[[Sequence[Column]], object] = lambda _: None,
+    report: Callable[[float], object] = lambda _: None,
+) -> Draft:
+    """The draft of an opened file. `look` sees the columns of the first chunk, whose first line is no row; `report` hears shares."""
+    table, dialect, unnamed = propose_table(file, limits, room)
+    drafted = _drafted(table, index_columns, unnamed, look, report)
     return drafted if dialect is None else replace(drafted, schema=drafted.schema | {"dialect": dialect.as_json()})
 
 
@@ -77,9 +93,18 @@ def pandas_index_of(path: Path) -> set[str]:
     """The columns that pandas made of an index when it wrote a Parquet file."""
     if path.is_dir() or _start_of(path) != _PARQUET:
         return set()
+    with path.open("rb") as file:
+        return pandas_index_in(file)
+
+
+def pandas_index_in(file: BinaryIO) -> set[str]:
+    """The same of an open file; of any other than Parquet none."""
+    if file.read(len(_PARQUET)) != _PARQUET:
+        return set()
+    file.seek(0)
     try:
-        metadata = pq.read_schema(path).pandas_metadata or {}
-    except pa.ArrowException:  # a text that begins so, or a damaged file, of which reading says more
+        metadata = pq.read_schema(file).pandas_metadata or {}
+    except (pa.ArrowException, ValueError):  # a text that begins so, or a damaged file, of which reading says more
         return set()
     return {name for name in metadata.get("index_columns", ()) if isinstance(name, str)}
 
@@ -89,7 +114,13 @@ def _start_of(path: Path) -> bytes:
         return file.read(len(_PARQUET))
 
 
-def _drafted(table: Table, index_columns: Collection[str], unnamed: Collection[str]) -> Draft:
+def _drafted(
+    table: Table,
+    index_columns: Collection[str],
+    unnamed: Collection[str],
+    look: Callable[[Sequence[Column]], object],
+    report: Callable[[float], object],
+) -> Draft:
     check_unique(table.names)
     columns = {name: Observed(name, is_index=name in index_columns, is_unnamed=name in unnamed) for name in table.names}
     rows = 0
@@ -97,28 +128,20 @@ def _drafted(table: Table, index_columns: Collection[str], unnamed: Collection[s
         found = [make() for make in chunk.columns.values()]
         if not rows:
             refuse_row_as_header(table.names, {column.name: some_cells(column) for column in found})
+            look(found)
         rows += found[0].rows
         for column in found:
             columns[column.name].add(column)
+        report(chunk.share)
+    report(1.0)
+    if not rows:
+        raise InvalidFile("The file has names of columns, but no rows below them.")
     markers = sorted({marker for observed in columns.values() for marker in observed.markers} | {""})
-    usable = _usable_names(table.names)
-    decided = [decide(observed, usable[name], rows, markers) for name, observed in columns.items()]
+    decided = [decide(observed, rows, markers) for observed in columns.values()]
     fields = [field for one in decided if (field := _field(one)) is not None]
     left_out = {name: one.why for name, one in zip(columns, decided, strict=True) if one.why}
     schema = {"description": _about(left_out), "fields": fields, "missingValues": markers}
     return Draft(schema, [finding for one in decided for finding in one.findings], decided, table.notices)
-
-
-def _usable_names(names: Sequence[str]) -> dict[str, str]:
-    """By name of the file; those that became the same are told apart by a number."""
-    found: dict[str, str] = {}
-    for name in sorted(names, key=lambda name: name != usable_name(name)):  # those that stay are first
-        number, usable = 1, usable_name(name)
-        while usable in found.values():
-            number += 1
-            usable = f"{usable_name(name)[:190]} {number}"
-        found[name] = usable
-    return found
 
 
 def _field(one: Decided) -> dict[str, Any] | None:

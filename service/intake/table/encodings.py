@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from service.intake.room import Room, Source
 
 _PIECE_BYTES = 1024 * 1024
+_CONTROL = re.compile("[\x80-\x84\x86-\x9f]")
+"""But for U+0085, a line end of mainframes."""
 
 
 def as_utf8(content: Source, dialect: Dialect, room: Room) -> Source:
@@ -29,6 +32,7 @@ def _transcoded(content: Source, dialect: Dialect) -> Iterator[bytes]:
     if decoder is None:
         raise RuntimeError("an encoding of the list decodes piece by piece")
     decoding, line, is_first = decoder("strict"), 1, True
+    may_have_controls = dialect.encoding.startswith("iso-8859-")
     with content.reader() as file:
         while True:
             piece = file.read(_PIECE_BYTES)
@@ -36,6 +40,8 @@ def _transcoded(content: Source, dialect: Dialect) -> Iterator[bytes]:
                 text = decoding.decode(piece, not piece)
             except UnicodeError as error:
                 raise not_in(dialect.encoding, line + _lines_before(error)) from None
+            if may_have_controls and (control := _CONTROL.search(text)):
+                raise _has_controls(dialect.encoding, line + text.count("\n", 0, control.start()))
             line += text.count("\n")
             if is_first and text:
                 text, is_first = text.removeprefix("\ufeff"), False
@@ -46,6 +52,15 @@ def _transcoded(content: Source, dialect: Dialect) -> Iterator[bytes]:
                     raise not_in(dialect.encoding, line) from None
             if not piece:
                 return
+
+
+def _has_controls(encoding: str, line: int) -> InvalidFile:
+    """The standards of ISO have control characters where Windows has € and quotes: every byte means something in both."""
+    return InvalidFile(
+        f"The file is not {encoding.upper()} text: line {line} (the header is in line 1) holds control characters that no text has. Declare an"
+        ' encoding of Windows, "encoding": "windows-1252" for Western text, which has letters and signs there.',
+        line=line,
+    )
 
 
 def not_in(encoding: str, line: int) -> InvalidFile:

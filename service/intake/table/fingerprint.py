@@ -9,7 +9,7 @@ Three keyed functions, each a pseudorandom function under its own key made by BL
 2. row -> the exclusive or of its cells, through AES-256 under the rows' key.
 3. table -> the sum of its rows modulo 2^128, with row count and column names, through HMAC-SHA256.
 
-Why nobody without the key finds two tables of one fingerprint, whatever they upload (they see no value, only whether
+Why no one without the key finds two tables of one fingerprint, whatever they upload (they see no value, only whether
 two tables are the same). Put random functions in place of the pseudorandom ones:
 step 1: rows that differ, differ in some column, whose two values are independent and uniform, so their exclusive ors
     are equal with probability 2^-128 (tabulation hashing: Zobrist 1970, Carter and Wegman 1979). Over q different rows
@@ -17,7 +17,7 @@ step 1: rows that differ, differ in some column, whose two values are independen
 steps 2 and 3: let two tables hold some row m and m' times, m ≠ m'. Given all else, the sums are equal only if
     (m - m')·F(row) takes one given value; fewer than 2^27 rows make that at most 2^27 of the 2^128 values of F(row).
     This is MSet-Add-Hash (Clarke, Devadas, van Dijk, Gassend, Suh 2003).
-AES is a permutation rather than a function: that adds q²/2^129 (the switching lemma). Whoever holds the key can make
+AES is a permutation rather than a function: that adds q²/2^129 (the switching lemma). A person with the key can make
 two such tables, and would gain nothing: the second is refused as if it were the first.
 
 The first byte of a fingerprint is the version of this algorithm; the rest must outlive every library.

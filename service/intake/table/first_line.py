@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
+from service.intake.table.cells import MARKERS_ANY_CASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,15 +21,13 @@ _UNMISTAKABLE = re.compile(
     r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7} ?[A-Z0-9]{0,3}"
     r"|\+[0-9][0-9 ()/.-]{6,}"
 )
-"""An e-mail address, a UUID, an account number, a phone number: nobody names a column so."""
+"""An e-mail address, a UUID, an account number, a phone number: no column is named so."""
 
 _YEARS = range(1800, 2201)
 _NUMBER = re.compile(r"[($€£+-]*\s?[0-9][0-9.,'\u00a0\u202f ]*(e[+-]?[0-9]+)?\s?[%€$£)]*", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([T ].*)?|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}([T ].*)?")
 _LIKE = {"date": {"date"}, "number": {"number", "year"}, "year": {"year"}}
 """Kind of a name -> kinds of cells that it could be one of. 2019 above amounts is a name."""
-
-_UNNAMED = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 
 NO_HEADER = (
     "The first line looks like a row, not like column names: a row must not become public as names. Put a line with the columns' names at"
@@ -44,13 +43,13 @@ def refuse_row_as_header(names: Sequence[str], columns: Mapping[str, Sequence[st
 
 def is_a_row(names: Sequence[str], columns: Mapping[str, Sequence[str]]) -> bool:
     """Names that are values like those below them, in at least half of the columns, and no column that says the opposite as often."""
-    named = [name for name in names if name.strip().lower() not in _UNNAMED]
+    named = [name for name in names if name.strip().lower() not in MARKERS_ANY_CASE]
     if any(_UNMISTAKABLE.fullmatch(name) for name in named):
         return True
     numbered = set(_in_order(named))
     like = unlike = 0
     for name in named:
-        cells = [cell for cell in columns.get(name, ()) if cell.strip().lower() not in _UNNAMED]
+        cells = [cell for cell in columns.get(name, ()) if cell.strip().lower() not in MARKERS_ANY_CASE]
         if not cells or name in numbered:
             continue
         kind = _kind(name)

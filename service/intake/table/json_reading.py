@@ -67,7 +67,7 @@ class JsonLines:
             return [pa.array([row.get(key) for row in held], pa.string()) for key in self._keys]
         except (pa.ArrowException, UnicodeError):
             raise InvalidFile(
-                "The file holds half of a character pair (\\ud800 to \\udfff), which is no text."
+                "The file holds half of a character pair (\\ud800 to \\udfff), which is not text."
             ) from None
 
     def _objects(self) -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
@@ -92,7 +92,7 @@ def _members(line: bytes, row: int) -> list[tuple[str, str | None]]:
     except (ValueError, RecursionError):
         raise InvalidFile(f"Row {row} is not JSON: write one object a line, nothing behind it.", rows=[row]) from None
     if not isinstance(found, _Object):
-        raise InvalidFile(f'Row {row} is no object: write each row like {{"age": 41, "sex": "F"}}.', rows=[row])
+        raise InvalidFile(f'Row {row} is not an object: write each row like {{"age": 41, "sex": "F"}}.', rows=[row])
     if len({name for name, _ in found}) != len(found):
         raise InvalidFile(f"Row {row} names a member twice.", rows=[row])
     return [(name, _cell(value, name, row)) for name, value in found]

@@ -42,6 +42,7 @@ class ParquetTable:
                 coerce_int96_timestamp_unit="us",  # nanoseconds of 64 bits end in 2262, and turn over silently
             )
             schema = self._file.schema_arrow
+            names = schema.names  # a damaged one is no UTF-8
             metadata = self._file.metadata
             columns = metadata.num_columns
             if columns <= limits.columns:
@@ -53,7 +54,7 @@ class ParquetTable:
             raise InvalidFile(f"The file has {columns} columns; at most {limits.columns} are accepted.")
         check_types(schema, "Parquet")
         check_size(metadata.num_rows, unpacked, file.size, limits)
-        self.names = named(schema.names, dialect)
+        self.names = named(names, dialect)
         self.notices: list[str] = []
         self.hint = ""
         self.expected_bytes = metadata.num_rows * 8 * (len(self.names) + 2)

@@ -15,7 +15,7 @@ from service.domain.dialect import OF_TEXT, USUAL, UTF_8, Dialect
 from service.intake.table import arrow_reading, statistics_reading
 from service.intake.table.arrow_reading import ArrowTable
 from service.intake.table.csv_reading import CsvTable
-from service.intake.table.detecting import encoding_of, proposal, propose
+from service.intake.table.detecting import doubt_of_encoding, encoding_of, is_utf8_instead, proposal, propose
 from service.intake.table.header import read_header
 from service.intake.table.json_reading import JsonLines
 from service.intake.table.parquet_reading import ParquetTable
@@ -53,11 +53,12 @@ _NOT_READ = {
 }
 _LONGEST_NAME = 200
 _BY_POSITION = (
-    'Name all columns in the order of the file, like "dialect": {"names": ["age", "sex"]}, or mend the header.'
+    'Name all columns in the order of the file, like "dialect": {"names": ["age", "sex"]}, or correct the header.'
 )
 _WITHOUT_HEADER = (
     ' If it holds no names, say so: "dialect": {"header": false, "names": [...]}, all columns in their order.'
 )
+_PDF = re.compile(rb"%PDF-[0-9]\.[0-9]\s")
 _JSON_ARRAY = re.compile(rb"\s*\[\s*[{\[]")
 _TEXT_BYTES = 512
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
@@ -109,7 +110,7 @@ def _opened(
         return _plain(content, limits, dialect, room, declared) or _text(content, limits, dialect, room)
     table = reader(content, limits, dialect or USUAL, room)
     if unused := sorted(OF_TEXT & set((dialect or USUAL).as_json())):
-        why = "JSON lines are always UTF-8" if reader is JsonLines else "the file is no text"
+        why = "JSON lines are always UTF-8" if reader is JsonLines else "the file is not text"
         table.notices.append(f"The dialect's {', '.join(unused)} had no use: {why}.")
     return table
 
@@ -124,6 +125,8 @@ def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Tab
         reader = reader_of(content)
         if reader is CsvTable:
             dialect = propose(content)
+            if dialect is not None and (doubt := doubt_of_encoding(content, dialect.encoding)):
+                notices.append(doubt)
         elif reader is SheetTable and len(names := sheet_names(content, limits)) > 1:
             dialect = Dialect(sheet=names[0])
             notices.append(f"Sheet {names[0][:60]!r} was read; the workbook has others: {_listed(names[1:])}.")
@@ -164,6 +167,8 @@ def _members(upload: Source, limits: IngestLimits, room: Room) -> list[Member]:
 def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room], Table]:
     """What reads it, by how it begins. CSV has no mark, and so is what is left."""
     start = content.read_at(0, 4_096)
+    if _PDF.match(start):  # its first bytes may all be text
+        raise InvalidFile(f"The file is PDF. Tables may be {FORMATS}.")
     if not _is_text(start[:_TEXT_BYTES]):  # a header may begin with PARENT, ORCID or FEA1
         for magic, name in _NOT_READ.items():
             if start.startswith(magic):
@@ -211,12 +216,18 @@ def _plain(
         return None
     if sorted(names) != sorted(declared):
         return None
+    if is_utf8_instead(content, dialect.encoding):
+        return _read_as_plain(content, limits, room)
     try:
         # Without a header the dialect's names are found in any file, and a first row of names alone is no row.
         if dialect.header and set(declared) <= set(CsvTable(content, limits, dialect, room).names):
             return None
     except (InvalidFile, TooLarge):
         pass
+    return _read_as_plain(content, limits, room)
+
+
+def _read_as_plain(content: Source, limits: IngestLimits, room: Room) -> Table:
     table = CsvTable(content, limits, USUAL, room)
     table.notices.append("The file was read as plain CSV, not by the dialect: so its header has the declared columns.")
     return table
@@ -225,6 +236,7 @@ def _plain(
 def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: Room) -> Table:
     """CSV. Where the schema says nothing of how cells are told apart and the usual way does not fit, it is refused."""
     said = {} if dialect is None else dialect.as_json()
+    _refuse_other_encoding(content, str(said.get("encoding", UTF_8)))
     if "encoding" not in said and (encoding := _unusual_encoding(content)):
         found = propose(content, encoding)
         words = "" if found is None else proposal(found, dialect)
@@ -238,6 +250,18 @@ def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: 
                 f"The file is not in the usual dialect of CSV. It looks as if the schema should say {words}."
             )
     return CsvTable(content, limits, dialect or USUAL, room)
+
+
+def _refuse_other_encoding(content: Source, declared: str) -> None:
+    """Nearly every byte is a letter of an encoding of single bytes, so that other text would be read as nonsense, and not be refused."""
+    if declared == UTF_8:
+        return
+    found = UTF_8 if is_utf8_instead(content, declared) else _unusual_encoding(content)
+    if found is not None and not declared.startswith("utf-"):
+        raise InvalidFile(
+            f"The file is {found.upper()} text, and the dialect of the schema says {declared.upper()}: write"
+            f' "encoding": "{found}" there, or save the file in {declared.upper()}.'
+        )
 
 
 def _unusual_encoding(content: Source) -> str | None:

@@ -124,7 +124,9 @@ def check_workbook(content: Source, limits: IngestLimits) -> bool:
 def _checked_piece(piece: bytes, name: str) -> bytes:
     """What must be looked at again with the next piece."""
     if name.lower().endswith((".xml", ".rels")) and _ENTITY.search(piece):
-        raise InvalidFile("The workbook declares XML entities, which no program that saves sheets does; save it anew.")
+        raise InvalidFile(
+            "The workbook declares XML entities, which no program that saves sheets does; save it again with one."
+        )
     if "worksheets/" in name.lower():
         across = down = 0
         for letters, digits in _CELL.findall(piece):

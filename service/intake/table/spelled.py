@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MICROSECONDS = 1_000_000
 _NUMBERS = frozenset("YymdjHIMSf")
 _WIDTHS = {"j": 3}
+_OFFSET = r"([+-])([0-9]{2}):?([0-9]{2})"
 _HAS_ZONE = r"[T ].*(?:Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
@@ -145,29 +146,31 @@ def _by_pattern(text: pl.Series, pattern: str, first_year: int, offsets: Sequenc
     time, is_time = _time(set(directives))
     moment = groups.select(pl.when(is_time).then(days * DAY_MICROSECONDS + time)).to_series()
     if "z" in directives:
-        parts = pl.col("z").str.extract_groups(r"([+-])([0-9]{2}):?([0-9]{2})")
-        sign, hours, minutes = (parts.struct[place] for place in range(3))
-        seconds = hours.cast(pl.Int64) * 3_600 + minutes.cast(pl.Int64) * 60
-        ahead = (
-            pl.when(pl.col("z").str.to_uppercase() == "Z")
-            .then(0)
-            .otherwise(pl.when(sign == "-").then(-seconds).otherwise(seconds))
-        )
+        ahead = pl.when(pl.col("z").str.to_uppercase() == "Z").then(0).otherwise(_offset("z"))
         return moment - groups.select(ahead).to_series() * _MICROSECONDS
     if "Z" in directives:
         ahead_of = {name: hours * 3_600 for name, hours in ZONE_HOURS.items()} | {o.name: o.seconds for o in offsets}
-        ahead = pl.col("Z").replace_strict(ahead_of, default=None, return_dtype=pl.Int64)
-        return moment - groups.select(ahead).to_series() * _MICROSECONDS
+        named = pl.col("Z").replace_strict(ahead_of, default=None, return_dtype=pl.Int64)
+        return moment - groups.select(pl.coalesce(named, _offset("Z"))).to_series() * _MICROSECONDS
     return _of_local(moment, offsets)
 
 
+def _offset(column: str) -> pl.Expr:
+    """Seconds that +01:00 or +0100 is ahead of UTC; null for any other text."""
+    parts = pl.col(column).str.extract_groups(f"^{_OFFSET}$")
+    sign, hours, minutes = (parts.struct[place] for place in range(3))
+    seconds = hours.cast(pl.Int64) * 3_600 + minutes.cast(pl.Int64) * 60
+    return pl.when(sign == "-").then(-seconds).otherwise(seconds)
+
+
 def _regex_of(pattern: str) -> str:
-    """One group for each directive, in order. Numbers may lack zeros before them, unless the next number begins at once."""
+    """One group for each directive, in order. Numbers may lack zeros before them, unless the next number begins at once; a zone may lack its space."""
     parts = parts_of(pattern)
     found = ["(?i)^"]
     for place, part in enumerate(parts):
         if part.directive is None:
-            found.append(re.sub(r"(?:\\?[ \u00a0\u202f])+", f"[{SPACES}]+", re.escape(part.text)))
+            times = "*" if place + 1 < len(parts) and parts[place + 1].directive in {"z", "Z"} else "+"
+            found.append(re.sub(r"(?:\\?[ \u00a0\u202f])+", f"[{SPACES}]{times}", re.escape(part.text)))
             continue
         text = DIRECTIVES[part.directive]
         beside = [other.directive for other in parts[max(0, place - 1) : place + 2] if other is not part]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from service.base.errors import InvalidFile, TooLarge
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width, named
+from service.intake.table.statistics_dates import more_formats, period_notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +27,21 @@ if TYPE_CHECKING:
     from service.intake.room import Room, Source
 
 _SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
+_CATALOGUE = bytes(12) + bytes.fromhex("c2ea8163b31411cfbd92080009c7318c181f1011")
+_PORTABLE = b"SPSSPORT"
+"""After 456 characters of tables, in lines of 80."""
+_PORTABLE_BYTES = 600
 _OLD_STATA = re.compile(rb"[\x68-\x73][\x01\x02]\x01\x00")
 """Version 104 to 115, byte order, 1, unused."""
 _MARKS = ((_SAS, "SAS"), (b"$FL2@(#)", "SPSS"), (b"$FL3@(#)", "SPSS"), (b"<stata_dta>", "Stata"))
 _MARKS_OF_TRANSPORT = (b"HEADER RECORD*******LIBRARY HEADER RECORD", b"HEADER RECORD*******LIBV8")
-_READERS = {"SAS": "read_sas7bdat", "SAS transport": "read_xport", "SPSS": "read_sav", "Stata": "read_dta"}
+_READERS = {
+    "SAS": "read_sas7bdat",
+    "SAS transport": "read_xport",
+    "SPSS": "read_sav",
+    "SPSS portable": "read_por",
+    "Stata": "read_dta",
+}
 
 _MOST_BYTES = 1024 * 1024 * 1024
 _MOST_CELLS = 100_000_000
@@ -39,12 +50,18 @@ _CHUNK_ROWS = 65_536
 
 def kind_of(content: Source) -> str | None:
     """Which program wrote it, if one of these did."""
-    start = content.read_at(0, 64)
+    start = content.read_at(0, _PORTABLE_BYTES)
+    if start.startswith(_CATALOGUE):
+        raise InvalidFile(
+            "The file is a SAS catalogue of formats, which holds no rows. Give the .sas7bdat file of the table."
+        )
     for mark, kind in _MARKS:
         if start.startswith(mark):
             return kind
     if start.startswith(_MARKS_OF_TRANSPORT):
         return "SAS transport"
+    if _PORTABLE in start.replace(b"\r", b"").replace(b"\n", b"")[456:472]:
+        return "SPSS portable"
     return "Stata" if _OLD_STATA.match(start) else None
 
 
@@ -72,14 +89,18 @@ class StatisticsTable:
         self._most_rows = _MOST_CELLS // len(self._columns)
         self._check_rows(rows or 0)
         self.names = named(self._columns, dialect)
-        self.notices: list[str] = []
+        formats = about.original_variable_types or {}
+        self._formats = more_formats(self._kind, formats.values())
+        names = zip(self._columns, self.names, strict=True)
+        self.notices = period_notices(self._kind, {name: formats.get(column) for column, name in names})
+        self.notices += _shared_labels(dict(zip(self._columns, self.names, strict=True)), self._labels)
         if self._kind.startswith("SAS"):
             self.notices.append("A SAS file has no value labels of its own; formats of a catalogue were not read.")
         self.hint = ""
         self.expected_bytes = 8 * (rows or 0) * (len(self.names) + 2)
 
     def chunks(self) -> Iterator[Chunk]:
-        found, _ = self._read(row_limit=self._most_rows + 1)
+        found, _ = self._read(row_limit=self._most_rows + 1, **self._formats)
         sources = [ColumnSource(name, self._limits) for name in self.names]
         columns = [found[name] for name in self._columns]
         rows = len(columns[0])
@@ -97,7 +118,9 @@ class StatisticsTable:
         """How many cells hold what the file declares missing: they are read as missing, whatever they say."""
         if not self._own_missing:
             return
-        kept, _ = self._read(row_limit=self._most_rows + 1, user_missing=True, usecols=self._own_missing)
+        kept, _ = self._read(
+            row_limit=self._most_rows + 1, user_missing=True, usecols=self._own_missing, **self._formats
+        )
         names = dict(zip(self._columns, self.names, strict=True))
         for name in self._own_missing:
             count = _known(kept[name]) - _known(found[name])
@@ -131,6 +154,20 @@ class StatisticsTable:
             f"The file begins like one of {self._kind} but cannot be read: it is damaged, cut off or encrypted, or holds a date beyond"
             " the year 9999. Write it as Parquet or CSV."
         )
+
+
+def _shared_labels(names: Mapping[str, str], labels: Mapping[str, Mapping[Any, str]]) -> list[str]:
+    """Columns in which one label stands for several codes: they become one value."""
+    found = []
+    for column, name in names.items():
+        texts = list(labels.get(column, {}).values())
+        repeated = sum(texts.count(text) > 1 for text in set(texts))
+        if repeated:
+            found.append(
+                f"Column {name!r}: {'1 value label stands' if repeated == 1 else f'{repeated} value labels stand'} for several codes, which"
+                " become one value. Where they differ, give each code a label of its own."
+            )
+    return found
 
 
 def _known(values: Any) -> int:

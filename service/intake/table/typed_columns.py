@@ -13,15 +13,55 @@ if TYPE_CHECKING:
     from service.intake.limits import IngestLimits
 
 
+_SHOWN = 10
+_KINDS = (
+    (pa.types.is_time, "time of day"),
+    (pa.types.is_duration, "duration"),
+    (pa.types.is_map, "map"),
+    (pa.types.is_struct, "struct"),
+    (lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind), "list"),
+    (
+        lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind),
+        "binary",
+    ),
+)
+
+
 def check_types(schema: pa.Schema, form: str) -> None:
     """Only flat types that have an obvious spelling."""
-    for field in schema:
-        if not is_supported(field.type):
-            raise InvalidFile(
-                f"Column {field.name[:100]!r} has {'an' if form[0] in 'AEIOU' else 'a'} {form} type that is nested, binary or otherwise"
-                " not a plain text, number, boolean, date or datetime.",
-                column=field.name[:200],
-            )
+    refused = [field for field in schema if not is_supported(field.type)]
+    if not refused:
+        return
+    several = len(refused) > 1
+    names = ", ".join(f"{field.name[:100]!r} ({_kind(field.type)})" for field in refused[:_SHOWN])
+    more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+    raise InvalidFile(
+        f"Column{'s' if several else ''} {names}{more} {'have types' if several else 'has a type'} of {form} that no column here can have: text,"
+        f" numbers, booleans, dates and datetimes are read. {_what_to_do(refused)}",
+        column=refused[0].name[:200],
+        count=len(refused),
+    )
+
+
+def _kind(kind: pa.DataType) -> str:
+    """In words; a nested type in full would be long, and names columns within."""
+    for test, word in _KINDS:
+        if test(kind):
+            return word
+    return "another type"
+
+
+def _what_to_do(fields: list[pa.Field]) -> str:
+    kinds = {_kind(field.type) for field in fields}
+    found = []
+    if kinds & {"time of day", "duration"}:
+        found.append("Write times of day and durations as whole numbers of seconds or minutes")
+    if kinds & {"list", "struct", "map"}:
+        found.append("give each value within a list or struct a column of its own")
+    if kinds - {"time of day", "duration", "list", "struct", "map"} or not found:
+        found.append("leave the others out" if found else "leave them out")
+    sentence = "; ".join(found)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def check_size(rows: int, unpacked_bytes: int, file_bytes: int, limits: IngestLimits) -> None:

@@ -4,6 +4,8 @@ from service.base.errors import InvalidOrder
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.methods.dpacgan.card import CARD
 from service.methods.dpacgan.order import DpacganOrder
+from service.methods.experience import only_experience
+from service.methods.idpgan.knobs import public_dataset_of
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, resolve_plain
 from service.methods.idpgan.work import estimate
@@ -26,4 +28,6 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
+    also_reads=public_dataset_of,
+    forecast=only_experience("dpacgan"),
 )

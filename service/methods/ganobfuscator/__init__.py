@@ -1,7 +1,9 @@
 """`method: ganobfuscator`: a WGAN-GP with clip norms from public records, a comparison."""
 
+from service.methods.experience import only_experience
 from service.methods.ganobfuscator.card import CARD
 from service.methods.ganobfuscator.order import GanobfuscatorOrder
+from service.methods.idpgan.knobs import public_dataset_of
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, resolve_plain
 from service.methods.idpgan.work import estimate
@@ -16,4 +18,6 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
+    also_reads=public_dataset_of,
+    forecast=only_experience("ganobfuscator"),
 )

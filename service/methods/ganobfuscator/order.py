@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from service.methods.idpgan.knobs import PublicStartOrder
 from service.methods.idpgan.order import PlainGanOrder
 
 
-class PublicNormOrder(PlainGanOrder):
+class PublicNormOrder(PublicStartOrder, PlainGanOrder):
     """Clip norms from public records, which are made up from the declaration alone."""
 
     public_records: Annotated[

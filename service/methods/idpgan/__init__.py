@@ -1,6 +1,8 @@
 """`method: idpgan`: a conditional WGAN-GP trained by private steps."""
 
+from service.methods.experience import only_experience
 from service.methods.idpgan.card import CARD
+from service.methods.idpgan.knobs import public_dataset_of
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.idpgan.price import events
 from service.methods.idpgan.resolve import check_networks, offer, resolve
@@ -16,5 +18,7 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
+    also_reads=public_dataset_of,
+    forecast=only_experience("idpgan"),
     offer=offer,
 )

@@ -23,7 +23,7 @@ from service.privacy.schedules import ConstantNoise
 G = TypeVar("G", bound=GanOrder)
 
 LABEL = "label"
-"""What a resolved order of labelled images is conditioned on: the class, whose frequencies are bought."""
+"""What a resolved order of labelled images is conditioned on: the class, whose frequencies are charged."""
 
 MOST_PIXELS = 3 * 64 * 64
 """The networks are made for images of up to 64 × 64 in colour."""
@@ -78,7 +78,7 @@ def resolve_images(order: IdpganOrder, facts: Facts, shape: ImageShape) -> Idpga
     """Fill in what was not ordered; refuse sizes that the images do not allow."""
     if isinstance(order.warm_start, TablesFirst):
         raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
-    networks = networks_of(order, shape, from_nothing=order.mixture_first is None)
+    networks = networks_of(order, shape, from_nothing=not order.corrects_mixture)
     defaults = _defaults(order, networks, facts)
     update = {name: value for name, value in defaults.items() if name not in order.model_fields_set}
     update["image_networks"] = networks
@@ -98,6 +98,14 @@ def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> Im
             f"method: idpgan goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
             f"{shape.max_images_per_unit}; method: mixture reads them all",
             where="method",
+        )
+    if shape.max_images_per_unit * order.copies > MOST_IDPGAN_IMAGES_PER_UNIT:
+        most = MOST_IDPGAN_IMAGES_PER_UNIT // shape.max_images_per_unit
+        raise InvalidOrder(
+            f"augmentation.copies: a step goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
+            f"{shape.max_images_per_unit}; "
+            + (f"order at most {most} copies" if most > 1 else "order no augmentation"),
+            where="augmentation.copies",
         )
     networks = order.image_networks or default_networks(shape, from_nothing=from_nothing)
     least = -(-min(shape.height, shape.width) // networks.shrink)
@@ -121,7 +129,7 @@ def with_classes(order: G, shape: ImageShape) -> G:
 def _defaults(order: IdpganOrder, networks: ImageNetworks, facts: Facts) -> dict[str, Any]:
     if networks.layers == "convolutions":
         return DEFAULTS
-    if order.mixture_first is not None:
+    if order.corrects_mixture:
         return NEAR_MIXTURE_DEFAULTS
     is_noisy = whole_noise(order, facts.budget) > MOST_NOISE_PER_IMAGE * facts.units
     return {**PERCEPTRON_DEFAULTS, "critic_weight_bound": WEIGHT_BOUND_IN_NOISE if is_noisy else WEIGHT_BOUND}

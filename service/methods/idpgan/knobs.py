@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from service.methods.knobs import SMALLEST_SHARE, Channels, Knobs, ShareOrNothing, Width
+from service.methods.knobs import (
+    Channels,
+    ClipNorm,
+    Knobs,
+    LearningRate,
+    PrecisionShare,
+    ShareOrNothing,
+    Widths,
+)
+
+WeightBound = Annotated[
+    float | None,
+    Field(
+        gt=0.0,
+        le=1e3,
+        description="After every step each number of the critic is put back between minus this and this.",
+    ),
+]
 
 
 class AdaptiveThresholds(Knobs):
-    """Clip norms from noised histograms of per-tensor gradient norms on a fixed geometric grid (ACTS, corrected)."""
+    """Clip norms from noisy histograms of per-tensor gradient norms on a fixed geometric grid (ACTS, corrected)."""
 
     kind: Literal["adaptive"] = "adaptive"
     every_steps: Annotated[int, Field(ge=1, le=10_000, description="A histogram every this many critic steps.")] = 1
@@ -25,7 +43,7 @@ class AdaptiveThresholds(Knobs):
         float, Field(gt=0.0, le=1e3, description="Histogram noise multiplier divided by the gradient's.")
     ] = 8.0
     average_decay: Annotated[
-        float, Field(ge=0.0, lt=1.0, description="Exponential average of noised histograms (post-processing).")
+        float, Field(ge=0.0, lt=1.0, description="Exponential average of noisy histograms (post-processing).")
     ] = 0.9
     initial_clip_norm: Annotated[float, Field(gt=0.0, le=1e6, description="Whole-gradient clip norm at step 0.")] = 1.0
 
@@ -40,7 +58,7 @@ class FixedThresholds(Knobs):
     """One public clip norm for the whole gradient, shared evenly by the tensors."""
 
     kind: Literal["fixed"] = "fixed"
-    clip_norm: Annotated[float, Field(gt=0.0, le=1e6, description="L2 clip norm of one unit's whole gradient.")] = 1.0
+    clip_norm: Annotated[ClipNorm, Field(description="L2 clip norm of one unit's whole gradient.")] = 1.0
 
 
 class DbscanClusters(Knobs):
@@ -58,26 +76,29 @@ class OneGroup(Knobs):
 
 
 class TablesFirst(Knobs):
-    """Noised one- and two-way tables are bought first, as by `marginals`; both networks begin near them, for free."""
+    """Noisy one- and two-way tables are measured first, as by `marginals`; both networks begin near them, for free."""
 
     kind: Literal["tables"] = "tables"
     precision_share: Annotated[
-        float,
-        Field(ge=SMALLEST_SHARE, lt=1.0, description="Part of the release's Gaussian precision spent on the tables."),
+        PrecisionShare, Field(description="Part of the release's Gaussian precision spent on the tables.")
     ] = 0.8
     pairs: Annotated[
         Literal["auto", "all", "chosen", "none"],
         Field(description="Which pairs of columns are measured, as in `marginals`."),
     ] = "auto"
-    values_precision_share: Annotated[
+    tree_precision_share: Annotated[
         ShareOrNothing | None,
-        Field(ge=0.0, lt=0.25, description="Part of what the tables cost, spent as in `marginals`."),
+        Field(
+            ge=0.0,
+            lt=0.5,
+            description="Part of what the tables cost, spent as in `marginals`, but on values within equal cells alone.",
+        ),
     ] = None
     generator_steps: Annotated[
         int, Field(ge=0, le=100_000, description="Free steps that fit the generator to the tables.")
     ] = 800
     generator_learning_rate: Annotated[
-        float, Field(gt=0.0, le=1.0, description="Adam's in these steps, falling to zero.")
+        LearningRate, Field(description="Learning rate of Adam in these steps; it falls to zero.")
     ] = 1e-2
     critic_steps: Annotated[
         int,
@@ -96,16 +117,43 @@ class MixtureFirst(Knobs):
 
     kind: Literal["mixture"] = "mixture"
     precision_share: Annotated[
-        float,
-        Field(ge=SMALLEST_SHARE, lt=1.0, description="Part of the release's Gaussian precision spent on the mixture."),
+        PrecisionShare, Field(description="Part of the release's Gaussian precision spent on the mixture.")
     ] = 0.5
     cells: Annotated[
         int | None, Field(ge=1, le=32, description="As of `method: mixture`. Default: by n and by what is spent.")
     ] = None
-    hidden: Annotated[
-        tuple[Width, ...],
-        Field(min_length=1, max_length=8, description="Widths of the perceptron that learns to correct its samples."),
-    ] = (256,)
+    hidden: Annotated[Widths, Field(description="Widths of the perceptron that learns to correct its samples.")] = (
+        256,
+    )
+    upright: Annotated[
+        bool | None,
+        Field(
+            description="Whether the mixture is of deskewed images, as of `method: mixture`; null: a first measurement decides."
+        ),
+    ] = False
+    generator: Annotated[
+        Literal["corrected", "trained"],
+        Field(
+            description="corrected: the mixture itself, followed by a perceptron; trained: the networks of `image_networks`, both of them "
+            "first trained on its free samples."
+        ),
+    ] = "corrected"
+    free_steps: Annotated[
+        int,
+        Field(ge=1, le=100_000, description="Critic steps on free samples; used with `generator: trained`."),
+    ] = 2_000
+
+
+class Augmentation(Knobs):
+    """Images: a unit's gradient is the mean over copies of its images, each shifted by itself, and is clipped as one (De et al. 2022)."""
+
+    copies: Annotated[
+        Literal[2, 4, 8, 16, 32],
+        Field(description="Copies of every image that is drawn; work grows by as much, the price does not."),
+    ] = 4
+    shift: Annotated[
+        int, Field(ge=0, le=8, description="Pixels that a copy is shifted by, at most, down and across.")
+    ] = 1
 
 
 class FromNothing(Knobs):
@@ -114,16 +162,66 @@ class FromNothing(Knobs):
     kind: Literal["none"] = "none"
 
 
+class PublicStartOrder(Knobs):
+    """Of orders that may begin from a dataset that is declared public."""
+
+    public_dataset: Annotated[
+        UUID | None,
+        Field(
+            description="Another dataset of the tenant, declared public at its upload and of the same columns or the same images, that both "
+            "networks are trained on first, without a charge."
+        ),
+    ] = None
+    public_steps: Annotated[
+        int, Field(ge=1, le=100_000, description="Critic steps on the public dataset; used with public_dataset.")
+    ] = 1_000
+    public_mask_share: Annotated[
+        float | None,
+        Field(
+            gt=0.0,
+            le=1.0,
+            description="Lottery ticket: after the public steps both networks go back to their first weights. The private steps update "
+            "this part of each tensor of the critic alone, the coordinates that became largest.",
+        ),
+    ] = None
+    public_mask_rest: Annotated[
+        Literal["first_weights", "zero"],
+        Field(
+            description="What the coordinates outside the mask stay at; used with public_mask_share. zero: pruned, as lottery tickets are."
+        ),
+    ] = "first_weights"
+
+    @field_validator("public_mask_share")
+    @classmethod
+    def _of_public_rows(cls, share: float | None, info: ValidationInfo) -> float | None:
+        if share is not None and info.data.get("public_dataset") is None:
+            raise ValueError("a mask is found on public rows: name a public_dataset, too")
+        return share
+
+    @property
+    def mask_share(self) -> float | None:
+        return self.public_mask_share
+
+    @property
+    def prunes(self) -> bool:
+        return self.public_mask_rest == "zero"
+
+    @property
+    def free_public_steps(self) -> int:
+        return 0 if self.public_dataset is None else self.public_steps
+
+
+def public_dataset_of(order: PublicStartOrder) -> UUID | None:
+    """What such an order reads besides its own dataset."""
+    return order.public_dataset
+
+
 class Networks(Knobs):
     """Sizes of the two multi-layer perceptrons."""
 
     noise_dimension: Annotated[int, Field(ge=1, le=1_024, description="Length of the generator's input noise z.")] = 32
-    generator_hidden: Annotated[
-        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the generator's hidden layers.")
-    ] = (128, 128)
-    critic_hidden: Annotated[
-        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of the critic's hidden layers.")
-    ] = (128, 128)
+    generator_hidden: Annotated[Widths, Field(description="Widths of the generator's hidden layers.")] = (128, 128)
+    critic_hidden: Annotated[Widths, Field(description="Widths of the critic's hidden layers.")] = (128, 128)
     softmax_temperature: Annotated[float, Field(gt=0.0, le=10.0, description="Gumbel-softmax temperature τ.")] = 1.0
     pair_products: Annotated[
         int,
@@ -134,7 +232,7 @@ class Networks(Knobs):
         ),
     ] = 0
     numeric_bins: Annotated[
-        int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
+        int, Field(ge=2, le=256, description="Bins of the public grid of a numeric field that declares none.")
     ] = 32
 
 
@@ -166,12 +264,8 @@ class ImageNetworks(Knobs):
         tuple[Channels, ...],
         Field(min_length=1, max_length=6, description="Channels after each halving of the sides, largest sides first."),
     ] = (32, 64)
-    generator_hidden: Annotated[
-        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of a perceptron generator's layers.")
-    ] = (128, 256)
-    critic_hidden: Annotated[
-        tuple[Width, ...], Field(min_length=1, max_length=8, description="Widths of a perceptron critic's layers.")
-    ] = (128, 128)
+    generator_hidden: Annotated[Widths, Field(description="Widths of a perceptron generator's layers.")] = (128, 256)
+    critic_hidden: Annotated[Widths, Field(description="Widths of a perceptron critic's layers.")] = (128, 128)
     label_scale: Annotated[
         float, Field(gt=0.0, le=100.0, description="A perceptron critic sees a class as this number in its place.")
     ] = 4.0
@@ -189,10 +283,14 @@ class AdaptiveCriticSteps(Knobs):
 
 
 class Optimizer(Knobs):
-    """Adam for both networks; the generator's weights are averaged (post-processing)."""
+    """Of both networks; the generator's weights are averaged (post-processing)."""
 
-    critic_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 3e-3
-    generator_learning_rate: Annotated[float, Field(gt=0.0, le=1.0)] = 5e-4
+    kind: Annotated[
+        Literal["adam", "rmsprop", "sgd"],
+        Field(description="rmsprop has beta2 alone, sgd neither beta; gradients are clipped and noisy before either."),
+    ] = "adam"
+    critic_learning_rate: LearningRate = 3e-3
+    generator_learning_rate: LearningRate = 5e-4
     beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     beta2: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.9
     moving_average_decay: Annotated[float, Field(ge=0.0, lt=1.0, description="Of the generator's weights.")] = 0.995

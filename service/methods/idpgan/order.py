@@ -9,6 +9,7 @@ from pydantic import Field
 from service.methods.idpgan.knobs import (
     AdaptiveCriticSteps,
     AdaptiveThresholds,
+    Augmentation,
     DbscanClusters,
     FixedThresholds,
     FromNothing,
@@ -17,16 +18,19 @@ from service.methods.idpgan.knobs import (
     Networks,
     OneGroup,
     Optimizer,
+    PublicStartOrder,
     TablesFirst,
+    WeightBound,
 )
-from service.methods.knobs import SMALLEST_SHARE, Order, Probability
+from service.methods.idpgan.private_step import PrivateStep
+from service.methods.knobs import LabelShare, Order, Penalty, SamplingRate
 from service.methods.marginals.order import MarginalsOrder
 from service.privacy.schedules import ConstantNoise, ExponentialDecay, NoiseDecay
 
 MAX_STEPS = 1_000_000
 DEFAULT_EXPECTED_BATCH = 512
 NEAR_TABLES: dict[str, Any] = {"steps": 1_000, "critic_steps_per_generator_step": 8}
-"""Of a run on a table that begins near bought tables, where the order names none (docs/results/idpgan-on-tables.md)."""
+"""Of a run on a table that begins near noisy tables, where the order names none (docs/results/idpgan-on-tables.md)."""
 FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
 """The same of a run on a table whose networks begin at random."""
 MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
@@ -42,37 +46,29 @@ class GanOrder(Order):
 
     steps: Annotated[
         int,
-        Field(
-            ge=1, le=MAX_STEPS, description="Critic steps, all of them private. With a warm start 1,000 if not ordered."
-        ),
+        Field(ge=1, le=MAX_STEPS, description="Critic steps, all of them private. Default with a warm start: 1,000."),
     ] = 3_000
-    sampling_probability: Annotated[
-        Probability | None,
-        Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
-    ] = None
+    sampling_probability: SamplingRate = None
     critic_steps_per_generator_step: Annotated[
         int,
         Field(
             ge=1,
             le=1_000,
-            description="Generator steps read no row and cost nothing. If not ordered: 8 with a warm start from tables, "
+            description="Generator steps read no row and cost nothing. Default: 8 with a warm start from tables, "
             "2 with perceptrons of images.",
         ),
     ] = 5
-    label_precision_share: Annotated[
-        float,
-        Field(
-            ge=SMALLEST_SHARE,
-            lt=1.0,
-            description="Part of the release's Gaussian precision spent on label frequencies.",
-        ),
-    ] = 0.02
+    label_precision_share: LabelShare = 0.02
     networks: Annotated[Networks, Field(description="Sizes of both perceptrons; tables only.")] = Networks()
     image_networks: Annotated[
         ImageNetworks | None,
         Field(description="Kind and sizes of both networks; images only. Default: by the declared size."),
     ] = None
-    optimizer: Annotated[Optimizer, Field(description="Adam for both networks.")] = Optimizer()
+    optimizer: Annotated[Optimizer, Field(description="Of both networks.")] = Optimizer()
+    private_step: Annotated[
+        PrivateStep | None,
+        Field(description="How gradients are looked at before they are clipped, and how what was released is applied."),
+    ] = None
 
     @property
     def numeric_bins(self) -> int:
@@ -95,9 +91,39 @@ class GanOrder(Order):
         return False
 
     @property
+    def free_public_steps(self) -> int:
+        """Critic steps on public records before the first private one."""
+        return 0
+
+    @property
+    def mask_share(self) -> float | None:
+        """Part of the critic's coordinates that private steps update; None: all."""
+        return None
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the other coordinates are zero."""
+        return False
+
+    @property
     def mixture_first(self) -> MixtureFirst | None:
         """The mixture that images begin from; None where there is none."""
         return None
+
+    @property
+    def corrects_mixture(self) -> bool:
+        """Whether the generator is that mixture, corrected; else it is the ordered network, from nothing or from free samples."""
+        return self.mixture_first is not None and self.mixture_first.generator == "corrected"
+
+    @property
+    def copies(self) -> int:
+        """Of every image that a private step reads."""
+        return 1
+
+    @property
+    def shift_of_copies(self) -> int:
+        """Pixels that each is moved by at most."""
+        return 0
 
     @property
     def tables_first(self) -> TablesFirst | None:
@@ -113,15 +139,8 @@ class GanOrder(Order):
 class PlainGanOrder(GanOrder):
     """A comparison from the literature: constant noise, one clip norm for the whole gradient, no warm start."""
 
-    gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
-    critic_weight_bound: Annotated[
-        float | None,
-        Field(
-            gt=0.0,
-            le=1e3,
-            description="After every step each number of the critic is put back between minus this and this.",
-        ),
-    ] = None
+    gradient_penalty: Annotated[Penalty, Field(description="λ of the WGAN-GP penalty.")] = 10.0
+    critic_weight_bound: WeightBound = None
 
     noise_decay: ClassVar[NoiseDecay] = ConstantNoise()
     clusters: ClassVar[DbscanClusters | OneGroup] = OneGroup()
@@ -136,7 +155,7 @@ class PlainGanOrder(GanOrder):
         return FixedThresholds()
 
 
-class IdpganOrder(GanOrder):
+class IdpganOrder(PublicStartOrder, GanOrder):
     """A conditional WGAN-GP with decaying noise, adaptive thresholds and clustered clipping (IDPGAN)."""
 
     method: Literal["idpgan"]
@@ -151,6 +170,12 @@ class IdpganOrder(GanOrder):
             "where `marginals` could be ordered too, else `none`."
         ),
     ] = None
+    augmentation: Annotated[
+        Augmentation | None,
+        Field(
+            description="Images only: shifted copies of every image that is drawn, averaged before they are clipped."
+        ),
+    ] = None
     noise_decay: Annotated[NoiseDecay, Field(description="DPBA: noise multiplier by epoch.")] = ExponentialDecay()
     thresholds: Annotated[
         AdaptiveThresholds | FixedThresholds, Field(discriminator="kind", description="ACTS: clip norms.")
@@ -163,7 +188,7 @@ class IdpganOrder(GanOrder):
         CriticLossTerms,
         Field(description="paired: D(G(z)) inside the clipped loss; separate: outside, without noise."),
     ] = "paired"
-    gradient_penalty: Annotated[float, Field(ge=0.0, le=1e4, description="λ of the WGAN-GP penalty.")] = 10.0
+    gradient_penalty: Annotated[Penalty, Field(description="λ of the WGAN-GP penalty.")] = 10.0
     gradient_penalty_at: Annotated[
         PenaltyPlace,
         Field(description="Where ‖∇D‖ is pulled to 1: between real and generated records, or at generated ones only."),
@@ -173,10 +198,18 @@ class IdpganOrder(GanOrder):
         Field(
             gt=0.0,
             le=1e3,
-            description="After every step each number of the critic is put back between minus this and this. If not "
-            "ordered: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none.",
+            description="After every step each number of the critic is put back between minus this and this. "
+            "Default: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none.",
         ),
     ] = None
+
+    @property
+    def copies(self) -> int:
+        return 1 if self.augmentation is None else self.augmentation.copies
+
+    @property
+    def shift_of_copies(self) -> int:
+        return 0 if self.augmentation is None else self.augmentation.shift
 
     @property
     def counts_values(self) -> bool:
@@ -202,7 +235,7 @@ class IdpganOrder(GanOrder):
             device=self.device,
             numeric_bins=self.numeric_bins,
             pairs=start.pairs,
-            values_precision_share=start.values_precision_share,
+            tree_precision_share=start.tree_precision_share,
         )
         return tables.model_copy(update={"epsilon": self.epsilon, "share": self.share})
 

@@ -26,7 +26,10 @@ from service.methods.marginals.resolve import check_choice, settled
 G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
 
-BECAUSE = "idpgan: the order conditions on a field of more categories than mixtures are fitted to; without condition_on it would be marginals (docs/results.md)"
+BECAUSE = f"idpgan: condition_on has more than {MAX_STRATA} categories, which is the most that marginals takes; without condition_on it would be marginals (docs/results.md)"
+
+MOST_NOISE_OF_A_START = 0.8
+"""Networks begin near all pairs, in bins as they are declared, while noise alone moves one by at most this much in total variation."""
 
 
 def offer(order: AnyOrder, facts: Facts) -> str | None:
@@ -38,13 +41,41 @@ def offer(order: AnyOrder, facts: Facts) -> str | None:
 
 def check_networks(order: GanOrder, schema: DeclaredSchema) -> None:
     """Knobs of images for images alone, and of tables for tables alone."""
+    if order.free_public_steps:
+        _check_public_start(order)
+    if order.copies > 1 and (order.private_step is not None or order.mask_share is not None):
+        other = "private_step looks" if order.mask_share is None else "public_mask_share looks"
+        raise InvalidOrder(
+            f"augmentation: {other} at single gradients, and not at means of copies; choose one", where="augmentation"
+        )
     if isinstance(schema, ImageSchema):
         if "networks" in order.model_fields_set:
             raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
         return
-    of_images = {"image_networks": order.image_networks, "warm_start": order.mixture_first}
+    of_images = {
+        "image_networks": order.image_networks,
+        "warm_start": order.mixture_first,
+        "augmentation": order.copies if order.copies > 1 else None,
+    }
     for knob in (knob for knob, ordered in of_images.items() if ordered is not None):
         raise InvalidOrder(f"{knob}: the dataset is a table, and this is of images", where=knob)
+
+
+def _check_public_start(order: GanOrder) -> None:
+    """Networks begin at one place, and a gradient is cut down once."""
+    where = "public_dataset"
+    if order.mixture_first is not None:
+        raise InvalidOrder(f"{where}: networks begin from it or from a mixture; choose one", where=where)
+    if order.tables_first is not None:
+        raise InvalidOrder(
+            f'{where}: networks begin from it or near tables; order warm_start {{"kind": "none"}}', where=where
+        )
+    knobs = order.private_step
+    if order.mask_share is not None and knobs is not None and knobs.maps:
+        raise InvalidOrder(
+            f"public_mask_share: a gradient is masked or looked at by private_step.{knobs.maps[0]}; choose one",
+            where="public_mask_share",
+        )
 
 
 def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
@@ -52,9 +83,9 @@ def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
     shape = facts.shape(order.numeric_bins)
     if isinstance(shape, ImageShape):
         order = resolve_start(resolve_images(order, facts, shape), facts, shape)
-        return with_sampling_probability(order, facts.units)
+        return check_private_step(with_sampling_probability(order, facts.units))
     order = order.model_copy(update={"condition_on": condition_of(order, shape)})
-    return _with_warm_start(with_sampling_probability(order, facts.units), facts, shape)
+    return check_private_step(_with_warm_start(with_sampling_probability(order, facts.units), facts, shape))
 
 
 def resolve_plain(order: P, facts: Facts) -> P:
@@ -65,7 +96,26 @@ def resolve_plain(order: P, facts: Facts) -> P:
         order = with_classes(order.model_copy(update={"image_networks": networks}), shape)
     else:
         order = order.model_copy(update={"condition_on": condition_of(order, shape)})
-    return with_sampling_probability(order, facts.units)
+    return check_private_step(with_sampling_probability(order, facts.units))
+
+
+def check_private_step(order: G) -> G:
+    """Relevance is of the inputs of perceptrons, and is bought before networks that begin from nothing."""
+    knobs = order.private_step
+    if knobs is None or knobs.importance is None:
+        return order
+    where = "private_step.importance"
+    if order.image_networks is not None and order.image_networks.layers != "perceptrons":
+        raise InvalidOrder(
+            f'{where}: of perceptrons alone; order image_networks {{"layers": "perceptrons"}}', where=where
+        )
+    begins_elsewhere = order.tables_first is not None or order.mixture_first is not None or order.free_public_steps > 0
+    if knobs.buys_relevance and begins_elsewhere:
+        raise InvalidOrder(
+            f'{where}: bought relevance is of networks that begin from nothing; order warm_start {{"kind": "none"}} and no public_dataset, or relevance "generated"',
+            where=where,
+        )
+    return order
 
 
 def with_sampling_probability(order: G, units: int) -> G:
@@ -81,9 +131,9 @@ def unnamed(order: GanOrder, defaults: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_warm_start(order: IdpganOrder, facts: Facts, shape: TableShape) -> IdpganOrder:
-    """Marginals first, unless the order says otherwise or the columns do not allow it."""
+    """Marginals first, unless the order says otherwise, begins from public rows, or the columns do not allow it."""
     allowed = _allows_tables(order.condition_on, shape)
-    start = order.warm_start or (TablesFirst() if allowed else FromNothing())
+    start = order.warm_start or (TablesFirst() if allowed and not order.free_public_steps else FromNothing())
     if not isinstance(start, TablesFirst):
         defaults = FROM_NOTHING if isinstance(start, FromNothing) else {}
         return order.model_copy(update={"warm_start": start, **unnamed(order, defaults)})
@@ -97,9 +147,10 @@ def _with_warm_start(order: IdpganOrder, facts: Facts, shape: TableShape) -> Idp
     tables = order.tables_order
     if tables is None:
         return order
-    # In bins as they are declared: networks were only ever begun near such marginals.
-    tables = tables.model_copy(update={"pair_groups": "declared", "numeric_cells": "declared"})
-    found = settled(tables, facts, shape, precision_share=start.precision_share)
+    # In bins as they are declared, within each value: networks were only ever begun near such marginals.
+    within = None if order.condition_on is None else "condition"
+    tables = tables.model_copy(update={"pair_groups": "declared", "pairs_within": within})
+    found = settled(tables, facts, shape, precision_share=start.precision_share, most_noise=MOST_NOISE_OF_A_START)
     of_start = {name: value for name, value in found.items() if name in TablesFirst.model_fields}
     return order.model_copy(update={"warm_start": start.model_copy(update=of_start)})
 

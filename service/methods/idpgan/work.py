@@ -35,7 +35,14 @@ ARRAYS_OF_A_BATCH = 16
 """That long as a block's records, alive at once."""
 COPIES_OF_CONVOLUTIONS = 4.0
 """Of what lies between layers, for the way back."""
-ROWS_OF_A_SLICE = 512
+FREE_BATCH = 256
+"""Records of a step on a public dataset, or on samples of a measured mixture."""
+MOST_PUBLIC_BYTES = 256 << 20
+"""Of its images or coded rows, at most (`service.datasets.public`)."""
+MOST_FREE_SAMPLES, MOST_FREE_SAMPLE_BYTES = 20_000, 64 << 20
+FREE_SAMPLES_AT_ONCE = 256
+"""Of a measured mixture, while they are drawn."""
+ROWS_OF_A_STRATUM = 512
 """Of one value of the condition, where the generator is fitted to tables first."""
 
 
@@ -77,15 +84,18 @@ def estimate(order: TrainedOrder, facts: Facts) -> Work:
     shape = facts.shape(order.numeric_bins)
     networks = _networks(order, shape)
     most = shape.max_images_per_unit if isinstance(shape, ImageShape) else shape.max_rows_per_unit
+    seen = most * order.copies
     expected = facts.units * (order.sampling_probability or 1.0)
     free = float(min(max(math.ceil(expected), GENERATOR_BATCH[0]), GENERATOR_BATCH[1]))
     every = 1.0 if order.adaptive_critic_steps is not None else float(order.critic_steps_per_generator_step)
 
-    private = _private_step(order, networks, expected * most, most)
+    private = _private_step(order, networks, expected * seen, seen)
     steps = private + _free_step(networks, free).times(1.0 / every)
     held = BYTES_PER_WEIGHT * (networks.generator.weights + networks.critic.weights)
     held += EXPORTED_BYTES_PER_WEIGHT * networks.generator.weights
     begins = _read(shape, facts.units, most) + _start(order, facts, shape, networks, free)
+    if order.free_public_steps:
+        begins += _step_of_both(networks).times(order.free_public_steps).holding(MOST_PUBLIC_BYTES)
     return begins + steps.times(order.steps).holding(held)
 
 
@@ -121,7 +131,7 @@ def _image_networks(order: TrainedOrder, shape: ImageShape) -> Networks:
         critic = _convolving_critic(sizes, (height, width), shape)
         generator = _convolving_generator(sizes, (height, width), shape)
     noise = sizes.noise_dimension
-    if order.mixture_first is not None:
+    if order.mixture_first is not None and order.corrects_mixture:
         generator = Network.perceptron(shape.pixels, *order.mixture_first.hidden, shape.pixels)
         noise = mixture_of(order.mixture_first).rank
     return Networks(generator, critic, record, noise)
@@ -179,7 +189,10 @@ def _private_step(order: TrainedOrder, networks: Networks, records: float, most:
 def _keeps_every_gradient(order: TrainedOrder, most: int) -> bool:
     """Critics that no formula knows, and units of very many records."""
     is_known = order.image_networks is None or most == 1 or order.image_networks.layers == "perceptrons"
-    return order.names_classes or not is_known or most > MOST_ROWS_OF_A_UNIT
+    shaped = order.private_step is not None and (
+        order.private_step.needs_gradients_in_full or order.private_step.is_smooth
+    )
+    return shaped or order.mask_share is not None or order.names_classes or not is_known or most > MOST_ROWS_OF_A_UNIT
 
 
 def _free_step(networks: Networks, records: float) -> Work:
@@ -199,16 +212,43 @@ def _free_step(networks: Networks, records: float) -> Work:
     )
 
 
+def _step_of_both(networks: Networks) -> Work:
+    """Of both networks, on records that may be looked at without a charge."""
+    return _free_step(networks, FREE_BATCH) + networks.critic.passes(FREE_BATCH, PRIVATE_PASSES)
+
+
+def _free_start(order: TrainedOrder, facts: Facts, networks: Networks) -> Work:
+    """Free samples of a measured mixture, and steps on them."""
+    shape = facts.shape(order.numeric_bins)
+    if order.mixture_first is None or not isinstance(shape, ImageShape):
+        return Work()
+    pixels, rank = float(shape.pixels), float(mixture_of(order.mixture_first).rank)
+    count = float(free_samples(shape.pixels))
+    drawn = Work(
+        products=4.0 * count * pixels * rank,
+        elements=20.0 * count * pixels,
+        draws=count * rank,
+        memory_bytes=2.0 * count * pixels + FLOAT * FREE_SAMPLES_AT_ONCE * (rank**2 + 20.0 * pixels),
+    )
+    return drawn + _step_of_both(networks).times(order.mixture_first.free_steps)
+
+
+def free_samples(pixels: int) -> int:
+    """How many images of a measured mixture networks are trained on first; they are kept as bytes."""
+    return max(FREE_BATCH, min(MOST_FREE_SAMPLES, MOST_FREE_SAMPLE_BYTES // pixels))
+
+
 def _start(order: TrainedOrder, facts: Facts, shape: TableShape | ImageShape, networks: Networks, free: float) -> Work:
     """What is measured first, and the free steps towards it."""
     if order.mixture_first is not None:
-        return mixture_work(mixture_of(order.mixture_first), facts)
+        measured = mixture_work(mixture_of(order.mixture_first), facts)
+        return measured if order.corrects_mixture else measured + _free_start(order, facts, networks)
     if order.tables_first is None or order.tables_order is None or isinstance(shape, ImageShape):
         return Work()
     start: TablesFirst = order.tables_first
     strata = shape.cells.get(order.condition_on or "", 1)
     cells = float(sum(pair_widths(tuple(shape.cells.values()), pair_cells=order.tables_order.pair_cells)))
-    rows = float(ROWS_OF_A_SLICE * strata)
+    rows = float(ROWS_OF_A_STRATUM * strata)
     toward = _free_step(networks, rows) + Work(products=4.0 * rows * cells**2, elements=8.0 * strata * cells**2)
     critic = networks.critic.passes(free, PRIVATE_PASSES) + Work(
         draws=2.0 * free * networks.record, elements=ARRAYS_OF_A_BATCH * free * networks.record, calls=1.0

@@ -2,6 +2,7 @@
 
 from service.methods.interface import Method
 from service.methods.marginals.card import CARD
+from service.methods.marginals.forecast import forecast
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.price import events
 from service.methods.marginals.resolve import offer, resolve
@@ -16,5 +17,6 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
+    forecast=forecast,
     offer=offer,
 )

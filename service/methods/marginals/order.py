@@ -17,31 +17,22 @@ class MarginalsOrder(Order):
 
     method: Literal["marginals"]
     numeric_bins: Annotated[
-        int, Field(ge=2, le=256, description="Cells of the public grid of a numeric field that declares none.")
+        int, Field(ge=2, le=256, description="Bins of the public grid of a numeric field that declares none.")
     ] = DEFAULT_NUMERIC_BINS
     pair_cells: Annotated[
         int,
         Field(
             ge=2,
             le=256,
-            description="In two-way tables a column has at most this many cells: neighbouring ones are counted together. "
+            description="In two-way tables a column has at most this many bins: neighbouring ones are counted together. "
             "Fewer where the table is wide.",
         ),
     ] = 64
-    numeric_cells: Annotated[
-        Literal["counted", "declared"] | None,
-        Field(
-            description="Cells of a numeric field or date that declares neither `bins` nor `edges`: equal ones, or cut where "
-            "one-way tables that are measured first say that rows are. Default: counted with `pairs: auto` where pairs are measured, "
-            "unless noise leaves only chosen ones of all rows; else declared."
-        ),
-    ] = None
     pair_groups: Annotated[
         Literal["counted", "declared"] | None,
         Field(
-            description="What two-way tables count: the cells as they are declared, or groups of them, in which rare cells are "
-            "together, found from one-way tables that are measured first. Default: counted with `pairs: auto`, unless noise is "
-            "small beside the declared cells and no range is open; else declared."
+            description="What two-way tables count: the bins as they are declared, or groups of them, in which rare bins are "
+            "together, found from one-way tables that are measured first. Default: counted with `pairs: auto`; else declared."
         ),
     ] = None
     grouping_precision_share: Annotated[
@@ -49,25 +40,23 @@ class MarginalsOrder(Order):
         Field(
             ge=SMALLEST_SHARE,
             lt=0.5,
-            description="Part of the Gaussian precision spent on one-way tables before all pairs, where their cells are grouped by them: "
+            description="Part of the Gaussian precision spent on one-way tables before all pairs, where their bins are grouped by them: "
             "half of it on those of all rows, or all of it where pairs are of all rows.",
         ),
     ] = 0.2
     pairs: Annotated[
         Literal["auto", "all", "few_or_all", "chosen", "none"],
         Field(
-            description="Which pairs of columns are measured: all; few, if noised scores say that these explain nearly all others, "
-            "and else all; those whose noised scores say that they depend on each other; or none, only columns, of all rows and "
-            "within each value of the condition; auto: by the noise at this n."
+            description="Which pairs of columns are measured: all; chosen: those whose noisy scores say that they depend on each other; "
+            "few_or_all: the same, from less precise scores; or none, only columns, of all rows and within each value of the condition; "
+            "auto: all, chosen or none by the noise at this n."
         ),
     ] = "auto"
     pairs_within: Annotated[
         Literal["condition", "table"] | None,
         Field(
             description="Whether pairs of columns are measured within each value of the condition, as single columns always are, or "
-            "in all rows together, where noise is smaller. Default: condition, but table for few pairs. `pairs: auto` takes table, too, where "
-            "the condition has more than two values and noise within each would allow only chosen pairs, none, or coarse groups; and "
-            "where no pairs can be chosen within the values, but some of all rows."
+            "in all rows together, where noise is smaller. Default: condition; but `pairs: auto` chooses pairs of all rows."
         ),
     ] = None
     selection_precision_share: Annotated[
@@ -96,14 +85,14 @@ class MarginalsOrder(Order):
             "condition, where no pairs are measured or pairs of all rows are chosen.",
         ),
     ] = 0.25
-    values_precision_share: Annotated[
+    tree_precision_share: Annotated[
         ShareOrNothing | None,
         Field(
             ge=0.0,
-            lt=0.25,
-            description="Part of the Gaussian precision spent on finding single values that many rows share, such as 4.99 or 40 hours, "
-            "among those that open ranges may hold; 0: none, and values are drawn evenly within a cell. Default: by the noise at this n, "
-            "from 0.005 to 0.04, or 0.",
+            lt=0.5,
+            description="Part of the Gaussian precision spent on trees of counts of ranges that declare neither `bins` nor `edges`. They say "
+            "where values lie, so which cells a range has, and which single values many rows share, such as 4.99 or 40 hours; 0: cells are "
+            "equal, and values are drawn evenly within a cell. Default: by the noise at this n.",
         ),
     ] = None
     one_way_weight: Annotated[
@@ -111,9 +100,8 @@ class MarginalsOrder(Order):
         Field(
             ge=1e-3,
             le=1e3,
-            description="Precision of one-way tables relative to two-way ones of their size. Default: 20 where pairs are chosen, or noise "
-            "within the condition allows all of them in coarse groups only; 5 where cells are grouped by counts, or `pairs: auto` chooses pairs "
-            "of all rows of more than seven columns besides the condition; else 1.",
+            description="Precision of one-way tables relative to two-way ones of their size. Default: 5 where one-way tables are measured "
+            "first; else 1.",
         ),
     ] = None
     precision_exponent: Annotated[
@@ -141,18 +129,12 @@ class MarginalsOrder(Order):
 
     @property
     def counts_values(self) -> bool:
-        """Whether single values of ranges are counted."""
-        return bool(self.values_precision_share)
-
-    @property
-    def cuts_cells_by_counts(self) -> bool:
-        """Whether cells of open ranges are found from one-way tables that are measured first."""
-        return self.pairs != "none" and self.looks_at_single_columns_first and self.numeric_cells == "counted"
+        """Whether open ranges get trees of counts."""
+        return bool(self.tree_precision_share)
 
     @property
     def looks_at_single_columns_first(self) -> bool:
-        """Whether one-way tables are measured before others: before it is known what else is, or of all rows before slices."""
+        """Whether one-way tables are measured before others: before it is known what else is, or of all rows before strata."""
         if self.pairs == "none":
             return self.condition_on is not None
-        in_counted_cells = "counted" in {self.pair_groups, self.numeric_cells}
-        return self.pairs in {"chosen", "few_or_all"} or (self.pairs == "all" and in_counted_cells)
+        return self.pairs in {"chosen", "few_or_all"} or (self.pairs == "all" and self.pair_groups == "counted")

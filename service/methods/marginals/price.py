@@ -13,8 +13,11 @@ from service.privacy.events import Events, GaussianEvent
 MARGINALS = "marginals"
 ONE_WAY_TABLES = "one_way_tables"
 PAIR_SCORES = "pair_scores"
-SHARED_VALUES = "shared_values"
+VALUE_TREES = "value_trees"
 """Purposes of the releases."""
+
+SHARED_VALUES = "shared_values"
+"""Of releases before 2026-11-27: counts of single values."""
 
 
 def events(order: MarginalsOrder, _epsilon: float, _delta: float) -> EventsAt:
@@ -27,20 +30,18 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
 
     Each is joint over all its tables, whose noise is shared out by the worker; so the list depends on neither columns
     nor n (docs/privacy.md, Lemma 4). One where all pairs are measured, two where their cells are grouped by counts or where
-    single columns alone are measured within a condition; three where scores say which pairs are measured; one more where values are
-    looked for that many rows share.
+    single columns alone are measured within a condition; three where scores say which pairs are measured; one before all others where
+    ranges are open.
     """
     if order.pairs == "auto":
         raise InvalidOrder("pairs must be resolved before pricing")
-    shares = _shares_before_pairs(order)
-    values = order.values_precision_share or 0.0
-    shares[MARGINALS] = 1.0 - sum(shares.values()) - values
+    trees = {VALUE_TREES: order.tree_precision_share} if order.tree_precision_share else {}
+    shares = trees | _shares_before_pairs(order)
+    shares[MARGINALS] = 1.0 - sum(shares.values())
     if shares[MARGINALS] < SMALLEST_SHARE:
         raise InvalidOrder(
             f"the precision shares leave nothing for the tables that all of them are for: together they may be at most {1.0 - SMALLEST_SHARE:g}"
         )
-    if values > 0.0:
-        shares[SHARED_VALUES] = values
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
 
 

@@ -10,15 +10,15 @@ from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.facts import Facts
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
 from service.methods.marginals.order import COMPONENTS, MarginalsOrder
-from service.methods.marginals.pair_rules import MAX_PAIR_WIDTH, settled_pairs
-from service.methods.marginals.value_rules import settled_value_share
+from service.methods.marginals.pair_rules import MAX_PAIR_WIDTH, MOST_NOISE_PER_PAIR, settled_pairs
+from service.methods.marginals.value_rules import settled_tree_share
 
 COMPONENTS_WITHOUT_A_CONDITION = 4_096
-"""One mixture may be as large as two are together, unless columns have so many bins that a step takes long (docs/decisions/0031)."""
+"""One mixture may be as large as two are together, unless columns have so many bins that a step takes long (docs/decisions/0051)."""
 
 BECAUSE = (
-    "marginals: rows fitted to noised one- and two-way tables were closer to the real ones, and trained better "
-    "classifiers, than a generator trained by noisy gradients, where both were measured (docs/results.md)"
+    "marginals: where both were measured, its rows were closer to the real ones, and trained better classifiers, "
+    "than those of a generator that was trained with noisy gradients (docs/results.md)"
 )
 
 
@@ -30,7 +30,7 @@ def offer(order: AnyOrder, facts: Facts) -> str | None:
 
 
 def resolve(order: MarginalsOrder, facts: Facts) -> MarginalsOrder:
-    """Condition, components, pairs, and how precisely values that many rows share are looked for."""
+    """Condition, components, pairs, and how precise trees of open ranges are."""
     shape = facts.table(order.numeric_bins)
     order = order.model_copy(update={"condition_on": condition_of(order, shape)})
     if categories_of(order.condition_on, shape) > MAX_STRATA:
@@ -42,19 +42,28 @@ def resolve(order: MarginalsOrder, facts: Facts) -> MarginalsOrder:
     return order.model_copy(update=settled(order, facts, shape))
 
 
-def settled(order: MarginalsOrder, facts: Facts, shape: TableShape, *, precision_share: float = 1.0) -> dict[str, Any]:
-    """What becomes of components, pairs and values that an order leaves open.
+def settled(
+    order: MarginalsOrder,
+    facts: Facts,
+    shape: TableShape,
+    *,
+    precision_share: float = 1.0,
+    most_noise: float = MOST_NOISE_PER_PAIR,
+) -> dict[str, Any]:
+    """What becomes of components, pairs and trees that an order leaves open.
 
-    precision_share: of the release's Gaussian precision that these measurements have; 1 unless they are a start.
+    precision_share: of the release's Gaussian precision that these measurements have; 1 unless they are a start. most_noise: as there.
     """
     units, budget = facts.units, facts.budget
     found: dict[str, Any] = {"components": order.components or _components(order.condition_on, shape)}
     if order.pairs == "auto":
-        found |= settled_pairs(order, units=units, shape=shape, budget=budget, precision_share=precision_share)
+        found |= settled_pairs(
+            order, units=units, shape=shape, budget=budget, precision_share=precision_share, most_noise=most_noise
+        )
     if not shape.columns_of_values:
-        found["values_precision_share"] = 0.0  # whatever was ordered: it would be spent on nothing
-    elif order.values_precision_share is None:
-        found["values_precision_share"] = settled_value_share(
+        found["tree_precision_share"] = 0.0  # whatever was ordered: it would be spent on nothing
+    elif order.tree_precision_share is None:
+        found["tree_precision_share"] = settled_tree_share(
             order, units=units, shape=shape, budget=budget, precision_share=precision_share
         )
     return found

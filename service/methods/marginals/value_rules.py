@@ -1,4 +1,4 @@
-"""Whether values that many rows share are looked for, and how precisely, where the order does not say: from schema, n and budget alone."""
+"""How precise the trees of open ranges are, where the order does not say: from schema, n and budget alone."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from service.methods.marginals.order import MarginalsOrder
 from service.methods.whole_noise import whole_noise
 from service.privacy.filters import Budget
 
-SHARE_TO_STAND_OUT = 0.01
-"""The precision is such that a value of so many of all rows stands out (docs/decisions/0030),"""
+WANTED_NOISE = 0.0007
+"""Of a count in a tree, in parts of all rows (docs/decisions/0051),"""
 
-PRECISION_SHARES = 0.005, 0.04
-"""but at least and at most this part of all: less gains the tables nothing, more costs them."""
+PRECISION_SHARES = 0.01, 0.2
+"""but at least and at most this part of the precision is spent on it,"""
 
-STANDARD_DEVIATIONS = 5.0
-"""About what a count must have to stand out among a hundred thousand values that nobody has."""
-
-LARGEST_SHARE_TO_STAND_OUT = 0.2
-"""Where only values of more rows than this would, nothing is looked for."""
+MOST_NOISE = 0.05
+"""and none where a count would have more noise all the same: a tree would not tell where rows are."""
 
 
-def settled_value_share(
+def settled_tree_share(
     order: MarginalsOrder, *, units: int, shape: TableShape, budget: Budget, precision_share: float = 1.0
 ) -> float:
-    """`values_precision_share` of an order that leaves it open; 0 where nothing is looked for."""
+    """`tree_precision_share` of an order that leaves it open."""
     noise_std = whole_noise(order, budget) / math.sqrt(precision_share) * shape.max_rows_per_unit
-    with_all = STANDARD_DEVIATIONS * noise_std * math.sqrt(shape.columns_of_values) / max(1, units)
+    with_all = noise_std * math.sqrt(shape.tree_levels) / max(1, units)
     smallest, largest = PRECISION_SHARES
-    if with_all / math.sqrt(largest) > LARGEST_SHARE_TO_STAND_OUT:
+    if with_all / math.sqrt(largest) > MOST_NOISE:
         return 0.0
-    return min(max(smallest, (with_all / SHARE_TO_STAND_OUT) ** 2), largest)
+    return min(max(smallest, (with_all / WANTED_NOISE) ** 2), largest)

@@ -9,19 +9,17 @@ from service.methods.marginals.order import COMPONENTS, MarginalsOrder
 from service.methods.marginals.pair_rules import pair_widths
 from service.methods.work import FLOAT, Work, coded_rows
 
-FIRST_STEPS = 100
-"""Of every fit but the best, as `workers.methods.marginals.fit.generator` has it; so are the next ones."""
 MOST_LOGITS = 32_000_000
+"""As `workers.methods.marginals.fit.generator` has it; so are the next ones."""
 UNITS_OF_A_COMPONENT, FEWEST_COMPONENTS = 2, 512
-FITS, FITS_OF_STRATA, FEWEST_STRATA_THAT_SHARE = 2, 3, 3
 TWINS = 2
-"""Beside each fit is another, which tells it when to stop."""
+"""Beside the fit is another, which tells it when to stop."""
 ARRAYS_OF_LOGITS = 6
 """That a fit or its twin holds: logits, Adam's means, the best ones, shares and their gradient."""
 LOOK_EVERY = 10
 STRENGTHS, RAKING_STEPS = 5, 6
-VALUES_OF_A_COLUMN = 2**16
-"""Possible values of a column whose values are counted one by one, as is usual; there may be a hundred times as many."""
+NODES_OF_A_LEVEL = 2**10
+"""Of a tree of counts, as is usual; there may be eight times as many, or few."""
 
 
 def estimate(order: MarginalsOrder, facts: Facts) -> Work:
@@ -36,13 +34,13 @@ def estimate(order: MarginalsOrder, facts: Facts) -> Work:
 
     rows, pairs = float(facts.units) * shape.max_rows_per_unit, math.comb(len(free), 2) if measures_pairs else 0
     counted = strata * alone + (pair_strata * (cells**2 - sum(width**2 for width in widths)) / 2.0 if pairs else 0.0)
-    values = VALUES_OF_A_COLUMN * shape.columns_of_values * float(order.counts_values)
+    levels = shape.tree_levels * float(order.counts_values)
     looks = 2.0 if order.looks_at_single_columns_first else 1.0
     work = coded_rows(rows, len(shape.cells), shape.columns_of_values) + Work(
-        elements=looks * rows * (len(free) + pairs) + 12.0 * counted,
-        draws=looks * counted + values,
+        elements=looks * rows * (len(free) + pairs) + 12.0 * counted + 4.0 * rows * levels,
+        draws=looks * counted + NODES_OF_A_LEVEL * levels,
         calls=looks * (len(free) + pairs),
-        memory_bytes=40.0 * counted + 32.0 * VALUES_OF_A_COLUMN,
+        memory_bytes=40.0 * counted + 32.0 * NODES_OF_A_LEVEL,
     )
     if measures_pairs:
         work += _fits(order, strata=strata, pair_strata=pair_strata, cells=cells, alone=alone, units=facts.units)
@@ -64,11 +62,9 @@ def _fits(order: MarginalsOrder, *, strata: int, pair_strata: int, cells: float,
     logits, square = float(strata * components) * alone, strata * components * cells**2
     step = Work(products=3.0 * square, elements=24.0 * logits + 6.0 * pair_strata * cells**2, calls=0.1 * strata)
     look = Work(products=square, elements=10.0 * pair_strata * cells**2)
-    fits = FITS if pair_strata < FEWEST_STRATA_THAT_SHARE else FITS_OF_STRATA
-    steps = order.steps + (fits - 1) * min(FIRST_STEPS, order.steps)
     raked = Work(products=square, elements=4.0 * RAKING_STEPS * logits).times(STRENGTHS)
-    denoised = Work(elements=50.0 * pair_strata * cells**2, calls=10.0).times(fits)
+    denoised = Work(elements=50.0 * pair_strata * cells**2, calls=10.0)
     tables = 8.0 * pair_strata * cells**2
-    held = fits * TWINS * ARRAYS_OF_LOGITS * FLOAT * logits + 10.0 * tables
-    whole = (step.times(TWINS) + look.times(TWINS / LOOK_EVERY)).times(steps) + raked.times(TWINS) + denoised
+    held = TWINS * ARRAYS_OF_LOGITS * FLOAT * logits + 10.0 * tables
+    whole = (step.times(TWINS) + look.times(TWINS / LOOK_EVERY)).times(order.steps) + raked.times(TWINS) + denoised
     return whole.holding(held)

@@ -1,5 +1,6 @@
 """`method: mixture`: noisy moments of images, and a mixture of Gaussians made from them."""
 
+from service.methods.experience import only_experience
 from service.methods.interface import Method
 from service.methods.mixture.card import CARD
 from service.methods.mixture.order import MixtureOrder
@@ -16,5 +17,6 @@ METHOD = Method(
     events=events,
     estimate=estimate,
     card=CARD,
+    forecast=only_experience("mixture"),
     offer=offer,
 )

@@ -31,8 +31,8 @@ class MixtureOrder(Order):
     upright: Annotated[
         bool | None,
         Field(
-            description="Images are measured without their slant, and slants as one more number of each. Default: where "
-            "a first measurement says that images of most classes lean variously, as handwriting does."
+            description="Whether images are deskewed: measured without their slant, which is one more number of each. Default: where "
+            "a first measurement says that images of most classes lean differently, as handwriting does."
         ),
     ] = None
     jitter_shift: Annotated[
@@ -41,7 +41,7 @@ class MixtureOrder(Order):
             ge=0.0,
             le=0.2,
             description="Drawn images are shifted: standard deviation, as a share of the side. "
-            "Default: 0.02 where images are measured upright, else 0.",
+            "Default: 0.02 where images are deskewed, else 0.",
         ),
     ] = None
     jitter_degrees: Annotated[
@@ -50,7 +50,7 @@ class MixtureOrder(Order):
             ge=0.0,
             le=45.0,
             description="Drawn images are turned: standard deviation, in degrees. "
-            "Default: 3.5 where images are measured upright, else 0.",
+            "Default: 3.5 where images are deskewed, else 0.",
         ),
     ] = None
     record_norm: Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from service.base.errors import InvalidOrder
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
@@ -17,8 +16,8 @@ MOST_NOISE_PER_CELL = 0.04
 """Cells are worth it while the largest eigenvalue of the noise in one is at most this part of the squared clip norm."""
 
 BECAUSE = (
-    "mixture: on digits of 14×14 pixels at ε = 10 it trained better classifiers (92.9 % right on real images) than a "
-    "generator trained by noisy gradients, from nothing (89.7 %) or from a cheaper mixture (92.4 %) (docs/results.md)"
+    "mixture: on digits of 14×14 pixels at ε = 10, classifiers trained on its images had an accuracy of 92.9 %; on those of a "
+    "generator trained with noisy gradients 89.7 %, or 92.4 % where it began with a mixture (docs/results.md)"
 )
 
 
@@ -29,9 +28,7 @@ def offer(_order: AnyOrder, facts: Facts) -> str | None:
 
 def resolve(order: MixtureOrder, facts: Facts) -> MixtureOrder:
     """The number of cells. Images in colour are no handwriting, whose slant is looked for."""
-    shape = facts.shape(DEFAULT_NUMERIC_BINS)
-    if not isinstance(shape, ImageShape):
-        raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
+    shape = facts.images()
     if order.upright is None and shape.channels > 1:
         order = order.model_copy(update={"upright": False})
     if order.cells is not None:

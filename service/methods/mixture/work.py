@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from service.base.errors import InvalidOrder
-from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
-from service.methods.knobs import DEFAULT_NUMERIC_BINS
 from service.methods.mixture.order import MixtureOrder
 from service.methods.work import Work
 
@@ -15,9 +12,7 @@ DRAWN_PER_CELL, DRAWN_FOR_TONES = 200, 2_000
 
 def estimate(order: MixtureOrder, facts: Facts) -> Work:
     """Every measurement goes over all images, as many as there may be."""
-    shape = facts.shape(DEFAULT_NUMERIC_BINS)
-    if not isinstance(shape, ImageShape):
-        raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
+    shape = facts.images()
     images, pixels = float(facts.units) * shape.max_images_per_unit, float(shape.pixels)
     coefficients = float(min(order.coefficients, shape.pixels + 1))
     rank = min(float(order.rank), coefficients)

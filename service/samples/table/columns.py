@@ -12,7 +12,7 @@ import numpy as np
 
 from service.samples.table.base import Array, Mask, SamplingError
 from service.samples.table.reading import number_read
-from service.samples.table.spelling import values_written
+from service.samples.table.spelling import is_json_number, values_written
 
 
 class CategoryColumn:
@@ -44,7 +44,11 @@ class CategoryColumn:
                 for v, text in zip(self.values, self.texts, strict=True)
             ]
         )
-        self._jsons = objects([json.dumps(v, ensure_ascii=False) for v in self.values])
+        self.is_json_number = is_json_number(config)
+        self._jsons = objects(list(map(self._json_of, self.values, self.texts)))
+
+    def _json_of(self, value: Any, text: str) -> str:
+        return text if self.is_json_number and value is not None else json.dumps(value, ensure_ascii=False)
 
     def fill(self, codes: Array, _rng: np.random.Generator) -> Array:
         """A category has one value: its code."""
@@ -79,7 +83,7 @@ class CategoryColumn:
         if text not in self._code_of_text and self.type in {"integer", "number"}:
             with suppress(ValueError):
                 number = self.number_of(wanted)
-                text = text_of(float(number) if self.type == "number" else number)
+                text = text_of(int(number) if self.type == "integer" and number % 1 == 0 else number)
         if text not in self._code_of_text:
             raise SamplingError(
                 f"{self.name} has no value {text!r}{nearest(text, self._code_of_text)}; {self.described}"
@@ -87,7 +91,9 @@ class CategoryColumn:
         return self._code_of_text[text]
 
     def number_of(self, wanted: Any) -> float:
-        """The number that a value says, given as itself or as text; `ValueError` where it is none."""
+        """The number that a value says, given as itself or as text; `ValueError` where it is none. Whole numbers are exact."""
+        with suppress(ValueError):
+            return float(text_of(wanted)) if self.type == "number" else int(text_of(wanted))
         try:
             return float(text_of(wanted))
         except ValueError:

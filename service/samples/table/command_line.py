@@ -40,7 +40,7 @@ def main() -> None:
         help='only such rows: "age>=65&sex=f", "rank in [1, 2]", "age not missing", "COLUMN:VALUE"; several must all be met',
     )
     parser.add_argument(
-        "--weights", type=json.loads, metavar="JSON", help='how often values shall come: {"sex": "uniform"}'
+        "--weights", type=json.loads, metavar="JSON", help='how often values are drawn: {"sex": "uniform"}'
     )
     parser.add_argument(
         "--complete",

@@ -175,7 +175,7 @@ class Conditions:
         column, operator = self._columns[condition.place], condition.operator
         if isinstance(column, IdentifierColumn):
             raise SamplingError(f"{column.name}: identifiers are made anew for each sample, so no condition is on them")
-        if operator in {"missing", "not missing"} and not column.missing:
+        if operator == "missing" and not column.missing:
             raise SamplingError(f"{column.name} is required: none of its values is missing")
         if isinstance(column, CategoryColumn):
             return CategorySelection(column, _allowed(column, condition))
@@ -196,7 +196,7 @@ def _conditions_of(name: str, place: int, wanted: Any) -> list[Condition]:
         for word, value in wanted.items():
             if word not in WORDS:
                 raise SamplingError(
-                    f"{name}: {word!r} is no condition{nearest(str(word), WORDS)}; use {', '.join(WORDS)}"
+                    f"{name}: {word!r} is not a condition{nearest(str(word), WORDS)}; use {', '.join(WORDS)}"
                 )
             operator = WORDS[word]
             if operator == "missing":
@@ -247,7 +247,7 @@ def _listed(inner: str) -> tuple[Any, ...]:
     try:
         return tuple(next(csv.reader([inner.strip()], skipinitialspace=True), []))
     except csv.Error:
-        raise SamplingError(f"[{inner}] is no list of values in one line, like [A, B]") from None
+        raise SamplingError(f"[{inner}] is not a list of values in one line, like [A, B]") from None
 
 
 def _values(value: Any) -> list[Any]:
@@ -330,7 +330,7 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         for number in numbers:
             point = RangeSelection(column, [(number, number)], missing=False)
             if len(numbers) > 1 and not point.chances.any():
-                raise SamplingError(f"{column.name}: {number} is none of its values; {column.described}")
+                raise SamplingError(f"{column.name}: {number} is not one of its values; {column.described}")
         return [(number, number) for number in numbers]
     if operator in {"!=", "not in"}:
         ends = [-np.inf, *numbers, np.inf]
@@ -355,7 +355,9 @@ def _number(column: GridColumn, value: Any) -> float:
     for each in reversed(_values(value)):
         with suppress(ValueError, TypeError):
             return column.number_of(each)
-    like = {"date": ", like 2024-03-01", "datetime": ", like 2024-03-01T12:00:00"}.get(column.type, "")
+    like = {"date": "2024-03-01", "datetime": "2024-03-01T12:00:00", "integer": "1234"}.get(column.type, "1234.5")
+    if column.is_spelled:
+        like += f" or, as the schema spells it, {column.example}"
     raise SamplingError(
-        f"{column.name}: {value!r} is not a value of a column of type {column.type}{like}; {column.described}"
+        f"{column.name}: {value!r} is not a value of a column of type {column.type}, like {like}; {column.described}"
     )

@@ -30,7 +30,7 @@ class IdentifierColumn:
         self.type: str = config["type"]
         self.size = 1
         self.missing = False
-        self.is_spelled = False
+        self.is_spelled = self.is_json_number = False
         self.missing_value = ""
         alphabets: list[str] = config["identifier"]
         self._alphabets = [np.array([ord(one) for one in alphabet], dtype=np.uint32) for alphabet in alphabets]

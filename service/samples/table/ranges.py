@@ -14,7 +14,7 @@ import numpy as np
 from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
 from service.samples.table.reading import ClockTimes, range_read
-from service.samples.table.spelling import range_written
+from service.samples.table.spelling import is_json_number, range_written
 
 POINT = 2.0**-40
 """Of the range: a bin that is narrower holds its first value alone."""
@@ -72,6 +72,7 @@ class GridColumn:
         self._missing_text = quoted(self.missing_value, empty_too=self.missing_value != missing_value)
         self._write = range_written(config)
         self.is_spelled = self._write is not None
+        self.is_json_number = is_json_number(config)
         self._read = range_read(config)
         self._clocks = ClockTimes(config.get("spelling") or {})
         low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
@@ -167,6 +168,11 @@ class GridColumn:
         kind = {"integer": "whole numbers", "number": "numbers", "date": "dates", "datetime": "times"}[self.type]
         return f"it holds {kind} from {first} to {last}"
 
+    @property
+    def example(self) -> str:
+        """The last value of its range, as the schema spells it."""
+        return self.spelled(self.drawn_of(np.array([self._largest.max()]), np.zeros(1, dtype=np.int64)))[0]
+
     def on_clocks(self, drawn: Array) -> Array:
         """Of times, what clocks of the declared zone show; others as they are."""
         if self.type != "datetime":
@@ -199,6 +205,8 @@ class GridColumn:
         if self.is_spelled and self.type in {"date", "datetime"}:
             texts = [json.dumps(text, ensure_ascii=False) for text in self.spelled(drawn)]
             return self._with_missing(texts, drawn, "null")
+        if self.is_json_number:
+            return self._with_missing(self.spelled(drawn), drawn, "null")
         pattern = "%s" if self.type in {"integer", "number"} else '"%s"'
         return self._with_missing([pattern % value for value in self.to_values(drawn)], drawn, "null")
 

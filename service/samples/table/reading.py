@@ -13,6 +13,7 @@ from service.samples.table.spelling import DAY_NAMES, DAY_SECONDS, MONTH_NAMES
 
 SPACES = " \t\u00a0\u202f"
 MOST_CHARACTERS_OF_NUMBER = 300
+OFFSET = "[+-][0-9]{2}:?[0-9]{2}"
 DIGITS_OF = {"Y": (4, 4), "y": (2, 2), "j": (1, 3), "f": (1, 6), **dict.fromkeys("mdHIMS", (1, 2))}
 """Directive -> how many digits it has, at least and at most."""
 
@@ -97,13 +98,11 @@ class ReadMoment:
         found = match.groupdict()
         seconds = whole_seconds_of(dt.datetime.combine(self._date(found), _time_of(found)))
         if (name := found.get("Z")) is not None:
-            ahead = {known.lower(): ahead for known, ahead in self._ahead.items()}[name.lower()]
-        elif (offset := found.get("z")) is None:
-            return self._clocks.utc_of(seconds)
-        else:
-            digits = offset[1:].replace(":", "") or "0000"  # Z has none
-            ahead = (int(digits[:2]) * 3_600 + int(digits[2:]) * 60) * (-1 if offset[0] == "-" else 1)
-        return seconds - ahead
+            known = {known.lower(): ahead for known, ahead in self._ahead.items()}
+            return seconds - (_ahead_of(name) if name[0] in "+-" else known[name.lower()])
+        if (offset := found.get("z")) is not None:
+            return seconds - _ahead_of(offset)
+        return self._clocks.utc_of(seconds)
 
     def _date(self, found: Mapping[str, str]) -> dt.date:
         year = int(found["Y"]) if "Y" in found else self._first_year + (int(found["y"]) - self._first_year) % 100
@@ -126,7 +125,8 @@ class ReadMoment:
     def _piece(self, parts: list[list[str | None]], place: int) -> str:
         directive, text = parts[place]
         if directive is None:
-            return re.sub(r"(?:\\?[ \u00a0\u202f])+", f"[{SPACES}]+", re.escape(text or ""))
+            times = "*" if place + 1 < len(parts) and parts[place + 1][0] in {"z", "Z"} else "+"
+            return re.sub(r"(?:\\?[ \u00a0\u202f])+", f"[{SPACES}]{times}", re.escape(text or ""))
         names = {
             **{letter: [name[:3] for name in all_] for letter, all_ in (("b", MONTH_NAMES), ("a", DAY_NAMES))},
             "B": MONTH_NAMES,
@@ -135,14 +135,21 @@ class ReadMoment:
             "Z": sorted(self._ahead, key=len, reverse=True),
         }
         if directive in names:
-            return f"(?P<{directive}>{'|'.join(map(re.escape, names[directive]))})"
+            also = f"|{OFFSET}" if directive == "Z" else ""
+            return f"(?P<{directive}>{'|'.join(map(re.escape, names[directive]))}{also})"
         if directive == "z":
-            return "(?P<z>Z|[+-][0-9]{2}:?[0-9]{2})"
+            return f"(?P<z>Z|{OFFSET})"
         least, most = DIGITS_OF[directive]
         beside = [parts[other][0] for other in (place - 1, place + 1) if 0 <= other < len(parts)]
         if not text and any(other in DIGITS_OF for other in beside):
             least = most
         return f"(?P<{directive}>[0-9]{{{least},{most}}})"
+
+
+def _ahead_of(offset: str) -> int:
+    """Seconds ahead of UTC, of +01:00, +0100 or Z."""
+    digits = offset[1:].replace(":", "") or "0000"  # Z has none
+    return (int(digits[:2]) * 3_600 + int(digits[2:]) * 60) * (-1 if offset[0] == "-" else 1)
 
 
 def _time_of(found: Mapping[str, str]) -> dt.time:

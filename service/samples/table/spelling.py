@@ -28,8 +28,10 @@ class SpelledNumber:
 
     def __call__(self, value: float) -> str:
         decimals = self._config["decimals"]
-        number = Decimal(repr(value))
-        digits = f"{number:f}" if decimals is None or isinstance(value, int) else f"{value:.{decimals}f}"
+        if isinstance(value, int):  # exact beyond 2^53
+            digits = f"{value}.{'0' * decimals}" if decimals else str(value)
+        else:
+            digits = f"{Decimal(repr(value)):f}" if decimals is None else f"{value:.{decimals}f}"
         whole, _, rest = digits.lstrip("-").partition(".")
         if decimals is None:
             rest = rest.rstrip("0")
@@ -77,23 +79,24 @@ class SpelledMoments:
             different, places = np.unique(keys, return_inverse=True)
             each = np.empty(len(different), dtype=object)
             each[:] = [
-                "".join(self._piece(directive, dash, key) for directive, dash in run) for key in different.tolist()
+                "".join(self._piece(directive, mark, key) for directive, mark in run) for key in different.tolist()
             ]
             written = written + each[places]
         texts: list[str] = written.tolist()
         return texts
 
-    def _piece(self, directive: str, dash: str, key: int) -> str:
+    def _piece(self, directive: str, mark: str, key: int) -> str:
+        """`mark`: "-" of `%-d`, ":" of `%:z`, "^" of `%^b`, "," of `%,b`."""
         if directive in NUMBERED:
             number, width = NUMBERED[directive](key)
-            return str(number) if dash else str(number).zfill(width)
+            return str(number) if mark else str(number).zfill(width)
         if directive in WORDED:
-            return WORDED[directive](key)
+            return CASES.get(mark, str)(WORDED[directive](key))
         ahead = int(self._ahead[key])
         if directive == "Z":
             return str(self._names[key])
         sign, minutes = "-" if ahead < 0 else "+", abs(ahead) // 60
-        return f"{sign}{minutes // 60:02d}{minutes % 60:02d}"
+        return f"{sign}{minutes // 60:02d}{mark}{minutes % 60:02d}"
 
 
 def date_of(day: int) -> dt.date:
@@ -123,6 +126,10 @@ WORDED: Mapping[str, Callable[[int], str]] = {
 }
 
 
+CASES: Mapping[str, Callable[[str], str]] = {"^": str.upper, ",": str.lower}
+"""Mark of a directive -> how its words are written."""
+
+
 def source_of(directive: str | None) -> str:
     """What a piece of a pattern depends on: the day, the time of day, the zone, or nothing."""
     if directive is None:
@@ -138,6 +145,24 @@ def values_written(config: Mapping[str, Any]) -> Callable[[Any], str] | None:
     return SpelledBoolean(spelling) if "true" in spelling else SpelledNumber(spelling)
 
 
+def is_json_number(config: Mapping[str, Any]) -> bool:
+    """Whether zeros after the last digit are all that is declared of its spelling: JSON can say 12.50, too.
+
+    Whole numbers stay so there: many readers would round 9007199254740993.0.
+    """
+    return bool((config.get("spelling") or {}).get("json"))
+
+
+def plain_written(decimals: int | None) -> Callable[[float], str]:
+    """All decimals of a number, or none that is a zero at its end."""
+    return _shortest if decimals is None else f"{{:z.{decimals}f}}".format
+
+
+def _shortest(value: float) -> str:
+    text = repr(value + 0.0)  # -0.0 + 0.0 is 0.0
+    return f"{Decimal(text):f}" if "e" in text else text.removesuffix(".0")
+
+
 def range_written(config: Mapping[str, Any]) -> Callable[[Array], Sequence[str]] | None:
     """How drawn numbers of a range are spelled: integers, numbers, days or seconds since 1970-01-01."""
     spelling = config.get("spelling")
@@ -145,6 +170,9 @@ def range_written(config: Mapping[str, Any]) -> Callable[[Array], Sequence[str]]
         return None
     if "parts" not in spelling:
         write = SpelledNumber(spelling)
+        if is_json_number(config):
+            plain = plain_written(spelling["decimals"])
+            return lambda numbers: list(map(plain, numbers.tolist()))
         return lambda numbers: [write(number) for number in numbers.tolist()]
     moments, unit = SpelledMoments(spelling), DAY_SECONDS if config["type"] == "date" else 1
     return lambda numbers: moments.texts(numbers.astype(np.int64) * unit)

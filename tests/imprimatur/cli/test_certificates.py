@@ -120,7 +120,7 @@ def test_a_file_that_is_no_certificate_is_refused(imprimatur, tmp_path):
     (tmp_path / "other.json").write_text('{"epsilon": 1}')
     done = imprimatur("other.json", "--format", "text")
     assert done.returncode == 5
-    assert "is no certificate" in done.stderr
+    assert "is not a certificate" in done.stderr
 
 
 def test_a_certificate_of_format_1_still_verifies_and_is_shown(imprimatur, tmp_path):

@@ -11,6 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ORDER = ("--method", "marginals", "--epsilon", 1, "--budget-epsilon", 2.5)
 
 

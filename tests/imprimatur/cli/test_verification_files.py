@@ -137,7 +137,7 @@ def test_a_service_tells_which_key_is_from_before_the_log(verify, monkeypatch, l
 @pytest.mark.parametrize("kind", ["reserve", "void", "release"])
 def test_only_a_charge_pays(verify, kind):
     (certificate,) = history(kind)
-    assert verify(certificate).faults == ["the entry it names is no charge: it paid nothing"]
+    assert verify(certificate).faults == ["the entry it names is not a charge"]
 
 
 def test_one_release_and_one_entry_have_one_certificate(verify):
@@ -248,7 +248,7 @@ def other_forms():
     with zipfile.ZipFile(packed_otherwise, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("certificate.json", json.dumps(certificate))
     return {
-        "a name that is no plain path": (pack({**FILES, "../x": b""}, certificate), "no plain path"),
+        "a name that is not a plain path": (pack({**FILES, "../x": b""}, certificate), "not a plain path"),
         "a name twice": (twice.getvalue(), "no plain file"),
         "something before the first member": (b"#!/bin/sh\n" + good, "not where it says"),
         "encrypted": (flagged(good, 6, 8, 1), "is encrypted"),
@@ -279,7 +279,7 @@ def forms():
 
 
 FORMS = (
-    "a name that is no plain path", "a name twice", "something before the first member", "encrypted",
+    "a name that is not a plain path", "a name twice", "something before the first member", "encrypted",
     "an unknown method", "another method", "damaged", "cut off", "too much", "more than it says", "no certificate",
 )  # fmt: skip
 
@@ -317,9 +317,9 @@ def test_a_text_that_is_too_long_for_a_certificate_is_refused(tmp_path):
         file.truncate(MOST_CERTIFICATE_BYTES + 1)
     with pytest.raises(Failure, match="neither a certificate nor a generator ZIP"):
         read_certificate(path)
-    with pytest.raises(Failure, match="is no public key"):
+    with pytest.raises(Failure, match="is not a public key"):
         known_key(str(path))
-    with pytest.raises(Failure, match="no head of a log"):
+    with pytest.raises(Failure, match="not a head of a log"):
         known_head(str(path))
 
 

@@ -1,12 +1,15 @@
 """One computation per answer, however many ask at once."""
 
+import gc
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from service.base.caching import ENTRY_BYTES, BoundedCache, computed_once, size_of
+from service.base.caching import ALL, ENTRY_BYTES, BoundedCache, Room, computed_once, size_of
 
 
 def test_threads_that_ask_together_share_one_computation():
@@ -61,6 +64,53 @@ def test_what_is_larger_than_the_cache_is_not_kept_and_empties_nothing():
     cache.put("huge", 2, 1_000_000)
     assert cache.get("huge") is None
     assert cache.get("small") == (1,)
+
+
+def test_caches_are_bounded_together_and_the_entry_used_longest_ago_goes_first():
+    room = Room(100_000)
+    first, second = BoundedCache(80_000, room), BoundedCache(80_000, room)
+    for number in range(100):
+        first.put(number, number, 9_000)
+        assert first.get(0) == (0,)
+        second.put(number, number, 9_000)
+        assert room.bytes == first.bytes + second.bytes <= 100_000
+    assert len(first) + len(second) == 10
+    assert len(second) >= 4
+    assert first.get(0) == (0,), "used all the time"
+    second.put("all of it", 1, 75_000)
+    assert second.get("all of it") == (1,)
+    assert room.bytes <= 100_000
+
+
+def test_no_cache_is_larger_than_its_room_and_one_that_is_gone_takes_none():
+    room = Room(10_000)
+    cache = BoundedCache(1 << 30, room)
+    cache.put("huge", 1, 20_000)
+    assert cache.get("huge") is None
+    cache.put("large", 1, 8_000)
+    del cache
+    gc.collect()
+    assert room.bytes == 0
+
+
+def test_all_caches_of_the_service_share_one_room():
+    """Each alone is within its bound; together they held 92 MiB."""
+    code = """
+import service.http.app, service.methods.pricing, service.methods.bounded, service.methods.facts
+from service.base.caching import ALL, BoundedCache
+from service.samples.cache import SamplerCache
+samplers = SamplerCache(lambda key: b"")
+import gc
+caches = [one for one in gc.get_objects() if isinstance(one, BoundedCache)]
+assert len(caches) >= 7
+for cache in caches:
+    for number in range(200):
+        cache.put(number, number, 500_000)
+assert ALL.bytes == sum(cache.bytes for cache in caches) <= ALL.most_bytes
+assert ALL.bytes > ALL.most_bytes / 2
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert ALL.most_bytes <= 40 << 20
 
 
 def test_sizes_count_what_is_reached_through_fields_and_each_object_once():

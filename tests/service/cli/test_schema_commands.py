@@ -71,7 +71,7 @@ def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):
     parse_table_schema(json.loads((tmp_path / "s.json").read_text()))
     done = schema("check", tmp_path / "s.json", table, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"fields": 6, "rows": 6, "notices": []}
+    assert json.loads(done.stdout) == {"fields": 6, "not_modelled": {}, "to_buy": {}, "rows": 6, "notices": []}
 
 
 def test_check_names_the_fault(table):

@@ -55,7 +55,7 @@ def test_each_column_is_accepted_changed_or_skipped(table):
     )
     assert fields["ward"]["constraints"]["enum"] == ["00", "01", "02", "03"]
     assert "minimum must be below" in done.stderr
-    assert "are several rows one person?" in done.stderr.lower()
+    assert "do several rows belong to one person?" in done.stderr.lower()
     assert "'patient_id'" in done.stderr
 
 

@@ -224,7 +224,7 @@ def test_a_key_of_one_column_is_an_identifier_and_a_dialect_stays():
 def test_a_number_beyond_all_is_left_out(constraints):
     found = convert({"fields": [{"name": "x", "type": "number", "constraints": json.loads(constraints)}]})
     json.dumps(found.as_json(), allow_nan=False)
-    assert any("no finite number" in note for note in found.notes)
+    assert any("not a finite number" in note for note in found.notes)
     assert any("to be added" in note for note in found.notes)
 
 
@@ -234,3 +234,22 @@ def test_a_number_beyond_all_is_left_out(constraints):
 def test_what_is_none_of_them_is_refused(document):
     with pytest.raises(InvalidSchema, match="schema: "):
         convert(document)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("0.00", {"decimals": 2, "trailingZeros": True}),
+        ("#,##0.000", {"decimals": 3, "trailingZeros": True, "groupChar": ","}),
+        ({"pattern": "#0.0", "decimalChar": ","}, {"decimals": 1, "trailingZeros": True, "decimalChar": ","}),
+        ("0.###", {}),
+    ],
+)
+def test_decimals_that_are_always_written_are_carried_over(written, words):
+    datatype = {"base": "decimal", "format": written, "minimum": 0, "maximum": 9}
+    found = convert({**CSVW, "tableSchema": {"columns": [{"titles": "net", "datatype": datatype}]}})
+    field = {"name": "net", "type": "number", **words, "constraints": {"minimum": 0, "maximum": 9}}
+    assert found.fields == [field]
+    assert bool(found.notes) == (not words)
+    assert convert({"fields": [field]}).fields == [field], "our own words are kept"
+    assert found.fault() is None

@@ -8,8 +8,8 @@ import pytest
 
 from service.base.errors import InvalidSchema
 from service.domain.grids import shape_of
+from service.domain.row_config import written_to_config
 from service.domain.table_schema import parse_table_schema
-from service.domain.written import written_to_config
 
 FIELDS = [
     {"name": "id", "type": "string", "role": "identifier", "pattern": "P[0-9]{6}"},
@@ -67,12 +67,12 @@ def test_what_makes_sense_is_taken(relation, derived):
         ("start <= nothing", "there is no field 'nothing'"),
         ("start <= net", "a date cannot be compared with a number"),
         ("start + end <= end", "has no meaning"),
-        ("city <= net", "'city' is no number"),
-        ("id <= net", "'id' is no number"),
-        ("net", "is no relation"),
+        ("city <= net", "'city' is not a number"),
+        ("id <= net", "'id' is not a number"),
+        ("net", "is not a relation"),
         ("net <=", "cannot be read"),
         ("1 <= 2", "compares no column"),
-        ("net <= 'a'", "is no date or time"),
+        ("net <= 'a'", "is not a date or time"),
         ("made = net / `days on leave`", "must be above 0"),
         ("made = open + net", "declare decimals for open"),
         ("made = made + 1", "in a circle"),
@@ -94,7 +94,7 @@ def test_what_makes_sense_is_taken(relation, derived):
         ({"column": "city", "by": "icd", "table": {"I10": "Linz"}}, "'Linz' is not a declared value of city"),
         ({"column": "city", "by": "icd", "table": [["I10", "Graz"], ["I10", "Wien"]]}, "twice"),
         ({"column": "flag", "by": "icd", "table": {"I10": True}}, "may be missing"),
-        ({"columns": ["city", "net"], "allowed": [["Graz", 1]]}, "'net' is no column with declared categories"),
+        ({"columns": ["city", "net"], "allowed": [["Graz", 1]]}, "'net' is not a column with declared categories"),
         ({"columns": ["city", "flag"], "allowed": [["Graz", None]]}, "required"),
         ({"columns": ["city", "flag"], "allowed": [["Graz"]]}, "has 2 values"),
         ({"unique": ["start"]}, "identifier"),
@@ -154,8 +154,11 @@ def test_roles_that_make_no_sense_are_refused(field, said):
 
 def test_only_what_is_modelled_is_excluded_or_predicted():
     fields = [{"name": "who", "type": "string", "role": "ignore"}]
-    with pytest.raises(InvalidSchema, match="not modelled"):
+    with pytest.raises(InvalidSchema, match="not modelled, as it has a role"):
         schema(fields=fields, target="who")
+    looked_up = {"column": "chapter", "by": "icd", "table": {"I10": "Heart"}}
+    with pytest.raises(InvalidSchema, match=r"looked up in a table: choose 'icd'.*or take its relation away"):
+        schema(looked_up, fields=[{"name": "chapter", "type": "string", "role": "derived"}], target="chapter")
     document = {"fields": [*FIELDS, *fields], "exclusions": [{"who": ["x"], "flag": [True]}]}
     with pytest.raises(InvalidSchema, match="has the role ignore"):
         parse_table_schema(document)

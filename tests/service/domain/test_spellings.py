@@ -28,8 +28,19 @@ GOOD = [
     {"type": "datetime", "format": "any", **DAYS},
     {"type": "string", "missingValues": [], "constraints": {"enum": ["", "NA"]}},
     {"type": "integer", "constraints": {"enum": [2**63 - 1, -(2**63)]}},
+    {"type": "number", "decimals": 2, "suffix": " €", "constraints": {"enum": [0.5, 7, 1234.56, 1e-2]}},
     {"type": "string", "constraints": {"enum": ["ab", "abc"], "minLength": 2, "maxLength": 3, "unique": False}},
     {"type": "integer", "missingValues": ["5"], **RANGE},
+    {"type": "number", "decimals": 2, "trailingZeros": True, **RANGE},
+    {"type": "number", "trailingZeros": False, "decimalChar": ",", **RANGE},
+    {"type": "integer", "decimals": 1, "trailingZeros": True, **RANGE},
+    {
+        "type": "integer",
+        "decimals": 2,
+        "decimalChar": ",",
+        "trailingZeros": True,
+        "constraints": {"enum": [2**63 - 1, -5]},
+    },
 ]
 
 
@@ -46,6 +57,14 @@ BAD = {
     "array": ({"type": "array"}, "leave the column out"),
     "categories": ({"type": "string", "categories": ["a"]}, "constraints.enum"),
     "categoriesOrdered": ({"type": "string", "categoriesOrdered": True}, "leave it out"),
+    "decimals fewer than an enum has": (
+        {"type": "number", "decimals": 1, "constraints": {"enum": [0.25]}},
+        "more than 1 decimals: 0.25",
+    ),
+    "decimals of an integer": ({"type": "integer", "decimals": 1, **RANGE}, "no decimals"),
+    "zeros of how many decimals": ({"type": "number", "trailingZeros": True, **RANGE}, "in decimals"),
+    "zeros of a date": ({"type": "date", "trailingZeros": False, **DAYS}, "number columns"),
+    "decimals of a date": ({"type": "date", "decimals": 1, **DAYS}, "number columns"),
     "decimalChar of an integer": ({"type": "integer", "decimalChar": ",", **RANGE}, "no decimals"),
     "duration": ({"type": "duration"}, '"number"'),
     "email": ({"type": "string", "format": "email", "constraints": {"enum": ["a"]}}, "leave 'email' out"),

@@ -21,17 +21,17 @@ def field(kind: str, low: Any, high: Any, **more: Any) -> FieldSchema:
     [
         (field("integer", 16, 95), 16, 95, 1, 0),
         (field("integer", -3, 8_000_000), -3, 8_000_000, 1, 0),
-        (field("integer", 5, 79_999_999), 1, 7_999_999, 10, 0),  # of a longer range, round numbers alone
+        (field("integer", 5, 7_999_999_999), 1, 799_999_999, 10, 0),  # of a longer range, round numbers alone
         (field("number", 0, 99.99, decimals=2), 0, 9_999, 1, 2),
         (field("number", 0.07, 0.7, decimals=2), 7, 70, 1, 2),  # whose hundredfold is no whole number of floats
         (field("number", 0, 9), 0, 900_000, 1, 5),  # the finest that there are few enough of
-        (field("number", -1_000_000, 1_000_000, decimals=2), -1_000_000, 1_000_000, 1, 0),
-        (field("number", 0, 1e9, decimals=0), 0, 1_000_000, 1_000, 0),
+        (field("number", -2_000_000, 2_000_000, decimals=2), -200_000_000, 200_000_000, 1, 2),
+        (field("number", 0, 1e10, decimals=0), 0, 1_000_000_000, 10, 0),
         (field("number", 2**52, 2**52 + 1_000), 2**52, 2**52 + 1_000, 1, 0),  # floats have no more digits
         (field("number", -(2**53), 2**53), -900_719, 900_719, 10**10, 0),
         (field("date", "2000-01-01", "2020-12-31"), 10_957, 18_627, 1, 0),
         (field("datetime", "2020-01-01T00:00:00", "2020-01-31T00:00:00"), 1_577_836_800, 1_580_428_800, 1, 0),
-        (field("datetime", "2000-01-01T00:00:00", "2020-01-01T00:00:00"), 262_968, 438_288, 3_600, 0),
+        (field("datetime", "1900-01-01T00:00:00", "2020-01-01T00:00:00"), -36_816_480, 26_297_280, 60, 0),
     ],
 )
 def test_the_finest_step_of_which_there_are_few_enough(
@@ -73,14 +73,15 @@ def test_a_value_as_it_is_written_is_found_and_given_back(decimals: int, low: in
     value = np.array([float(f"{whole}e-{decimals}")])
     (place,) = grid.places(value)
     assert grid.values(np.array([place], np.int64)) == value
-    assert grid.places(np.nextafter(value, np.inf)) == grid.size
+    assert grid.places(np.nextafter(value, np.inf)) == place
 
 
-def test_what_is_no_such_value_has_the_place_after_the_last() -> None:
-    grid = value_grid(field("integer", 5, 79_999_999), 32)
+def test_what_is_no_such_value_has_the_place_of_the_next_one_below_or_of_the_end() -> None:
+    grid = value_grid(field("integer", 5, 7_999_999_999), 32)
     assert grid is not None
-    found = grid.places(np.array([10, 15, 5, 0, 1e300, -1e300, np.nan, np.inf, 79_999_990]))
-    assert found.tolist() == [0, *[grid.size] * 7, grid.size - 1]
+    found = grid.places(np.array([10, 15, 25, 5, 0, -1e300, np.nan, 1e300, np.inf, 7_999_999_990]))
+    assert found.tolist() == [0, 0, 1, 0, 0, 0, grid.size, *[grid.size - 1] * 3]
+    assert grid.below(np.array([0.0, 10.0, 10.5, 20.0, 1e12])).tolist() == [0, 0, 1, 1, grid.size]
     assert found.dtype == np.uint32
 
 
@@ -89,10 +90,10 @@ def test_how_round_values_are() -> None:
     assert grid is not None
     assert grid.multiples == (1, 10, 100, 1_000)
     assert grid.roundness(np.array([1, 20, 300, 499, 5_000])).tolist() == [0, 1, 2, 0, 3]
-    days = value_grid(field("datetime", "2000-01-01T00:00:00", "2020-01-01T00:00:00"), 32)
-    assert days is not None
-    assert days.multiples == (1, 24)
-    assert days.roundness(np.array([0, 1, 24])).tolist() == [1, 0, 1]  # midnight
+    minutes = value_grid(field("datetime", "1900-01-01T00:00:00", "2020-01-01T00:00:00"), 32)
+    assert minutes is not None
+    assert minutes.multiples == (1, 60, 1_440)
+    assert minutes.roundness(np.array([0, 1, 60, 1_440])).tolist() == [2, 0, 1, 2]  # midnight
 
 
 def test_fewer_digits_are_some_of_the_values() -> None:

@@ -1,4 +1,4 @@
-"""The audit log: what gets a line, what a line holds, who may read it, and that nobody can change it."""
+"""The audit log: what gets a line, what a line holds, who may read it, and that no one can change it."""
 
 import datetime as dt
 import uuid

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from imprimatur import Client
+from imprimatur.errors import InvalidInput
 from tests.reservations import claim
 from tests.service.http.test_datasets_api import _assert_problem
 from workers.run import Attempt
@@ -92,8 +93,8 @@ def test_conditions_weights_and_completion(api, release, subtests):
         assert reply.headers["content-type"] == "application/problem+json"
         _assert_problem(complete("age\n" + "3\n" * 50_001, "text/csv"), 413, "too_large")
         _assert_problem(complete(b"x" * ((16 << 20) + 1), "text/csv"), 413, "too_large")
-        nobody = api.http.post(f"/v1/releases/{release}/complete", content="age\n3\n")
-        _assert_problem(nobody, 401, "unauthenticated")
+        keyless = api.http.post(f"/v1/releases/{release}/complete", content="age\n3\n")
+        _assert_problem(keyless, 401, "unauthenticated")
 
 
 def _parquet(columns) -> bytes:
@@ -130,3 +131,12 @@ def test_the_client_says_conditions_as_mappings(api, release):
     assert all(row["smoker"] is True and row["age"] >= 65 for row in rows)
     assert client.complete(release, [{"age": 30, "city": None}], seed=1)[0]["age"] == 30
     assert client.complete(release, b"age\n30\n", seed=1).startswith(b"age,income,city")
+    frame = pl.DataFrame({"age": [30, 41], "city": ["Rome", None]})
+    for table in (frame, frame.to_pandas(), frame.to_arrow()):
+        completed = client.complete(release, table, seed=1)
+        assert type(completed) is type(table)
+        whole = pl.DataFrame(completed)
+        assert (whole["age"].to_list(), whole["city"][0], whole["city"].null_count()) == ([30, 41], "Rome", 0)
+    for wrong in ("age=30", {"age": 30}, [30], 5):
+        with pytest.raises(InvalidInput, match="list of dictionaries"):
+            client.complete(release, wrong)

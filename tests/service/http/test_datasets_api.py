@@ -14,6 +14,8 @@ import pytest
 from service.platform.storage import Storage
 from tests.service.http.conftest import ROWS, SCHEMA, TABLE
 
+pytestmark = pytest.mark.slow
+
 MARKER = "Zzmarker"
 
 
@@ -35,7 +37,7 @@ def test_an_upload_gets_a_dataset_and_a_fresh_budget(api):
 
 
 def test_a_large_promise_is_kept_with_its_warnings(api):
-    """In the reply to the upload, wherever the dataset is read again, in a quote, and on the page."""
+    """In the reply to the upload, wherever the dataset is read again, and in a quote."""
     made = api.upload(budget='{"epsilon": 11, "delta": 0.0005}').json()
     of_epsilon, of_delta = made["warnings"]
     assert of_epsilon.startswith("ε = 11 for everything")
@@ -48,9 +50,11 @@ def test_a_large_promise_is_kept_with_its_warnings(api):
     for epsilon, count in ((1.0, 2), (10.5, 3)):
         order = {"method": "marginals", "epsilon": epsilon, "steps": 10}
         quote = api.http.post(f"{here}/quotes", json=order, headers=api.reader).json()
-        assert len(quote["warnings"]) == count
-        assert set(made["warnings"]) <= set(quote["warnings"])
-    assert "dataset.warnings.map(warning)" in api.http.get("/").text
+        of_promises = [
+            each for each in quote["warnings"] if not each.startswith(("This order buys", "Relations among"))
+        ]
+        assert len(of_promises) == count, of_promises
+        assert set(made["warnings"]) <= set(of_promises)
 
 
 def test_the_operator_says_how_large_an_epsilon_may_be(api, context):
@@ -86,7 +90,9 @@ def test_publishing_says_what_must_be_said_in_a_header(api):
         reply = api.http.post("/v1/publish", data=data, files={"file": ("p.csv", table)}, headers=api.owner)
         assert reply.status_code == 202
         dataset = api.http.get(f"/v1/datasets/{reply.headers['x-dataset-id']}", headers=api.reader).json()
-        assert json.loads(reply.headers.get("x-warnings", "[]")) == dataset["warnings"]
+        said = json.loads(reply.headers.get("x-warnings", "[]"))
+        assert said[: len(dataset["warnings"])] == dataset["warnings"]
+        assert any("buys little" in each for each in said), "200 rows at ε = 1"
         assert len(dataset["warnings"]) == (1 if "12" in budget else 0)
 
 

@@ -22,6 +22,7 @@ OPEN_TO_ALL = {
     ("get", "/v1/ledger/keys"),
 }
 JSON_BODIES = {
+    ("post", "/v1/datasets/{dataset_id}/queries"): {"kind": "count", "epsilon": 0.01},
     ("post", "/v1/keys"): {"name": "one more", "scope": "reader"},
     ("post", "/v1/keys/{key_id}/replacement"): {"overlap_seconds": 60},
     ("patch", "/v1/datasets/{dataset_id}"): {"rows_expire_at": "2099-01-01T00:00:00Z"},
@@ -330,7 +331,7 @@ def test_a_tenants_keys_share_a_limit(api, narrow):
     assert http.get("/v1/datasets", headers=api.stranger).status_code == 200
 
 
-def test_who_has_no_key_is_slowed_down_and_locks_out_nobody_who_was_there(api, narrow):
+def test_who_has_no_key_is_slowed_down_and_locks_out_no_one_who_was_there(api, narrow):
     http = narrow(rate_limit_failures_per_minute=3)
     assert http.get("/v1/datasets", headers=api.reader).status_code == 200
     codes = [http.get("/v1/datasets", headers=bearer(f"guess {i}")).status_code for i in range(5)]

@@ -11,6 +11,8 @@ from service.privacy.statements import default_delta
 from service.releases import repository
 from tests.tiny_images import idx_pair, image_schema, make_images, npz, pictures
 
+pytestmark = pytest.mark.slow
+
 MARKER = b"Zanzibar-90210"
 
 

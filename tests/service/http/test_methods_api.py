@@ -6,6 +6,9 @@ import pytest
 from service.methods.catalogue import CATALOGUE, ORDERS
 from tests.service.http.test_datasets_api import _assert_problem
 
+NEEDED = {"questions": [{"kind": "count"}], "candidates": [{"method": "marginals"}]}
+"""Knobs without a default."""
+
 
 @pytest.fixture
 def methods(api):
@@ -24,11 +27,12 @@ def test_every_method_of_the_catalogue_is_described(methods):
     for name, method in methods.items():
         card = CATALOGUE[name].card
         assert set(method["takes"]) == CATALOGUE[name].takes
-        assert {key: method[key] for key in ("summary", "makes", "source", "paper_holds")} == {
+        assert {key: method[key] for key in ("summary", "makes", "source", "paper_holds", "cannot_learn")} == {
             "summary": card.summary,
             "makes": card.makes,
             "source": card.source,
             "paper_holds": card.paper_holds,
+            "cannot_learn": card.cannot_learn,
         }
         assert set(method["order"]["properties"]) == set(CATALOGUE[name].order.model_fields)
 
@@ -37,10 +41,11 @@ def test_the_schema_of_a_method_takes_its_orders_and_no_others(methods):
     for name, method in methods.items():
         assert jsonschema_rs.meta.is_valid(method["order"])
         takes = jsonschema_rs.validator_for(method["order"]).is_valid
-        assert takes({"method": name, "epsilon": 1.0})
-        assert not takes({"method": "other", "epsilon": 1.0})
-        assert not takes({"method": name, "epsilon": -1})
-        assert not takes({"method": name, "epsilon": 1.0, "nonsense": 1})
+        asked = {knob: value for knob, value in NEEDED.items() if knob in method["order"].get("required", ())}
+        assert takes({"method": name, "epsilon": 1.0, **asked})
+        assert not takes({"method": "other", "epsilon": 1.0, **asked})
+        assert not takes({"method": name, "epsilon": -1, **asked})
+        assert not takes({"method": name, "epsilon": 1.0, "nonsense": 1, **asked})
 
 
 def test_methods_are_for_keys(api):
@@ -63,6 +68,9 @@ def test_an_order_fits_one_choice_of_the_document(schemas):
     document = {"$ref": "#/components/schemas/Order", "components": {"schemas": schemas}}
     takes = jsonschema_rs.validator_for(document).is_valid
     assert takes({"epsilon": 4})
-    assert all(takes({"method": name, "epsilon": 4}) for name in ORDERS)
+    asked = {"queries": {"questions": NEEDED["questions"]}, "choose": {"candidates": NEEDED["candidates"]}}
+    assert all(takes({"method": name, "epsilon": 4, **asked.get(name, {})}) for name in ORDERS)
+    assert not takes({"method": "queries", "epsilon": 4})
+    assert not takes({"method": "choose", "epsilon": 4, "candidates": [{"method": "queries"}]})
     assert not takes({"method": "ctgan", "epsilon": 4})
     assert not takes({"method": "mixture", "epsilon": 4, "pairs": "all"})

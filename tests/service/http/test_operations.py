@@ -37,7 +37,7 @@ def test_a_storage_that_fails_is_down_and_asked_once():
     assert store.asked == 1
 
 
-def test_a_storage_that_hangs_holds_nobody_up_and_is_asked_once(monkeypatch):
+def test_a_storage_that_hangs_holds_no_request_up_and_is_asked_once(monkeypatch):
     monkeypatch.setattr(readiness, "PROBE_SECONDS", 0.05)
     release = threading.Event()
     store = Store(release.wait)

@@ -22,6 +22,8 @@ from tests.service.http.test_datasets_api import _assert_problem
 from workers.generators.archive import pack
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 NETWORK = {
     "method": "idpgan",
     "epsilon": 0.3,
@@ -173,7 +175,7 @@ def test_a_zip_that_the_database_names_instead_is_not_used(api, publish, stored)
     assert api.http.get(f"/v1/releases/{ours.release}/generator", headers=api.reader).status_code == 200
 
 
-def test_a_certificate_that_nobody_signed_here_is_not_used(api, publish, stored):
+def test_a_certificate_that_was_not_signed_here_is_not_used(api, publish, stored):
     """Neither with a key of one's own, nor that of another release, nor one whose format signs no members."""
     ours = stored(publish(NETWORK))
     other = stored(publish({**NETWORK, "epsilon": 0.2}))

@@ -25,6 +25,8 @@ from tests.service.http.test_datasets_api import _assert_problem
 from workers import lease as leases
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 ORDER = {"method": "idpgan", "epsilon": 0.5, "steps": 5}
 WRONG = {"fields": [{"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"]}}, SCHEMA["fields"][0]]}
 RIGHT = {"fields": [{"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}}, SCHEMA["fields"][0]]}

@@ -178,7 +178,7 @@ def test_ids_that_are_none_and_paths_that_are_none(api):
 
 
 def test_metrics_do_not_say_whether_rows_were_refused(api):
-    """Whether a file fits a schema is a function of its rows, and nobody asks for a key here."""
+    """Whether a file fits a schema is a function of its rows, and no key is asked for here."""
     assert api.upload().status_code == 201
     assert api.upload().status_code == 409
     assert api.upload("age\nx\n").status_code == 422

@@ -23,6 +23,8 @@ from tests.service.http.test_audit_log import acts
 from tests.service.http.test_datasets_api import _assert_problem
 from tests.tiny_images import image_schema, make_images, npz
 
+pytestmark = pytest.mark.slow
+
 NAMES = [field["name"] for field in SCHEMA["fields"]]
 
 
@@ -84,6 +86,46 @@ def test_other_people_of_one_source_and_a_row_more_or_less_have_budgets_of_their
     made = [api.upload(table) for table in (_other_people(), _shorter(), TABLE + TABLE.splitlines()[-1] + "\n")]
     assert [reply.status_code for reply in made] == [201, 201, 201]
     assert dataset_id not in {reply.json()["id"] for reply in made}
+
+
+def _leaving_out(*names):
+    """The schema, these columns being in the file and no part of the model."""
+    fields = [
+        {"name": one["name"], "type": one["type"], "role": "ignore"} if one["name"] in names else one
+        for one in SCHEMA["fields"]
+    ]
+    return json.dumps({"fields": fields})
+
+
+def test_what_one_declaration_leaves_out_and_another_models_opens_no_second_budget_in_a_tenant(api):
+    """With other cells in what is left out, so that no whole file is the same. What others leave out, no stranger can test."""
+    halves = ("age", "smoker", "city"), ("income", "born")
+    people = _other_people()
+    first = api.upload(people, schema=_leaving_out(*halves[1]))
+    assert first.status_code == 201, first.text
+    head, *rows = people.splitlines()
+    altered = "\n".join([head, *(f"{20 + len(row) % 9},{row.split(',', 1)[1]}" for row in rows), ""])
+    again = {"table": altered, "schema": _leaving_out(*halves[0])}
+    refused = api.upload(**again)
+    _assert_problem(refused, 409, "duplicate_rows")
+    assert (refused.json()["dataset_id"], refused.json()["columns_match"]) == (first.json()["id"], True)
+    assert api.upload(**again, key=api.stranger).status_code == 201
+
+
+def test_a_column_that_is_modelled_by_another_declaration_later_is_recognised_in_every_tenant(api):
+    people = _other_people()
+    made = api.upload(people, schema=_leaving_out("income", "born"))
+    put = api.http.put(
+        f"/v1/datasets/{made.json()['id']}/declaration",
+        json={"schema": json.loads(_leaving_out("age", "smoker", "city"))},
+        headers=api.owner,
+    )
+    assert put.status_code == 200, put.text
+    rows = people.splitlines()[1:]
+    alone = "\n".join(["income,born", *(f"{row.split(',')[1]},{row.split(',')[4]}" for row in rows), ""])
+    fields = [field for field in SCHEMA["fields"] if field["name"] in {"income", "born"}]
+    for key in (api.owner, api.stranger):
+        _assert_problem(api.upload(alone, schema=json.dumps({"fields": fields}), key=key), 409, "duplicate_rows")
 
 
 def test_a_stranger_learns_neither_which_nor_how_much(api, dataset_id):

@@ -9,6 +9,8 @@ from service.upkeep.sweep import sweep
 from tests.service.http.test_datasets_api import _assert_problem
 from tests.service.http.test_redeclaration import ORDER, PEOPLE, RIGHT, SEX, WRONG, charge, put, upload
 
+pytestmark = pytest.mark.slow
+
 DRAFT = {"description": "DRAFT, made by reading the private data."}
 
 

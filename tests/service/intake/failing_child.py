@@ -1,4 +1,4 @@
-"""A reading process that fails in a way nobody thought of, with a cell in the error's text."""
+"""A reading process that fails in an unforeseen way, with a cell in the error's text."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.base.errors import InvalidFile, InvalidInput, TooLarge
+from service.base.errors import InvalidFile, InvalidInput, TooLarge, Unavailable
 from service.domain.privacy_unit import PrivacyUnit
 from service.domain.table_schema import parse_table_schema
 from service.intake import ingest
@@ -117,8 +117,8 @@ def test_a_file_that_takes_too_long(tmp_path: Path, monkeypatch):
     assert caught.value.values == {"limit_seconds": 1}
 
 
-def test_a_child_that_fails_in_a_way_nobody_thought_of(tmp_path: Path, caplog, monkeypatch):
-    """The owner gets a plain sentence, the operator the kind of error and a line, nobody its text."""
+def test_a_child_that_fails_in_an_unforeseen_way(tmp_path: Path, caplog, monkeypatch):
+    """The owner gets a plain sentence, the operator the kind of error and a line, no one its text."""
     path = tmp_path / "upload"
     path.write_text(MARKER)
     monkeypatch.setattr(ingest, "_CHILD", "tests.service.intake.failing_child")
@@ -158,8 +158,9 @@ def test_text_in_an_undeclared_encoding_is_told_what_to_declare(encoding, delimi
     """What detection looks up must be there before the sandbox closes: nothing can be imported behind it."""
     path = tmp_path / "upload"
     schema = SCHEMA.as_json()
-    schema["fields"][1]["constraints"]["enum"].append("Köln")
-    path.write_bytes(f"x{delimiter}town\n1{delimiter}Köln\n2{delimiter}Ulm\n3{delimiter}Bern\n".encode(encoding))
+    town = "Wąsosz" if encoding == "windows-1250" else "Köln"
+    schema["fields"][1]["constraints"]["enum"].append(town)
+    path.write_bytes(f"x{delimiter}town\n1{delimiter}{town}\n2{delimiter}Ulm\n3{delimiter}Bern\n".encode(encoding))
     if (encoding, delimiter) == ("utf-8", ","):
         assert _ingest(path, parse_table_schema(schema)).rows == 3
         return
@@ -168,3 +169,35 @@ def test_text_in_an_undeclared_encoding_is_told_what_to_declare(encoding, delimi
     with pytest.raises(InvalidFile) as caught:
         _ingest(path, parse_table_schema(schema))
     assert f'"dialect": {{{", ".join(words)}}}' in caught.value.detail
+
+
+def test_a_child_that_does_not_start_is_no_fault_of_the_file(tmp_path: Path, monkeypatch, caplog):
+    path = tmp_path / "upload"
+    path.write_text("x,town\n1,Ulm\n2,Bern\n")
+    monkeypatch.setattr(ingest, "_CHILD", "service.intake.no_such_child")
+    with pytest.raises(Unavailable, match="Nothing of the file was read"):
+        _ingest(path)
+    assert caplog.text.count("did not start: ModuleNotFoundError: service.intake.no_such_child") == 2  # tried once more
+
+
+def test_a_child_that_is_gone_before_its_job_is_written_did_not_start(tmp_path: Path, monkeypatch):
+    """Closing the pipe writes what is left in it, and fails as well."""
+    path = tmp_path / "upload"
+    path.write_text("x,town\n1,Ulm\n2,Bern\n")
+    begin = subprocess.Popen
+
+    def gone(_command, **how):
+        child = begin(["/bin/false"], **how)
+        child.wait()
+        return child
+
+    monkeypatch.setattr(ingest.subprocess, "Popen", gone)
+    with pytest.raises(Unavailable):
+        _ingest(path)
+
+
+@pytest.mark.parametrize("said", ["Zanzibar 90210", ["ValueError"], "ValueError\nforged"])
+def test_of_a_child_that_a_file_has_taken_over_no_text_is_logged(said, caplog):
+    with pytest.raises(InvalidFile):
+        ingest._answer({"error": {"code": "unexpected", "kind": said, "line": said}}, 0, IngestLimits())
+    assert caplog.messages == ["reading failed unexpectedly: ? at ?"]

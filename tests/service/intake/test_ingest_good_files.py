@@ -209,7 +209,10 @@ def test_bounds_of_dates_and_times_are_inclusive(reader):
     fine = "d,t\n2020-01-01,2020-01-01T00:00:00\n2020-12-31,2020-12-31T00:00:00\n"
     assert reader.read(reader.write(fine), schema)[0]["notices"] == []
     outside = f"{fine}2019-12-31,2020-12-31T00:00:00.000001\n"
-    assert len(reader.read(reader.write(outside), schema)[0]["notices"]) == 2
+    notices = reader.read(reader.write(outside), schema)[0]["notices"]
+    assert [notice for notice in notices if "clamped" in notice] == [
+        f"Column '{name}': 1 cell is outside the declared range and will be clamped." for name in "dt"
+    ]
 
 
 def test_other_arrow_types(reader):

@@ -101,7 +101,7 @@ def test_a_move_of_another_dataset_finds_nothing(settings, dataset_id):
         assert faults_of(session, dataset_id) == faults_of(session, other) == []
 
 
-def test_verifying_waits_for_nobody_and_nobody_waits_for_it(settings, dataset_id):
+def test_verifying_waits_for_no_one_and_no_one_waits_for_it(settings, dataset_id):
     """A writer holds the balance's row lock; a reader sees the moment before, whole, then the writer goes on."""
     with transaction(settings) as session:
         reserve(session, dataset_id, uuid.uuid4(), Shares(10, 20))

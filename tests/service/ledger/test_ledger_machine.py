@@ -145,7 +145,7 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def claim(self):
-        """A worker looks: the oldest release that nobody holds is its own; those without an attempt left end first."""
+        """A worker looks: the oldest release that no worker holds is its own; those without an attempt left end first."""
         lease = leases.claim_next(self.settings)
         for release, job in self.model.items():  # in the order of the orders
             if not job.active or job.held:

@@ -1,4 +1,4 @@
-"""Whoever can do anything to the database cannot do it unseen: `verify` names what was changed, removed or moved."""
+"""Even someone who can do anything to the database cannot do it unseen: `verify` names what was changed, removed or moved."""
 
 import uuid
 
@@ -111,7 +111,7 @@ def test_a_cut_tail_is_named_even_when_the_count_is_cut_with_it(settings, histor
     assert f"entries 1 to {ENTRIES} are missing at the end" in everything
 
 
-def test_an_entry_nobody_counted_is_named(settings, history):
+def test_an_entry_that_was_not_counted_is_named(settings, history):
     found = faults_after(settings, history, f"UPDATE balances SET entry_count = {ENTRIES - 2}")
     assert f"entries {ENTRIES - 1} to {ENTRIES} are unknown to the balance" in found
 

@@ -1,4 +1,4 @@
-"""Who gets into the embedded Postgres: its roles by their passwords, through one folder of ours, and nobody else."""
+"""Who gets into the embedded Postgres: its roles by their passwords, through one folder of ours, and no one else."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def assert_only_passwords_let_in(server: Postgres) -> None:
     assert stat.S_IMODE(server.socket_directory.stat().st_mode) == 0o700
 
 
-def test_each_role_logs_in_by_its_own_password_and_nobody_without(tmp_path):
+def test_each_role_logs_in_by_its_own_password_and_no_one_without(tmp_path):
     with running(postgres_in(tmp_path)) as server:
         assert_only_passwords_let_in(server)
     (server.passwords / SUPERUSER).unlink()  # lost: the next start makes another

@@ -37,6 +37,8 @@ from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 FOLDERS = {"plain": "data", "spaces": "my data, here", "deep": "/".join(["a-long-name-of-a-folder"] * 8)}
 
@@ -320,7 +322,8 @@ def test_up_as_an_ordinary_user(home):
 
 
 def _stops_without_a_trace(running: Up, home: Path) -> None:
-    running.process.send_signal(signal.SIGINT)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):  # a second Ctrl-C comes while the first is handled
+        running.process.send_signal(number)
     assert running.process.wait(60) == 0
     assert not (home / "data" / "address").exists()
     assert not running_below(home)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from contextlib import ExitStack
 from fractions import Fraction
 
@@ -77,6 +79,45 @@ def test_a_million_steps_are_refused_within_the_bound_or_priced():
     assert calls == ["price"], "what was too much work once is not tried again"
 
 
+def test_a_refusal_that_is_remembered_holds_no_frames(monkeypatch):
+    """One error raised again and again kept the frames, and so the requests, of every time."""
+
+    def child(_text):
+        raise TooExpensiveToPrice(bounded.WHAT_TO_DO)
+
+    monkeypatch.setattr(bounded, "_ask_child", child)
+    monkeypatch.setattr(bounded, "WORK_HERE", 1)
+    refusals, lengths = [], []
+    order = fresh(LONG)
+    for _ in range(3):
+        with on_behalf_of(A_READER), pytest.raises(TooExpensiveToPrice) as caught:
+            pricing.price_order(order, open_budget(10.0, 1e-6))
+        refusals.append(caught.value)
+        lengths.append(len(caught.traceback))
+    assert len(set(map(id, refusals))) == 3
+    assert lengths[1] == lengths[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there the system says what is resident")
+def test_a_price_leaves_no_factors_of_its_transforms():
+    """scipy.fft keeps those of 16 lengths: 33 MiB after this price, 64 once all lengths were asked for."""
+    code = """
+from service.base.memory import give_back, resident_bytes
+from service.methods.catalogue import parse_order
+from service.methods.pricing import price_order
+from service.privacy.filters import open_budget
+order, budget = {"method": "idpgan", "steps": 100, "sampling_probability": 1e-4}, open_budget(10.0, 1e-6)
+price_order(parse_order({**order, "share": 1.0}), budget)
+give_back()
+before = resident_bytes()
+price_order(parse_order({**order, "share": 0.001}), budget)
+give_back()
+print(resident_bytes() - before)
+"""
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert int(said.stdout) < 12 << 20
+
+
 def test_nothing_is_computed_before_it_is_counted():
     """Whatever the knobs: either it ends within the bound or it is refused at it, not after it."""
     rng = random.Random(7)
@@ -138,7 +179,7 @@ def test_a_job_says_everything_a_price_depends_on():
     assert answer_to(job) == pricing.priced(unpriced, share, 2 / 3, 1e-6 / 6, budget).as_json
 
 
-def test_nobody_else_is_bounded():
+def test_no_one_else_is_bounded():
     """Workers and measurements have no caller."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded, "WORK_HERE", 1)

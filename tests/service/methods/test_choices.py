@@ -10,10 +10,11 @@ from service.domain.grids import shape_of
 from service.domain.shapes import ImageShape, TableShape
 from service.domain.table_schema import parse_table_schema
 from service.methods.auto import AutoOrder
-from service.methods.catalogue import parse_order
+from service.methods.catalogue import parse_order, parse_resolved_order
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.marginals.order import MarginalsOrder
-from service.methods.marginals.pair_rules import MAX_PAIR_WIDTH, pair_widths, pairs_worth_measuring
+from service.methods.marginals.pair_rules import MAX_PAIR_WIDTH, noise_of_pairs, pair_widths
+from service.methods.marginals.value_rules import PRECISION_SHARES
 from service.privacy.accounting import renyi_divergence
 from service.privacy.filters import NANO, exact, open_budget, simple_cost
 from tests.orders import choose_method, largest_epsilon, price_order, resolve_order
@@ -83,7 +84,7 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", has_open_ranges=True, columns_of_values=1)
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", columns_of_values=1, tree_levels=2)
     assert not shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).has_open_ranges
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
@@ -144,157 +145,72 @@ def test_pairs_in_groups_are_measured_with_less_noise_than_pairs_of_declared_cel
     """How many groups there will be is not known from the declaration; eight a column are looked at."""
     shape = TableShape(SKEWED, "y")
     found = {}
-    for units in (400, 5_000, 24_000, 200_000, 2_000_000):
+    for units in (400, 1_000, 8_000, 24_000, 200_000, 2_000_000):
         resolved = resolve_order(order(), units=units, shape=shape, budget=BUDGET)
         assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
-        assert resolved.pair_groups == ("counted" if units < 10**6 else "declared")
+        assert resolved.pair_groups == "counted"
         declared = resolve_order(order(pair_groups="declared"), units=units, shape=shape, budget=BUDGET)
         assert declared.pair_groups == "declared"
-        found[units] = (resolved.pairs, declared.pairs)
-        assert resolved.one_way_weight == (20.0 if units == 24_000 else None)
+        found[units] = (resolved.pairs, declared.pairs, resolved.pairs_within)
     assert found == {
-        400: ("none", "none"),
-        5_000: ("chosen", "none"),
-        24_000: ("all", "none"),
-        200_000: ("few_or_all", "all"),
-        2_000_000: ("all", "all"),  # and next to no noise
+        400: ("none", "none", None),
+        1_000: ("chosen", "chosen", "table"),  # of all rows, where noise is less
+        8_000: ("chosen", "chosen", "table"),
+        24_000: ("all", "chosen", None),
+        200_000: ("all", "all", None),
+        2_000_000: ("all", "all", None),
     }
     # Pairs that are ordered as such are measured in the cells that are declared.
     assert resolve_order(order(pairs="all"), units=9, shape=shape, budget=BUDGET).pair_groups is None
 
 
-def test_whether_few_pairs_say_nearly_all_is_asked_where_that_is_cheap_and_can_gain_something():
-    """Many pairs for each column, more noise in them than nothing, less in a score than would drown it."""
-    many = TableShape(SKEWED, "y")
-
-    def found(shape: TableShape, units: int, **knobs) -> str:
-        return resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET).pairs
-
-    assert [found(many, units) for units in (40_000, 80_000, 300_000, 600_000)] == ["all", *["few_or_all"] * 2, "all"]
-    assert found(many, 100_000, pair_groups="declared") == "all"
-    assert found(many, 100_000, few_precision_share=1e-5) == "all"  # a price too small to learn anything by
-    assert found(TableShape({**{f"x{i}": 33 for i in range(7)}, "y": 2}, "y"), 30_000) == "all"
-    of_several_rows = TableShape(SKEWED, "y", max_rows_per_unit=3)
-    assert [found(of_several_rows, units) for units in (80_000, 300_000)] == ["all", "few_or_all"]
-
-
-def test_pairs_that_noise_allows_in_few_groups_alone_within_several_values_are_measured_in_all_rows():
-    few, several = (TableShape(SKEWED | {"y": values}, "y") for values in (2, 6))
+def test_more_values_of_a_condition_and_more_rows_of_a_unit_are_more_noise():
     found = {}
-    for units in (400, 12_000, 60_000, 200_000, 2_000_000):
-        assert resolve_order(order(), units=units, shape=few, budget=BUDGET).pairs_within is None
-        resolved = resolve_order(order(), units=units, shape=several, budget=BUDGET)
-        assert resolve_order(resolved, units=units, shape=several, budget=BUDGET) == resolved
-        found[units] = (resolved.pairs, resolved.pair_groups, resolved.pairs_within)
-        named = resolve_order(order(pairs_within="condition"), units=units, shape=several, budget=BUDGET)
-        # What would be too little to choose from is, in all rows, enough to measure.
-        assert (named.pairs, named.pairs_within) == ("none" if units == 12_000 else resolved.pairs, "condition")
-    for units, pairs, weight in ((20_000, "chosen", None), (60_000, "all", 20.0)):
-        named = resolve_order(order(pairs_within="condition"), units=units, shape=several, budget=BUDGET)
-        assert (named.pairs, named.one_way_weight) == (pairs, weight)
-    assert found == {
-        400: ("none", "counted", None),
-        12_000: ("all", "counted", "table"),
-        60_000: ("all", "counted", "table"),
-        200_000: ("few_or_all", "counted", None),
-        2_000_000: ("all", "declared", None),
-    }
-    declared = resolve_order(order(pair_groups="declared"), units=12_000, shape=several, budget=BUDGET)
-    assert declared.pairs_within is None
-
-
-def test_without_a_condition_all_pairs_are_measured_from_where_within_values_they_would_be_chosen():
-    """And single columns are no more precise beside them than beside those of all rows with a condition."""
-    sizes = (400, 1_000, 3_500, 8_000, 16_000, 60_000, 2_000_000)
-    for shape, knobs in (
-        (TableShape({name: cells for name, cells in SKEWED.items() if name != "y"}), {}),
-        (TableShape(SKEWED, "y"), {"purpose": "tables"}),
-    ):
-        found = []
-        for units in sizes:
-            resolved = resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET)
-            assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
-            found.append((resolved.pairs, resolved.pairs_within, resolved.one_way_weight))
-        assert found == [
-            ("none", None, None),
-            ("chosen", "table", 5.0),
-            ("chosen", "table", 5.0),
-            ("all", "table", None),
-            ("all", "table", None),
-            ("few_or_all", None, None),
-            ("all", None, None),
+    for values, most_rows in ((2, 1), (6, 1), (2, 4)):
+        shape = TableShape(SKEWED | {"y": values}, "y", max_rows_per_unit=most_rows)
+        found[values, most_rows] = [
+            resolve_order(order(**knobs), units=16_000, shape=shape, budget=BUDGET).pairs
+            for knobs in ({}, {"pairs_within": "table"}, {"pairs_within": "condition"}, {"purpose": "tables"})
         ]
-
-
-def test_pairs_of_all_rows_are_chosen_where_none_could_be_within_the_values_and_scores_are_known():
-    shape = TableShape(SKEWED, "y")
-    found = {}
-    for units in (400, 1_000, 3_500, 8_000):
-        resolved = resolve_order(order(), units=units, shape=shape, budget=BUDGET)
-        assert resolve_order(resolved, units=units, shape=shape, budget=BUDGET) == resolved
-        found[units] = (resolved.pairs, resolved.pairs_within, resolved.one_way_weight)
     assert found == {
-        400: ("none", None, None),
-        1_000: ("chosen", "table", 5.0),
-        3_500: ("chosen", "table", 5.0),
-        8_000: ("chosen", None, None),
+        (2, 1): ["all", "all", "all", "all"],
+        (6, 1): ["chosen", "all", "none", "all"],  # pairs are chosen of all rows alone
+        (2, 4): ["chosen", "chosen", "none", "chosen"],
     }
+
+
+def test_pairs_are_chosen_where_scores_are_known():
+    shape = TableShape(SKEWED, "y")
+    resolved = resolve_order(order(), units=1_000, shape=shape, budget=BUDGET)
+    assert (resolved.pairs, resolved.pairs_within, resolved.one_way_weight) == ("chosen", "table", None)
     assert resolve_order(order(one_way_weight=9.0), units=1_000, shape=shape, budget=BUDGET).one_way_weight == 9.0
-    for columns, weight in ((7, 1.0), (8, 5.0)):
-        few = TableShape({name: SKEWED[name] for name in (*list(SKEWED)[:columns], "y")}, "y")
-        resolved = resolve_order(order(), units=1_000, shape=few, budget=BUDGET)
-        assert (resolved.pairs, resolved.pairs_within, resolved.one_way_weight) == ("chosen", "table", weight)
-    named = resolve_order(order(numeric_cells="counted"), units=1_000, shape=shape, budget=BUDGET)
-    assert (named.pairs_within, named.numeric_cells) == ("table", "counted")
-    # Too little for scores; within the values all the same; in declared cells, where pairs drown: none.
-    for knobs in ({"selection_precision_share": 0.005}, {"pairs_within": "condition"}, {"pair_groups": "declared"}):
+    for knobs in ({"selection_precision_share": 0.005}, {"pairs_within": "condition"}):
         assert resolve_order(order(**knobs), units=1_000, shape=shape, budget=BUDGET).pairs == "none"
 
 
-def test_cells_of_open_ranges_are_counted_where_pairs_are_measured():
-    open_, closed = (TableShape(SKEWED, "y", has_open_ranges=is_open) for is_open in (True, False))
-    for units, pairs in ((400, "none"), (5_000, "chosen"), (24_000, "all"), (2_000_000, "all")):
-        resolved = resolve_order(order(), units=units, shape=open_, budget=BUDGET)
-        assert resolve_order(resolved, units=units, shape=open_, budget=BUDGET) == resolved
-        assert (resolved.pairs, resolved.numeric_cells) == (pairs, "declared" if pairs == "none" else "counted")
-        assert resolved.cuts_cells_by_counts == (pairs != "none")
-        assert pairs == "none" or resolved.pair_groups == "counted"  # what is looked at first says both
-        for knobs, shape in (({}, closed), ({"numeric_cells": "declared"}, open_)):
-            left = resolve_order(order(**knobs), units=units, shape=shape, budget=BUDGET)
-            assert left.numeric_cells == "declared"
-            assert not left.cuts_cells_by_counts
-    assert not resolve_order(order(pairs="all"), units=9, shape=open_, budget=BUDGET).cuts_cells_by_counts
-    ordered = resolve_order(order(pairs="all", numeric_cells="counted"), units=9, shape=open_, budget=BUDGET)
-    assert [event.purpose for event in price_order(ordered, units=9, budget=BUDGET).events] == [
-        "one_way_tables",
-        "marginals",
-    ]
-
-
-def test_values_are_looked_for_as_precisely_as_noise_allows():
-    shape = TableShape(SKEWED, "y", columns_of_values=4)
+def test_open_ranges_get_trees_as_precise_as_noise_allows():
+    shape = TableShape(SKEWED, "y", columns_of_values=4, tree_levels=12)
     shares = {
-        units: resolve_order(order(), units=units, shape=shape, budget=BUDGET).values_precision_share
-        for units in (1_000, 10_000, 40_000, 10**7)
+        units: resolve_order(order(), units=units, shape=shape, budget=BUDGET).tree_precision_share
+        for units in (100, 2_000, 100_000, 10**8)
     }
-    assert (shares[1_000], shares[10_000], shares[10**7]) == (0.0, 0.04, 0.005)  # hidden; as much as may be; the least
-    assert 0.005 < shares[40_000] < 0.04
-    # More columns, and units of more rows, want more.
-    for wider in (TableShape(SKEWED, "y", columns_of_values=8), TableShape(SKEWED, "y", 2, columns_of_values=4)):
-        assert resolve_order(order(), units=40_000, shape=wider, budget=BUDGET).values_precision_share > shares[40_000]
+    smallest, largest = PRECISION_SHARES
+    assert (shares[100], shares[2_000], shares[10**8]) == (0.0, largest, smallest)
+    assert smallest < shares[100_000] < largest
+    # More levels, and units of more rows, want more.
+    deeper = TableShape(SKEWED, "y", columns_of_values=4, tree_levels=24)
+    for wider in (deeper, TableShape(SKEWED, "y", 2, columns_of_values=4, tree_levels=12)):
+        assert resolve_order(order(), units=100_000, shape=wider, budget=BUDGET).tree_precision_share > shares[100_000]
     for pairs in ("all", "none"):
         resolved = resolve_order(order(pairs=pairs), units=10_000, shape=shape, budget=BUDGET)
         assert resolved.counts_values
         assert resolve_order(resolved, units=10_000, shape=shape, budget=BUDGET) == resolved
-    for share in (0.0, 0.2):
-        named = resolve_order(order(values_precision_share=share), units=10_000, shape=shape, budget=BUDGET)
-        assert named.values_precision_share == share
+    for share in (0.0, 0.3):
+        named = resolve_order(order(tree_precision_share=share), units=10_000, shape=shape, budget=BUDGET)
+        assert named.tree_precision_share == share
     without = TableShape(SKEWED, "y")
-    assert not resolve_order(
-        order(values_precision_share=0.1), units=10_000, shape=without, budget=BUDGET
-    ).counts_values
+    assert not resolve_order(order(tree_precision_share=0.1), units=10_000, shape=without, budget=BUDGET).counts_values
     begun = resolve_order(idpgan(condition_on="y"), units=10_000, shape=shape, budget=BUDGET)
-    assert begun.warm_start.values_precision_share == 0.04
     assert begun.counts_values
     assert resolve_order(begun, units=10_000, shape=shape, budget=BUDGET) == begun
     assert not resolve_order(
@@ -302,26 +218,38 @@ def test_values_are_looked_for_as_precisely_as_noise_allows():
     ).counts_values
 
 
-def test_the_look_at_values_is_on_the_price_list():
-    for pairs, before in (("all", []), ("none", ["one_way_tables"]), ("chosen", ["one_way_tables", "pair_scores"])):
-        named = order(pairs=pairs, condition_on="y", values_precision_share=0.02)
+def test_trees_are_on_the_price_list():
+    for pairs, others in (("all", []), ("none", ["one_way_tables"]), ("chosen", ["one_way_tables", "pair_scores"])):
+        named = order(pairs=pairs, condition_on="y", tree_precision_share=0.02)
         events = price_order(named, units=1_000, budget=BUDGET).events
-        assert [event.purpose for event in events] == [*before, "marginals", "shared_values"]
-    shares = {"grouping_precision_share": 0.49, "few_precision_share": 0.49, "values_precision_share": 0.04}
+        assert [event.purpose for event in events] == ["value_trees", *others, "marginals"]
+    shares = {"grouping_precision_share": 0.49, "few_precision_share": 0.49, "tree_precision_share": 0.04}
     greedy = order(pairs="few_or_all", pair_groups="counted", **shares)
     with pytest.raises(InvalidOrder, match="nothing for the tables"):
         price_order(greedy, units=1_000, budget=BUDGET)
 
 
+def test_stored_orders_of_open_ranges_are_read_as_orders_without_trees():
+    """They were priced without any; what else they say stands."""
+    stored = {"method": "marginals", "epsilon": 1.0, "pairs": "all", "pair_groups": "counted", "components": 64}
+    read = parse_resolved_order(stored | {"numeric_cells": "counted", "values_precision_share": 0.01})
+    assert read == parse_resolved_order(stored | {"tree_precision_share": 0.0})
+    assert parse_resolved_order(read.model_dump(mode="json")) == read
+    begun = {"kind": "tables", "pairs": "all", "values_precision_share": 0.02}
+    gan = parse_resolved_order({"method": "idpgan", "epsilon": 1.0, "warm_start": begun})
+    assert gan.warm_start.tree_precision_share == 0.0
+    assert not gan.counts_values
+
+
 @pytest.mark.parametrize(
     "knobs",
     [
-        {"values_precision_share": 1e-60},
+        {"tree_precision_share": 1e-60},
         {"grouping_precision_share": 1e-60},
         {"few_precision_share": 1e-7},
         {"one_way_weight": 1e-37},
         {"method": "idpgan", "warm_start": {"kind": "tables", "precision_share": 1e-60}},
-        {"method": "idpgan", "warm_start": {"kind": "tables", "values_precision_share": 1e-9}},
+        {"method": "idpgan", "warm_start": {"kind": "tables", "tree_precision_share": 1e-9}},
         {"method": "idpgan", "label_precision_share": 1e-60},
         {"method": "mixture", "count_share": 1e-60},
     ],
@@ -353,7 +281,7 @@ def test_where_one_way_tables_come_first_they_are_on_the_price_list_at_their_sha
             {"pairs": "chosen", "pair_groups": "counted", "selection_precision_share": 0.1},
             {"one_way_tables": 0.1, "pair_scores": 0.1, "marginals": 0.8},
         ),
-        ({"pairs": "all", "values_precision_share": 0.04}, {"marginals": 0.96, "shared_values": 0.04}),
+        ({"pairs": "all", "tree_precision_share": 0.04}, {"value_trees": 0.04, "marginals": 0.96}),
         (
             {"pairs": "few_or_all", "grouping_precision_share": 0.2, "few_precision_share": 0.05},
             {"one_way_tables": 0.2, "pair_scores": 0.05, "marginals": 0.75},
@@ -439,15 +367,11 @@ def test_images_have_no_tables_to_begin_from():
         resolve_order(idpgan(warm_start={"kind": "tables"}), units=100, shape=shape)
 
 
-def test_the_number_of_pairs_that_share_a_measurement_grows_with_n():
-    widths = (10,) * 40
-    numbers = [
-        pairs_worth_measuring(widths, slices=2, noise_std=4.0, units=n, exponent=2 / 3, most_noise=0.8)
-        for n in (100, 5_000, 20_000, 10**7)
-    ]
-    assert numbers == sorted(numbers)
-    assert numbers[0] == 0
-    assert numbers[-1] == math.comb(40, 2)
+def test_noise_of_pairs_is_that_of_an_average_table():
+    """Of equal tables: each of K has noise_std·√K, in as many cells as it has in all strata."""
+    noise = noise_of_pairs((10,) * 40, strata=2, noise_std=4.0, units=5_000, exponent=2 / 3)
+    assert noise == pytest.approx(200 * 4.0 * math.sqrt(math.comb(40, 2)) / (math.sqrt(2 * math.pi) * 5_000))
+    assert noise_of_pairs((10,), strata=2, noise_std=4.0, units=5_000, exponent=2 / 3) == 0.0
 
 
 def test_wide_tables_have_coarser_pairs():
@@ -476,7 +400,7 @@ def test_pairs_cannot_be_chosen_where_there_is_none(label):
         resolve_order(chosen, units=1_000, shape=few, budget=BUDGET)
     assert refusal.value.values["where"] == "pairs"
     resolved = resolve_order(chosen, units=1_000, shape=enough, budget=BUDGET)
-    left_open = {"values_precision_share": 0.0, "components": 2_048 if label else 4_096}
+    left_open = {"tree_precision_share": 0.0, "components": 2_048 if label else 4_096}
     assert resolved == chosen.model_copy(update=left_open)
     tables = {"kind": "tables", "pairs": "chosen"}
     begun = idpgan(condition_on="y", warm_start=tables)

@@ -15,7 +15,7 @@ from service.methods.work import CPU, KINDS, Estimate, Machine, Work
 from service.platform.settings import Settings
 from service.privacy.filters import NANO, Shares
 from service.releases.work import MEMORY_MARGIN, SECONDS_MARGIN, estimate_of, refuse_too_much
-from tests.catalogue import BUDGET, CASES, SCHEMAS, UNITS, case_of, ordered
+from tests.catalogue import BUDGET, CASES, QUESTIONS, UNITS, case_of, ordered, schema_of
 
 WIDER = {
     "networks": [{"generator_hidden": [w], "critic_hidden": [w]} for w in (16, 128, 1_024)],
@@ -30,9 +30,9 @@ WIDER = {
 
 
 def work_of(method, holds, *, units=UNITS, most=1, **knobs):
-    facts = Facts.of_declaration(json.dumps(SCHEMAS[holds]), units=units, most_per_unit=most, budget=BUDGET)
+    facts = Facts.of_declaration(json.dumps(schema_of(method, holds)), units=units, most_per_unit=most, budget=BUDGET)
     order = resolve_order(
-        parse_order(ordered(method, **knobs)), facts, Shares(NANO, NANO), parse_schema(SCHEMAS[holds])
+        parse_order(ordered(method, **knobs)), facts, Shares(NANO, NANO), parse_schema(schema_of(method, holds))
     )
     return method_of(order).estimate(order, facts)
 
@@ -41,11 +41,20 @@ FIXED = {
     "sampling_probability": 0.1,
     "pairs": "all",
     "pair_groups": "declared",
-    "numeric_cells": "declared",
-    "values_precision_share": 0.0,
+    "tree_precision_share": 0.0,
     "cells": 4,
+    "candidates": [
+        {
+            "method": "marginals",
+            "steps": 3,
+            "pairs": "all",
+            "pair_groups": "declared",
+            "tree_precision_share": 0.0,
+        }
+    ],
+    "questions": [question for question in QUESTIONS if question["kind"] != "median"],
 }
-"""What the defaults of depend on n or on the columns."""
+"""What the defaults of depend on n or on the columns; a median is for units of one row."""
 
 
 def fixed(method):

@@ -16,6 +16,8 @@ import pytest
 from service.local.database_access import PROCESS_ROLES
 from service.local.servers import free_port
 
+pytestmark = pytest.mark.slow
+
 SECRET = "pass-word-that-is-wrong"
 PARTS = ("api", "relay", "worker")
 ROLE = dict(zip(PARTS, PROCESS_ROLES, strict=True))

@@ -21,7 +21,7 @@ from service.privacy.events import (
     steps_in,
     to_dp_event,
 )
-from service.privacy.filters import NANO, exact, open_budget, renyi_capacity, renyi_epsilon, simple_cost
+from service.privacy.filters import FAILURE_PART, NANO, exact, open_budget, renyi_capacity, renyi_epsilon, simple_cost
 from tests.orders import largest_epsilon, price_order, resolve_order
 
 
@@ -137,8 +137,10 @@ def test_the_renyi_share_is_dp_accountings_divergence_rounded_up():
 def test_capacity_and_epsilon_are_inverse_and_the_order_is_the_best_of_the_grid():
     for epsilon in (0.05, 1.0, 4.0, 10.0):
         budget = open_budget(epsilon, 1e-6)
-        assert renyi_epsilon(budget.renyi_capacity, budget.account_delta, budget.renyi_order) == pytest.approx(epsilon)
-        best = max(renyi_capacity(epsilon, budget.account_delta, a) / a for a in RENYI_ORDERS)
+        assert renyi_epsilon(budget.renyi_capacity, budget.conversion_delta, budget.renyi_order) == pytest.approx(
+            epsilon
+        )
+        best = max(renyi_capacity(epsilon, (1.0 - FAILURE_PART) * budget.account_delta, a) / a for a in RENYI_ORDERS)
         assert budget.renyi_capacity / budget.renyi_order == best
 
 

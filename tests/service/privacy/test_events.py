@@ -16,6 +16,7 @@ from service.privacy.accounting import epsilon_of, first_steps, renyi_divergence
 from service.privacy.calibration import MOST_RELEASES, is_paid
 from service.privacy.events import (
     SAMPLED_STEPS,
+    DrawnPartEvent,
     ExponentialEvent,
     GaussianEvent,
     InterleavedStepsEvent,
@@ -61,11 +62,13 @@ OF_EACH_KIND = (
     RepeatAndSelectEvent("i", (SampledStepEvent(0.02, 2.0, 9.0, 7),), 4.0, None),
     RepeatAndSelectEvent("j", (GaussianEvent("k", 9.0),), 4.0, 0.5),
     InterleavedStepsEvent(0.01, 1.5, 12.0, 7, 3, 25),
+    DrawnPartEvent(0.01, 1.5, 40),
 )
 
 FLAT = st.one_of(
     st.builds(GaussianEvent, st.just("x"), st.floats(1.0, 30.0), st.integers(1, 3)),
     st.builds(SampledStepEvent, st.floats(0.001, 0.1), st.floats(0.8, 5.0), st.none(), st.integers(1, 200)),
+    st.builds(DrawnPartEvent, st.floats(0.001, 0.5), st.floats(0.8, 5.0), st.integers(1, 200)),
     st.builds(LaplaceEvent, st.just("x"), st.floats(0.5, 50.0), st.integers(1, 4)),
     st.builds(PureEvent, st.just("x"), st.floats(0.01, 2.0), st.integers(1, 4)),
     st.builds(ExponentialEvent, st.just("x"), st.floats(0.01, 2.0), st.integers(1, 4)),
@@ -102,7 +105,7 @@ def test_a_list_comes_back_from_json(events) -> None:  # type: ignore[no-untyped
 
 
 def test_every_kind_comes_back_from_json() -> None:
-    assert len({event.kind for event in OF_EACH_KIND}) == 8
+    assert len({event.kind for event in OF_EACH_KIND}) == 9
     assert events_from_json(json.loads(json.dumps(events_to_json(OF_EACH_KIND)))) == OF_EACH_KIND
 
 
@@ -189,8 +192,8 @@ def test_what_has_no_price_is_no_event(make) -> None:  # type: ignore[no-untyped
 # -- what the rest of the service asks
 
 
-def test_only_sampled_steps_are_steps() -> None:
-    assert steps_in(OF_EACH_KIND) == 65
+def test_only_steps_are_steps() -> None:
+    assert steps_in(OF_EACH_KIND) == 105
     assert OF_EACH_KIND[1].purpose == SAMPLED_STEPS
     cut = first_steps((*OF_EACH_KIND, SampledStepEvent(0.01, 1.0, None, 5)), 12)
     assert steps_in(cut) == 12
@@ -201,7 +204,7 @@ def test_only_sampled_steps_are_steps() -> None:
 
 def test_releases_of_whole_numbers_are_counted_where_noise_is_gaussian() -> None:
     """A unit is in one part of a split, so the largest part counts."""
-    assert [event.whole_number_releases for event in OF_EACH_KIND] == [1, 0, 0, 0, 0, 2, 0, 0, 0]
+    assert [event.whole_number_releases for event in OF_EACH_KIND] == [1, 0, 0, 0, 0, 2, 0, 0, 0, 0]
     budget = open_budget(10.0, 1e-6)
     paid = Shares(LARGEST_COST, LARGEST_COST)
     for split, fits in ((MOST_RELEASES - 1, True), (MOST_RELEASES, False)):

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-import typer
 from fastapi import FastAPI
 from typer.testing import CliRunner
 
 import imprimatur.client
+from imprimatur import errors as client_errors
 from imprimatur.cli.application import app
-from imprimatur.cli.results import format_of
+from imprimatur.formats import chosen_format
 from imprimatur.replies import ImageFormat, RowFormat
 from service.base.errors import InvalidInput
 from service.releases.endpoints import SAMPLE_CONTENT, router
@@ -78,13 +78,13 @@ def test_client_and_command_line_know_every_format():
         assert known[0] == default_format(content), "help says that the first one is the default"
     assert imprimatur.client.SampleFormat == RowFormat | ImageFormat
     for name, each in FORMATS.items():
-        assert format_of(name, None) == name
-        assert [format_of(None, Path(f"rows.{ending}")) for ending in each.endings] == [name] * len(each.endings)
+        assert chosen_format(name, None) == name
+        assert [chosen_format(None, Path(f"rows.{ending}")) for ending in each.endings] == [name] * len(each.endings)
     for named, output in (("xlsx", None), (None, Path("rows.xlsx"))):
-        with pytest.raises(typer.BadParameter) as refused:
-            format_of(named, output)
+        with pytest.raises(client_errors.InvalidInput) as refused:
+            chosen_format(named, output)
         assert all(name in str(refused.value) for name in FORMATS)
-    assert format_of(None, None) is None
+    assert chosen_format(None, None) is None
 
 
 @pytest.mark.parametrize("command", ["sample", "publish"])

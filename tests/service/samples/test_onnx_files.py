@@ -100,7 +100,7 @@ def test_a_model_that_is_whole_passes():
     "content", [b"", b"no model at all", b"\x08\x08", b"\x3a\xff", b"\x1c\x00\x00\x00ORTM", b"\x0b" * 9]
 )
 def test_what_is_no_model_is_refused(content):
-    with pytest.raises(NotSelfContainedError, match="no ONNX file"):
+    with pytest.raises(NotSelfContainedError, match="not an ONNX file"):
         require_self_contained(content)
 
 

@@ -118,6 +118,8 @@ def test_rows_of_a_release_come_back_as_they_are_written(either):
         ("day_of_year", "60366", "1960-12-31"),
         ("clock", "27 Oct 2024 02:30:00 CEST", "2024-10-27T00:30:00"),
         ("clock", "27 Oct 2024 02:30:00 CET", "2024-10-27T01:30:00"),
+        ("clock", "27 Oct 2024 02:30:00+01:00", "2024-10-27T01:30:00"),
+        ("clock", "27 Oct 2024 02:30:00Z", "2024-10-27T02:30:00"),
         ("clock", "2024-10-27T02:30:00", "2024-10-27T00:30:00"),
         ("clock", "2024-10-27T02:30:00+01:00", "2024-10-27T01:30:00"),
         ("here", "06/01/2024 12:00 AM +0200", "2024-05-31T22:00:00"),
@@ -218,7 +220,7 @@ def test_times_in_relations_are_those_of_the_declared_zone(relation):
         ("clock", "0000-00-00"),
     ],
 )
-def test_what_nobody_can_read_is_refused_by_name(sampler, name, text):
+def test_what_cannot_be_read_is_refused_by_name(sampler, name, text):
     with pytest.raises(SamplingError, match=f"row 1: {name}"):
         next(sampler.completed([{name: text}], as_spelled=True))
 

@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import io
 import json
+import re
 import sys
 import tempfile
 from decimal import Decimal
@@ -21,6 +22,7 @@ from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
 from service.samples.shipped import table_script
 from service.samples.streams import stream_rows
+from service.samples.table.base import SamplingError
 from tests.tiny_generators import domain_of, tiny_files, tiny_sampler
 
 FIELDS = [
@@ -37,6 +39,18 @@ FIELDS = [
         "constraints": {"minimum": "1950-01-01", "maximum": "2049-12-31"},
     },
     {
+        "name": "loud",
+        "type": "datetime",
+        "format": "%^a %d-%^b-%y %I.%M.%S.%f %,p",
+        "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"},
+    },
+    {
+        "name": "quiet",
+        "type": "date",
+        "format": "%d%,B%Y",
+        "constraints": {"minimum": "2020-01-01", "maximum": "2030-12-31"},
+    },
+    {
         "name": "seen",
         "type": "datetime",
         "format": "%Y-%m-%d %H:%M:%S %Z",
@@ -47,6 +61,13 @@ FIELDS = [
         "type": "datetime",
         "format": "%m/%d/%Y %I:%M %p %z",
         "timezone": "Europe/Berlin",
+        "constraints": {"minimum": "2024-01-01", "maximum": "2026-01-01"},
+    },
+    {
+        "name": "ahead",
+        "type": "datetime",
+        "format": "%Y-%m-%dT%H:%M:%S%:z",
+        "timezone": "Asia/Kolkata",
         "constraints": {"minimum": "2024-01-01", "maximum": "2026-01-01"},
     },
     {
@@ -75,6 +96,38 @@ FIELDS = [
     {"name": "share", "type": "number", "suffix": " %", "constraints": {"minimum": 0, "maximum": 100}},
     {"name": "count", "type": "integer", "groupChar": "\u202f", "constraints": {"minimum": 0, "maximum": 10**9}},
     {"name": "level", "type": "number", "decimalChar": ",", "constraints": {"enum": [0.5, 1, -1234.25]}},
+    {
+        "name": "net",
+        "type": "number",
+        "decimals": 2,
+        "trailingZeros": True,
+        "constraints": {"minimum": -9, "maximum": 999},
+    },
+    {
+        "name": "dose",
+        "type": "number",
+        "decimals": 2,
+        "trailingZeros": False,
+        "constraints": {"minimum": -9, "maximum": 9},
+    },
+    {"name": "step", "type": "number", "trailingZeros": False, "constraints": {"enum": [0.5, 80, 2e-7, 1e300]}},
+    {
+        "name": "paid",
+        "type": "number",
+        "decimals": 1,
+        "decimalChar": ",",
+        "trailingZeros": False,
+        "constraints": {"minimum": 0, "maximum": 9},
+    },
+    {"name": "fee", "type": "number", "decimals": 3, "trailingZeros": True, "constraints": {"enum": [0.5, 2, -12.125]}},
+    {
+        "name": "age",
+        "type": "integer",
+        "decimals": 1,
+        "trailingZeros": True,
+        "constraints": {"minimum": 0, "maximum": 120},
+    },
+    {"name": "id", "type": "integer", "decimals": 1, "trailingZeros": True, "constraints": {"enum": [2**53 + 1, -7]}},
     {"name": "member", "type": "boolean", "trueValues": ["Yes"], "falseValues": ["No"], "missingValues": ["unknown"]},
     {
         "name": "land",
@@ -132,14 +185,24 @@ def test_texts_are_those_of_the_declaration():
     patterns = {
         "visit": r"^\d\d/\d\d/20\d\d$",
         "long": r'^[A-Z][a-z]+day, \d{1,2} "[A-Z][a-z]+" \d\d$',
+        "loud": r"^[A-Z]{3} \d\d-[A-Z]{3}-20 \d\d\.\d\d\.\d\d\.000000 [ap]m$",
+        "quiet": r"^\d\d[a-z]+20\d\d$",
         "seen": r"^2025-\d\d-\d\d \d\d:\d\d:\d\d UTC$",
         "here": r"^\d\d/\d\d/202\d \d\d:\d\d [AP]M \+0[12]00$",
+        "ahead": r"^202[456]-\d\d-\d\dT\d\d:\d\d:\d\d\+05:30$",
         "iso": r"^2024-01-0[12]T\d\d:\d\d:\d\d$",
         "price": r"^-?\d{1,3}(\.\d{3})*,\d\d €$",
         "gain": r"^(\$[\d,]+(\.\d+)?|\(\$[\d,]+(\.\d+)?\))$",
         "share": r"^\d+(\.\d+)? %$",
         "count": r"^\d{1,3}(\u202f\d{3})*$",
         "level": r"^(0,5|1|-1234,25)$",
+        "net": r"^-?\d+\.\d\d$",
+        "dose": r"^-?(0|[1-9])(\.\d?[1-9])?$",
+        "step": r"^(0\.5|80|0\.0000002|10{300})$",
+        "paid": r"^\d(,[1-9])?$",
+        "fee": r"^(0\.500|2\.000|-12\.125)$",
+        "age": r"^\d+\.0$",
+        "id": r"^(9007199254740993\.0|-7\.0)$",
         "member": r"^(Yes|No)$",
         "land": r"^(NA|-50000\.|=5|0311)$",
     }
@@ -162,6 +225,26 @@ def test_in_json_lines_dates_are_spelled_and_numbers_stay_numbers():
     assert all(isinstance(row["price"], float) and isinstance(row["member"], bool) for row in rows)
 
 
+def test_in_json_lines_numbers_have_the_declared_zeros_and_whole_ones_none():
+    sampler = tiny_sampler(SCHEMA)
+    patterns = {
+        "net": r"-?\d+\.\d\d",
+        "dose": r"-?\d(?:\.\d?[1-9])?",
+        "step": r"0\.5|80|0\.0000002|10{300}",
+        "fee": r"0\.500|2\.000|-12\.125",
+        "age": r"\d+",
+        "id": r"9007199254740993|-7",
+    }
+    ours = b"".join(stream_rows(sampler, rows=500, format="jsonl", seed=2)).decode()
+    theirs = "".join(sampler.jsonl(500, seed=2))
+    for name, pattern in patterns.items():
+        texts = re.findall(rf'[{{,]"{name}":([^,}}]*)', ours)
+        assert texts == re.findall(rf'[{{,]"{name}":([^,}}]*)', theirs)
+        assert len(texts) == 500
+        assert all(re.fullmatch(f"null|{pattern}", text) for text in texts), (name, texts[:9])
+        assert not any(re.fullmatch(r"-[0.]+", text) for text in texts)
+
+
 @pytest.mark.parametrize("format_name", ["csv", "jsonl"])
 def test_the_script_of_a_bundle_writes_the_same(tmp_path, monkeypatch, format_name):
     config, onnx = tiny_files(SCHEMA)
@@ -181,7 +264,8 @@ def test_the_script_of_a_bundle_writes_the_same(tmp_path, monkeypatch, format_na
 
 def test_a_condition_may_be_spelled_too():
     sampler = tiny_sampler(SCHEMA)
-    for where in ({"member": "Yes"}, {"member": True}, {"level": "-1234,25"}, {"level": -1234.25}):
+    numbers = ({"fee": "2.000"}, {"fee": 2}, {"id": "-7.0"}, {"id": -7}, {"step": "80"}, {"step": "2e-7"})
+    for where in ({"member": "Yes"}, {"member": True}, {"level": "-1234,25"}, {"level": -1234.25}, *numbers):
         (name, _), *_ = where.items()
         assert len(set(next(sampler.chunks(20, seed=1, where=where))[name])) == 1
 
@@ -284,7 +368,7 @@ def test_numbers_have_their_decimals_where_cells_are_narrower(largest, decimals)
 def test_a_format_that_writes_less_than_the_resolution_is_refused():
     field = {"name": "seen", "type": "datetime", "format": "%Y-%m-%d %H", "resolution": "minute"}
     field["constraints"] = {"minimum": "2020-01-01", "maximum": "2030-12-31"}
-    with pytest.raises(InvalidSchema, match="writes less than a minute"):
+    with pytest.raises(InvalidSchema, match="does not write every minute"):
         parse_table_schema({"fields": [field]})
     zoned = {**field, "resolution": None, "timezone": "Asia/Kolkata"}
     with pytest.raises(InvalidSchema, match="no whole hours"):
@@ -297,3 +381,49 @@ def test_a_stored_schema_of_large_numbers_still_loads():
     assert TableSchema.model_validate({"fields": [field]})
     with pytest.raises(InvalidSchema, match="not exact as number"):
         parse_table_schema({"fields": [field]})
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "why"),
+    [
+        ({"type": "number", "constraints": {"minimum": 0, "maximum": 9000}}, "x>=1.234,56", "like 1234.5;"),
+        (
+            {
+                "type": "number",
+                "decimals": 2,
+                "decimalChar": ",",
+                "groupChar": ".",
+                "constraints": {"minimum": 0, "maximum": 9000},
+            },
+            "x>=1,234.56",
+            r"like 1234.5 or, as the schema spells it, 9\.000,00;",
+        ),
+        (
+            {
+                "type": "date",
+                "format": "%d.%m.%Y",
+                "constraints": {"minimum": "2020-01-01", "maximum": "2023-12-31"},
+            },
+            "x>=17/04/2023",
+            r"2024-03-01 or, as the schema spells it, 31\.12\.2023;",
+        ),
+    ],
+)
+def test_a_condition_that_is_not_spelled_so_is_refused_with_the_spelling(words, where, why):
+    sampler = tiny_sampler({"fields": [{"name": "x", **words}]})
+    with pytest.raises(SamplingError, match=why):
+        next(sampler.chunks(5, where=where))
+
+
+def test_whole_numbers_in_conditions_are_exact():
+    values = [2, 2**53, 2**53 + 1]
+    sampler = tiny_sampler({"fields": [{"name": "x", "type": "integer", "constraints": {"enum": values}}]})
+    for where, expected in (
+        ("x=2.0", {2}),
+        ("x=02", {2}),
+        (f"x={2**53 + 1}", {2**53 + 1}),
+        (f"x>{2**53}", {2**53 + 1}),
+    ):
+        assert set(next(sampler.chunks(20, seed=1, where=where))["x"]) == expected
+    with pytest.raises(SamplingError, match="no value"):
+        next(sampler.chunks(5, where=f"x={2**53 + 3}"))

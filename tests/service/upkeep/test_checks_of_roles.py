@@ -3,8 +3,10 @@
 import psycopg
 import pytest
 
+from service.local.database_access import API_ROLE, SUPERUSER, WORKER_ROLE
 from service.upkeep.checks import Places, check
 from service.upkeep.installation import install
+from tests.private_servers import private_postgres
 
 
 @pytest.fixture
@@ -17,26 +19,26 @@ def found(settings):
     return {each.step: each for each in check(settings, Places())}
 
 
-def test_settings_that_a_role_gave_itself_are_noticed(installed, database):
-    assert found(installed)["roles' settings"].state == "ok"
-    of_roles = {"imprimatur_api": database.api_url, "imprimatur_worker": database.worker_url}
-    changes = {"imprimatur_api": "search_path = pg_temp", "imprimatur_worker": "statement_timeout = 1"}
-    where = {"imprimatur_api": "", "imprimatur_worker": f" IN DATABASE {database.name}"}
-    try:
-        for role, url in of_roles.items():
-            with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
-                connection.execute(f"ALTER ROLE {role}{where[role]} SET {changes[role]}")
-        finding = found(installed)["roles' settings"]
-    finally:  # roles are the whole cluster's
-        with psycopg.connect(database.owner_url.replace("+psycopg", ""), autocommit=True) as connection:
-            for role in of_roles:
-                connection.execute(f"ALTER ROLE {role}{where[role]} RESET ALL")
+def test_settings_that_a_role_gave_itself_are_noticed(settings, tmp_path):
+    """On a cluster of its own: roles are the whole cluster's, and a search path would be every other test's, too."""
+    with private_postgres(tmp_path / "private") as postgres:
+        urls = {role: postgres.server.url("imprimatur", role) for role in (SUPERUSER, API_ROLE, WORKER_ROLE)}
+        own = settings.model_copy(update={"database_url": urls[API_ROLE], "migration_database_url": urls[SUPERUSER]})
+        install(own, tmp_path / "admin.key")
+        assert found(own)["roles' settings"].state == "ok"
+        for role, statement in (
+            (API_ROLE, f"ALTER ROLE {API_ROLE} SET search_path = pg_temp"),
+            (WORKER_ROLE, f"ALTER ROLE {WORKER_ROLE} IN DATABASE imprimatur SET statement_timeout = 1"),
+        ):
+            with psycopg.connect(urls[role].replace("+psycopg", ""), autocommit=True) as connection:
+                connection.execute(statement)
+        finding = found(own)["roles' settings"]
     assert finding.state == "missing"
     for words in (
         "imprimatur_api: search_path",
         "imprimatur_worker: statement_timeout",
         "ALTER ROLE imprimatur_api RESET ALL",
-        f"ALTER ROLE imprimatur_worker IN DATABASE {database.name} RESET ALL",
+        "ALTER ROLE imprimatur_worker IN DATABASE imprimatur RESET ALL",
     ):
         assert words in finding.detail
 

@@ -22,6 +22,7 @@ from service.local.servers import TEST_SETTINGS, Redis, free_port
 from service.local.supervisor import Supervisor
 from service.platform.settings import Settings
 from service.upkeep.checks import Places, check, is_complete
+from tests import code_blocks
 from tests.conftest import SMALL_ORDER, SMALL_SCHEMA, small_table
 from tests.private_servers import wait_until
 
@@ -132,6 +133,10 @@ def ready(url):
         return False
     except OSError:
         return False
+
+
+def test_no_block_of_the_page_is_left_out():
+    assert len(code_blocks.blocks(ROOT / "docs" / "operating.md")) == len(SQL) + len(BLOCKS)
 
 
 def test_the_page_ends_in_a_running_service(servers, tmp_path):

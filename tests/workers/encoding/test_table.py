@@ -13,7 +13,7 @@ from tiny_generators import MIXED, domain_of
 
 from service.base.errors import InvalidFile, InvalidSchema, Tampered
 from service.domain.field_schema import MAX_BINS, FieldSchema
-from service.domain.grids import finer_edges
+from service.domain.grids import tree_levels
 from service.domain.table_schema import parse_table_schema
 from service.domain.value_grids import ValueGrid
 from service.platform.crypto import encrypt, open_decrypted
@@ -102,7 +102,9 @@ def test_every_cell_survives_decoding_and_encoding(field, data):
     drawn = column.fill(codes, np.random.default_rng(data.draw(st.integers(0, 2**32))))
     table = encode({"x": column.to_values(drawn)}, schema)
     assert table.codes[:, 0].tolist() == codes.tolist()
-    assert table.codes.dtype == (np.uint8 if domain.size <= 255 else np.uint16)
+    assert table.codes.dtype == (
+        np.uint8 if domain.size * (1 if domain.value_grid is None else 2) <= 255 else np.uint16
+    )
     assert table.codes.flags.c_contiguous
 
 
@@ -205,9 +207,7 @@ def test_cells_of_a_datetime_begin_at_whole_steps_of_its_resolution(resolution, 
     assert all(edge % step == 0 for edge in column.edges)
     assert (column.edges[0], column.edges[-1]) == (field.bounds[0], field.bounds[1] // step * step + step)
     assert column.to_config()["step"] == step
-    finer = finer_edges(field, 64)
-    assert (finer is None) == (edges < 65)
-    assert all(edge % step == 0 for edge in finer or ())
+    assert (tree_levels(field, 64) == 0) == (edges < 65)
     assert field.model_dump()["resolution"] == resolution
 
 
@@ -249,22 +249,22 @@ def by_unit(rows_per_unit):
         (
             {"type": "number", "decimals": 2, "constraints": {"minimum": 0, "maximum": 40}},
             [4.99, 0.0, 40.0, None, 4.995, -1.0, 41.0, float("nan")],
-            [499, 0, 4_000, *[4_001] * 5],
+            [499, 0, 4_000, 4_001, 499, 0, 4_000, 4_001],
         ),
         (
             {"type": "integer", "constraints": {"minimum": 100, "maximum": 999, "required": True}},
             [100, 999, 5, None],
-            [0, 899, 900, 900],
+            [0, 899, 0, 900],
         ),
         ({"type": "date", "constraints": {"minimum": "2024-01-01", "maximum": "2025-12-31"}}, ["2024-02-01", None], [31, 731]),
         (
             {"type": "datetime", "constraints": {"minimum": "2000-01-01T00:00:00", "maximum": "2009-12-31T00:00:00"}},
             ["2000-01-02T00:00:00", "2000-01-01T00:01:00", "2000-01-01T00:01:01", None],
-            [1_440, 1, 5_258_881, 5_258_881],  # whole minutes
+            [86_400, 60, 61, 315_532_801],
         ),
     ],
 )  # fmt: skip
-def test_values_have_places_and_what_is_none_of_the_grid_the_one_after_the_last(field, values, places):
+def test_values_have_places_and_missing_ones_the_one_after_the_last(field, values, places):
     table = encode({"x": values}, one_field(**field), with_places=True)
     assert table.places[0].tolist() == places
     assert encode({"x": values}, one_field(**field)).places == {}
@@ -279,6 +279,19 @@ def test_places_are_those_of_the_kept_rows():
     edges = domain_of(field).columns[0].edges
     assert np.array_equal(np.searchsorted(edges, table.places[0], side="right") - 1, table.codes[:, 0])
     assert len(set(table.places[0].tolist())) == 60_000
+
+
+def test_rows_are_encoded_anew_by_other_bins():
+    field = one_field(type="number", decimals=2, constraints={"minimum": 0, "maximum": 40})
+    table = encode({"x": [0.0, 4.98, 4.99, 5.0, 40.0, None]}, field, with_places=True)
+    table.codes[0] = table.places[0][0] = np.iinfo(table.codes.dtype).max  # a null record
+    table.places[0][0] = np.iinfo(np.uint32).max
+    starts = np.array([0, 499, 500])
+    domain = domain_of(field).with_bins({0: starts})
+    assert domain.columns[0].edges == (0.0, 4.99, 5.0, 40.0)
+    assert domain.widths == (4,)
+    table.encode_anew(domain.columns[0], 0, starts)
+    assert table.codes[:, 0].tolist() == [np.iinfo(table.codes.dtype).max, 0, 1, 2, 2, 3]
 
 
 def test_units_keep_at_most_max_rows_per_unit_in_order():
@@ -429,7 +442,8 @@ def test_exclusions_are_values_and_numbers_in_the_order_of_the_fields():
             ],
         }
     )
-    assert domain.merged({1: np.array([0, 0, 1, 1, 2, 3, 4, 5, 6])}).exclusions == domain.exclusions
+    open_columns = {place: np.array([0, 1]) for place in domain.value_grids}
+    assert domain.with_bins(open_columns).exclusions == domain.exclusions
     assert domain.exclusions_to_config() == [
         [{"column": "net", "values": ["none", None]}, {"column": "age", "low": 0.0, "high": 14.0}],
         [{"column": "age", "values": [None]}, {"column": "seen", "low": 18264.0, "high": 18269.0}],

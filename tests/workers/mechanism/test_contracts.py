@@ -19,10 +19,17 @@ READS_NO_PRIVATE_VALUE = {
     "allocate": "public clip norms and sizes",
     "count_noise_stds": "public sizes",
     "geometric_grid": "public edges",
-    "thresholds_from": "noised histograms",
-    "one_group": "noised thresholds",
-    "dbscan_groups": "noised thresholds",
-    "frequencies_from": "noised counts",
+    "thresholds_from": "noisy histograms",
+    "one_group": "noisy thresholds",
+    "dbscan_groups": "noisy thresholds",
+    "frequencies_from": "noisy counts",
+    "root_above": "a public number",
+    "squared_l2": "public bases and sizes",
+    "l1": "public bases and sizes",
+    "values_l2": "public bases and sizes",
+    "values_l1": "public bases and sizes",
+    "half_width": "a public sensitivity and epsilon",
+    "threshold": "a public epsilon and failure probability",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -27,15 +26,7 @@ CRITICS = {
 LOSSES = [CriticLoss(paired=p, gradient_penalty=g) for p in (True, False) for g in (10.0, 0.0)]
 ROWS = 12
 
-pytestmark = pytest.mark.usefixtures("loops_or_torch")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("loops_or_torch", "one_thread")
 
 
 def make_critic(name: str) -> ImageCritic:
@@ -128,7 +119,7 @@ def test_the_engine_agrees_with_the_oracle_in_float64(name: str, kind: str, loss
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("not finite", "outliers", "fake near real")])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_in_float32_it_is_as_near_to_the_truth_as_a_millionth(name: str, kind: str, loss: CriticLoss) -> None:
-    """The truth is vmap in float64 on the same float32 numbers; vmap in float32 is no nearer to it."""
+    """The truth is vmap in float64 on the same float32 numbers; vmap in float32 is no closer to it."""
     critic = make_critic(name)
     batch = make_batch(critic, kind)
     truth = vmap_gradients(in_float64(critic), doubled(batch), loss)

@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from workers.mechanism import PrivateSum
-from workers.mechanism.marginals import TableLayout, count_tables, count_values, pair_scores
+from workers.mechanism.marginals import TableLayout, count_intervals, count_tables, pair_scores
 from workers.mechanism.noise import LARGEST_NOISE_STD, count_noise_stds, drawn_std, release_counts
 from workers.mechanism.secure_random import SecureRandom
 
@@ -155,8 +155,8 @@ def test_released_counts_are_whole_and_carry_the_noise_of_their_table():
         (torch.zeros(40_000, dtype=torch.int64), torch.zeros(200, 200, dtype=torch.int64)), ((0,), (1,)), (1.0, 1.0)
     )
     stds = count_noise_stds((1.0, 1.0), [10.0, 200.0], noise_multiplier=5.0, exponent=2 / 3)
-    noised = release_counts(zeros, noise_stds=stds, noise_multiplier=5.0, randomness=SecureRandom.from_test_seed(4))
-    for counts, std in zip(noised, stds, strict=True):
+    noisy = release_counts(zeros, noise_stds=stds, noise_multiplier=5.0, randomness=SecureRandom.from_test_seed(4))
+    for counts, std in zip(noisy, stds, strict=True):
         assert counts.dtype == torch.int64
         sample = counts.double().flatten().numpy()
         assert sample.std() == pytest.approx(drawn_std(std, moved=2), rel=0.015)
@@ -183,22 +183,23 @@ def test_noise_that_whole_numbers_cannot_hold_is_refused_instead_of_vanishing(no
 
 def test_the_largest_noise_is_noise_to_its_last_digit():
     zeros = PrivateSum((torch.zeros(40_000, dtype=torch.int64),), ((0,),), (1.0,))
-    (noised,) = release_counts(
+    (noisy,) = release_counts(
         zeros, noise_stds=[LARGEST_NOISE_STD], noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(1)
     )
-    assert stats.kstest(noised.double().numpy() / LARGEST_NOISE_STD, "norm").pvalue > 1e-3
+    assert stats.kstest(noisy.double().numpy() / LARGEST_NOISE_STD, "norm").pvalue > 1e-3
     for digit in (2, 3, 10):
-        assert stats.chisquare(np.bincount(noised.numpy() % digit)).pvalue > 1e-3
+        assert stats.chisquare(np.bincount(noisy.numpy() % digit)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("most", [1, 3, 50])
-def test_a_whole_unit_moves_the_counts_of_values_by_at_most_its_bound_and_by_no_less(most):
+def test_a_whole_unit_moves_the_counts_of_intervals_by_at_most_its_bound_and_by_no_less(most):
     places = np.random.default_rng(2).integers(7, size=90).astype(np.uint32)
     places[30:45] = 4  # one unit of fifteen rows with one value
     starts = np.array([0, 1, 1, 30, 45, 60, 90])
 
     def counts(own):
-        return count_values(own, size=7, unit_starts=starts, max_rows_per_unit=most, block_rows=16)
+        ends = np.arange(8)
+        return count_intervals(own, ends[:-1], ends[1:], unit_starts=starts, max_rows_per_unit=most, block_rows=16)
 
     full = counts(places)
     assert full.sensitivities == (float(most),)
@@ -211,8 +212,14 @@ def test_a_whole_unit_moves_the_counts_of_values_by_at_most_its_bound_and_by_no_
             assert change == min(most, 15) ** 2
 
 
-def test_values_that_are_not_counted_count_nowhere():
-    places = np.array([0, 2, 2, 3, 4, ABSENT], dtype=np.uint32)
-    counted = count_values(places, size=3, block_rows=2)
-    assert counted.values[0].tolist() == [1, 0, 2]
+def test_places_in_no_interval_count_nowhere():
+    places = np.array([0, 2, 2, 3, 4, 9, 10, ABSENT], dtype=np.uint32)
+    counted = count_intervals(places, np.array([1, 3, 9]), np.array([3, 4, 10]), block_rows=2)
+    assert counted.values[0].tolist() == [2, 1, 1]
     assert counted.sensitivities == (1.0,)
+
+
+@pytest.mark.parametrize(("starts", "stops"), [([0, 3], [4, 6]), ([3, 0], [4, 2]), ([2], [2])])
+def test_intervals_that_overlap_are_refused(starts, stops):
+    with pytest.raises(ValueError, match="overlap"):
+        count_intervals(np.zeros(3, np.uint32), np.array(starts), np.array(stops))

@@ -46,12 +46,12 @@ def test_noise_has_the_declared_std_in_every_group_and_is_normal(allocation: All
     randomness = SecureRandom.from_test_seed(1)
     values = (torch.full((300, 200), 5.0), torch.zeros(300, 100), torch.zeros(40_001))
     groups, clip_norms = ((0, 2), (1,)), (0.7, 3.0)
-    noised = release(
+    noisy = release(
         PrivateSum(values, groups, clip_norms), noise_multiplier=1.7, randomness=randomness, allocation=allocation
     )
     stds = allocate(clip_norms, (100_001, 30_000), noise_multiplier=1.7, allocation=allocation)
     for group, std in zip(groups, stds, strict=True):
-        noise = torch.cat([(noised[t] - values[t]).flatten() for t in group]).numpy() / std
+        noise = torch.cat([(noisy[t] - values[t]).flatten() for t in group]).numpy() / std
         assert noise.std() == pytest.approx(1.0, rel=0.01)
         assert abs(noise.mean()) < 4 / math.sqrt(len(noise))
         assert stats.kstest(noise, "norm").pvalue > 0.001
@@ -60,9 +60,9 @@ def test_noise_has_the_declared_std_in_every_group_and_is_normal(allocation: All
 def test_sums_in_float64_are_released_on_a_public_grid() -> None:
     values = (torch.tensor([0.0, 1.0, math.pi, -1e5, 1e-12]), torch.tensor([3.0]))
     private = PrivateSum(values, ((0,), (1,)), (0.7, 2.0))
-    noised = release(private, noise_multiplier=1.7, randomness=SecureRandom.from_test_seed(1), allocation="flat")
+    noisy = release(private, noise_multiplier=1.7, randomness=SecureRandom.from_test_seed(1), allocation="flat")
     spacing = 1.7 * math.hypot(0.7, 2.0) / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
-    for value in noised:
+    for value in noisy:
         points = value / spacing
         assert float((points - points.round()).abs().max()) < 1e-4
 
@@ -73,10 +73,10 @@ def test_noise_on_the_grid_is_a_gaussian_around_the_sum_and_never_narrower_than_
     count, spacing = 4_000_000, 1.0 / math.sqrt(GRID_STD**2 - GRID_ROUNDING_VARIANCE)
     for place in (0.0, 0.25, 0.5, 0.9):
         private = PrivateSum((torch.full((count,), (1000 + place) * spacing, dtype=torch.float64),), ((0,),), (1.0,))
-        (noised,) = release(private, noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(5))
-        mean = float(noised.mean()) / spacing - 1000
+        (noisy,) = release(private, noise_multiplier=1.0, randomness=SecureRandom.from_test_seed(5))
+        mean = float(noisy.mean()) / spacing - 1000
         assert mean == pytest.approx(place, abs=4.5 * GRID_STD / math.sqrt(count))
-        assert float(noised.std()) == pytest.approx(1.0, rel=5e-3)
+        assert float(noisy.std()) == pytest.approx(1.0, rel=5e-3)
 
 
 def test_whole_numbers_stay_whole_beside_sums_that_are_not() -> None:
@@ -85,8 +85,8 @@ def test_whole_numbers_stay_whole_beside_sums_that_are_not() -> None:
     assert (counts.dtype, sums.dtype) == (torch.int64, torch.float64)
 
 
-def test_an_empty_draw_is_noised_like_any_other() -> None:
+def test_an_empty_draw_gets_noise_like_any_other() -> None:
     private = PrivateSum((torch.zeros(10_000),), ((0,),), (2.0,))
-    (noised,) = release(private, noise_multiplier=3.0, randomness=SecureRandom.from_test_seed(2))
-    assert noised.dtype == torch.float64
-    assert float(noised.std()) == pytest.approx(6.0, rel=0.03)
+    (noisy,) = release(private, noise_multiplier=3.0, randomness=SecureRandom.from_test_seed(2))
+    assert noisy.dtype == torch.float64
+    assert float(noisy.std()) == pytest.approx(6.0, rel=0.03)

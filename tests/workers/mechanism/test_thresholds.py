@@ -36,10 +36,10 @@ def test_an_outlier_moves_its_own_counts_only() -> None:
 def test_noise_on_a_count_is_multiplier_times_root_of_tensors() -> None:
     norms = torch.rand(0, 4, dtype=torch.float64)
     grid = geometric_grid(smallest=1e-3, largest=1.0, bins=5_000)
-    (noised,) = release(norm_histogram(norms, grid), noise_multiplier=3.0, randomness=SecureRandom.from_test_seed(1))
-    assert noised.shape == (4, 5_002)
-    assert noised.dtype == torch.int64
-    assert float(noised.double().std()) == pytest.approx(drawn_std(3.0 * 2.0, moved=4 * MOST_STEPS), rel=0.02)
+    (noisy,) = release(norm_histogram(norms, grid), noise_multiplier=3.0, randomness=SecureRandom.from_test_seed(1))
+    assert noisy.shape == (4, 5_002)
+    assert noisy.dtype == torch.int64
+    assert float(noisy.double().std()) == pytest.approx(drawn_std(3.0 * 2.0, moved=4 * MOST_STEPS), rel=0.02)
 
 
 def test_rules() -> None:
@@ -57,6 +57,6 @@ def test_rules() -> None:
 def test_thresholds_stay_on_the_grid_whatever_the_noise(rule: str) -> None:
     generator = torch.Generator().manual_seed(2)
     for _ in range(50):
-        noised = torch.randn(6, 7, generator=generator, dtype=torch.float64) - 1.0
-        for threshold in thresholds_from(noised, EDGES, rule=rule, quantile=0.9):
+        noisy = torch.randn(6, 7, generator=generator, dtype=torch.float64) - 1.0
+        for threshold in thresholds_from(noisy, EDGES, rule=rule, quantile=0.9):
             assert float((EDGES - threshold).abs().min()) == 0.0

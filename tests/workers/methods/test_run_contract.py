@@ -17,6 +17,7 @@ import workers.methods
 from service.methods.catalogue import CATALOGUE, NAMES
 from service.samples.samplers import sampler_from_bundle
 from tests.catalogue import CASES, Case, case_of
+from tests.memory import Memory
 from workers.generators.archive import pack
 from workers.generators.released import AnswersRelease
 from workers.hooks import Hooks, TrainingStopped
@@ -24,19 +25,6 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.interface import run_class
 from workers.plan import Plan, StepNotOnPlan
 from workers.training import make_release
-
-
-class Memory:
-    """The one checkpoint of a release."""
-
-    def __init__(self) -> None:
-        self.saved: bytes | None = None
-
-    def put(self, checkpoint: bytes) -> None:
-        self.saved = checkpoint
-
-    def get(self) -> bytes | None:
-        return self.saved
 
 
 class Counted(Plan):
@@ -116,7 +104,7 @@ def test_a_resumed_run_charges_nothing_twice(method: str, holds: Any) -> None:
     try:
         make_release(case.order, first, case.source(), SecureRandom(), stop)
     except TrainingStopped:
-        assert memory.saved is not None
+        assert memory.get() is not None
         assert 0 < len(first.taken) <= length(case)
     second = Counted(case.events)
     made = make_release(case.order, second, case.source(), SecureRandom(), Hooks(checkpoints=memory))
@@ -132,7 +120,7 @@ def test_the_checkpoint_of_another_price_list_is_refused(method: str, holds: Any
     keep = Hooks(checkpoints=memory, should_stop=lambda: next(asked, True), checkpoint_every_steps=1)
     with contextlib.suppress(TrainingStopped):
         make_release(case.order, Plan(case.events), case.source(), SecureRandom(), keep)
-    assert memory.saved is not None
+    assert memory.get() is not None
     dearer = CATALOGUE[method].events(case.order, 1.0, 1e-7)(0.7)
     with pytest.raises(StepNotOnPlan):
         make_release(case.order, Plan(dearer), case.source(), SecureRandom(), Hooks(checkpoints=memory))

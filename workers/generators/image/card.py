@@ -34,6 +34,20 @@ _FILES = {
 }
 
 
+_USE_COPIES = """\
+## Look at the images
+
+    pip install numpy onnxruntime
+    python sample.py --rows 1000 -o images.npz
+
+Each drawn image is one of those released, chosen at random. A chosen one: give `generator.onnx` its number as `condition`, and
+any `noise` of shape (1, 1). They may be looked at, shared and analysed: that costs no privacy.
+"""
+_CAUTION_COPIES = """\
+These are noisy copies of single private images, not new ones. What can be recognised in them was released: read the unit of
+protection above, and do not take it for the protection of a person unless it says so."""
+
+
 def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> str:
     """The whole card."""
     names = schema.class_names
@@ -48,5 +62,21 @@ def image_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Ma
         population="How a class looks on average is one.",
         caution=_CAUTION,
         files=_FILES,
+    )
+    return model_card(content, certificate=certificate, order=order)
+
+
+def copies_card(*, schema: ImageSchema, certificate: Mapping[str, Any], order: Mapping[str, Any]) -> str:
+    """The same where each component is one of the private images, noisy."""
+    colours = "grey" if schema.channels == 1 else "in colour"
+    content = Content(
+        title="Private images, released with noise",
+        what_it_does=f"They are of {schema.height} × {schema.width} pixels, {colours}.",
+        use=_USE_COPIES,
+        record="image",
+        declared="size",
+        population="How such images look on average is one.",
+        caution=_CAUTION_COPIES,
+        files={**_FILES, "config.json": "size, and the number of images"},
     )
     return model_card(content, certificate=certificate, order=order)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from service.domain.written import written_to_config
+from service.domain.row_config import written_to_config
 from service.samples.shipped import table_script
 from workers.generators.archive import to_json
 from workers.generators.onnx_export import compare, export, for_export

@@ -9,7 +9,7 @@ from workers.generators.card import CERTIFICATE_FILE, Content, model_card
 from workers.generators.markdown import code, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from workers.encoding.table import ColumnDomain, TableDomain
 
@@ -64,17 +64,24 @@ def table_card(
             **CERTIFICATE_FILE,
             "sample.py": "draws rows; needs numpy and onnxruntime only",
         },
-        more=_columns(domain),
+        more=_columns(domain, certificate.get("not_modelled", [])),
     )
     return model_card(content, certificate=certificate, order=order)
 
 
-def _columns(domain: TableDomain) -> str:
+def _columns(domain: TableDomain, not_modelled: Sequence[Mapping[str, str]]) -> str:
     rows = "\n".join(
         f"| {escaped(column.name)} | {column.type} | {column.size} {_KINDS[column.kind]}{_shared(column)} |"
         for column in domain.columns
     )
-    return f"## Columns\n\n| column | type | categories or bins |\n|---|---|---|\n{rows}"
+    columns = f"## Columns\n\n| column | type | categories or bins |\n|---|---|---|\n{rows}"
+    if not not_modelled:
+        return columns
+    others = "\n".join(f"| {escaped(each['column'])} | {escaped(each['becomes'])} |" for each in not_modelled)
+    return (
+        f"{columns}\n\nThese are declared, too, and the generator does not learn them:\n\n"
+        f"| column | what becomes of it |\n|---|---|\n{others}"
+    )
 
 
 def _shared(column: ColumnDomain) -> str:

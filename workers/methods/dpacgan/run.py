@@ -12,8 +12,9 @@ from workers.networks.auxiliary import AuxiliaryCritic, AuxiliaryPerceptron
 
 if TYPE_CHECKING:
     import numpy as np
-    from torch import nn
+    from torch import Tensor, nn
 
+    from workers.encoding.images import EncodedImages
     from workers.mechanism import CriticBatch
 
 
@@ -22,14 +23,22 @@ class AuxiliaryImages(PublicImages):
 
     def make_critic(self) -> nn.Module:
         if self.sizes.layers == "perceptrons":
-            return AuxiliaryPerceptron(math.prod(self.seen), self.sizes.critic_hidden, self.classes)
-        return AuxiliaryCritic(self.seen, self.sizes.critic_channels, self.classes)
+            return AuxiliaryPerceptron(math.prod(self.seen), self.sizes.critic_hidden, self.classes, self.activation)
+        return AuxiliaryCritic(self.seen, self.sizes.critic_channels, self.classes, self.activation)
 
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
         batch = super()._critic_batch(units)
-        fake = batch.fake.clone()
+        return dataclasses.replace(batch, fake=self._without_class(batch.fake))
+
+    def free_batch(self, free: EncodedImages, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        real, fake, conditions = super().free_batch(free, units)
+        return real, self._without_class(fake), conditions
+
+    def _without_class(self, fake: Tensor) -> Tensor:
+        """The critic is not taught the classes of what is generated."""
+        fake = fake.clone()
         fake[:, -self.classes :] = 0.0
-        return dataclasses.replace(batch, fake=fake)
+        return fake
 
 
 class Run(IdpganRun):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,7 +13,6 @@ import numpy as np
 from service.methods.ganobfuscator.order import PublicNormOrder
 from workers.encoding.images import EncodedImages, cosine_basis
 from workers.encoding.table import EncodedTable
-from workers.mechanism.clusters import ClipGroups
 from workers.methods.idpgan.images import ImageIdpgan
 from workers.methods.idpgan.tables import TableIdpgan
 from workers.methods.idpgan.training import Idpgan
@@ -35,7 +35,8 @@ class PublicNorms(Idpgan):
 
     def critic_step(self) -> None:
         """The norm first, from the weights before the step and public records; then a private step like any other."""
-        self.clip_groups = ClipGroups((tuple(range(len(self.tensors))),), (self._public_norm(),))
+        blocks = len(self.step.shapes)
+        self.clip_groups = self._cluster((self._public_norm() / math.sqrt(blocks),) * blocks)
         super().critic_step()
 
     def _public_norm(self) -> float:
@@ -44,7 +45,7 @@ class PublicNorms(Idpgan):
             self.order.public_records, wanted, replace=False
         )
         with self._public_records():
-            gradients = self.gradients.gradients(self._critic_batch(np.sort(chosen)), self.loss)
+            gradients = self.step.seen(self.gradients.gradients(self._critic_batch(np.sort(chosen)), self.loss))
             norms = gradients.tensor_norms.square().sum(dim=1).sqrt()
             usable = norms[norms <= LARGEST_NORM]  # neither infinite nor NaN
             return max(SMALLEST_NORM, float(usable.mean())) if len(usable) else SMALLEST_NORM

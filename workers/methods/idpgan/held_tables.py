@@ -1,4 +1,4 @@
-"""Tables that a generator is fitted to, and held to afterwards. Post-processing of noised tables; no row is read."""
+"""Tables that a generator is fitted to, and held to afterwards. Post-processing of noisy tables; no row is read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from workers.mechanism.marginals import TableLayout
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import softmax_of_columns
 
-MOST_SLICES_AT_ONCE = 4
-"""Slices that a batch looks at, drawn anew each time; bounds its time."""
+MOST_STRATA_AT_ONCE = 4
+"""Strata that a batch looks at, drawn anew each time; bounds its time."""
 
-LEAST_ROWS_OF_A_SLICE = 128
-"""Where there are more slices than that, a batch looks at as many as have so many rows of it, or at one."""
+LEAST_ROWS_OF_A_STRATUM = 128
+"""Where there are more strata than that, a batch looks at as many as have so many rows of it, or at one."""
 
 FINE = 1e-3
-"""Floor of the distance: what was measured of rarer cells is noise."""
+"""The distance has this floor: what was measured of rarer cells is noise."""
 
 
 class Part(NamedTuple):
-    """Consecutive rows of a batch that are of one slice, and how much they count."""
+    """Consecutive rows of a batch that are of one stratum, and how much they count."""
 
-    slice: int
+    stratum: int
     rows: int
     weight: float
 
@@ -38,13 +38,13 @@ class HeldTables:
     """Tables as probabilities, for a generator to follow. Cells of all free columns side by side: V as pairs group them.
 
     The distance of a table is the sum over its cells of squared error / (probability + floor), a χ² that cells much rarer than the floor
-    do not rule; of a slice, that of all ordered pairs and single columns, divided by how many these are; of all slices, the mean by their
+    do not rule; of a stratum, that of all ordered pairs and single columns, divided by how many these are; of all strata, the mean by their
     part of the rows.
     """
 
-    one_way: Tensor  # (slices, W)
-    two_way: Tensor  # (slices, V, V), each symmetric
-    shares: Tensor  # (slices,) part of all rows
+    one_way: Tensor  # (strata, W)
+    two_way: Tensor  # (strata, V, V), each symmetric
+    shares: Tensor  # (strata,) part of all rows
     layout: TableLayout
 
     @classmethod
@@ -63,7 +63,7 @@ class HeldTables:
         return cls(torch.stack(one_way), torch.stack(two_way), shares / shares.sum(), layout)
 
     def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint; computed from noised tables alone."""
+        """For a checkpoint; computed from noisy tables alone."""
         return {"held.one_way": self.one_way, "held.two_way": self.two_way, "held.shares": self.shares}
 
     @classmethod
@@ -73,23 +73,23 @@ class HeldTables:
         return cls(one_way, two_way, shares, layout)
 
     def even_parts(self, rows: int, place: float) -> list[Part]:
-        """As many rows of every slice, for a batch of its own: rare ones are fitted as precisely. Of many slices, a few as in `parts`."""
-        if self.layout.slices > MOST_SLICES_AT_ONCE:
-            return self.parts(rows * MOST_SLICES_AT_ONCE, place)
+        """As many rows of every stratum, for a batch of its own: rare ones are fitted as precisely. Of many strata, a few as in `parts`."""
+        if self.layout.slices > MOST_STRATA_AT_ONCE:
+            return self.parts(rows * MOST_STRATA_AT_ONCE, place)
         return [Part(which, rows, share) for which, share in enumerate(self.shares.tolist())]
 
     def parts(self, rows: int, place: float) -> list[Part]:
-        """How a batch of at most `rows` rows that are drawn like the table's is shared by the slices; place: uniform between 0 and 1.
+        """How a batch of at most `rows` rows that are drawn like the table's is shared by the strata; place: uniform between 0 and 1.
 
-        Systematic sampling: any row is of a slice with the probability of its share, and of few slices each has its share of the rows to
+        Systematic sampling: any row is of a stratum with the probability of its share, and of few strata each has its share of the rows to
         within one. Of many, a few have equally many rows.
         """
-        few = min(MOST_SLICES_AT_ONCE, max(1, rows // LEAST_ROWS_OF_A_SLICE))
-        strata = rows if self.layout.slices <= MOST_SLICES_AT_ONCE else few
+        few = min(MOST_STRATA_AT_ONCE, max(1, rows // LEAST_ROWS_OF_A_STRATUM))
+        strata = rows if self.layout.slices <= MOST_STRATA_AT_ONCE else few
         points = (torch.arange(strata, dtype=torch.float64) + place) / strata
         ends = self.shares.cpu().double().cumsum(0)
-        slices = torch.searchsorted(ends, points * ends[-1]).clamp_(max=len(ends) - 1)
-        found, counts = torch.unique_consecutive(slices, return_counts=True)
+        drawn = torch.searchsorted(ends, points * ends[-1]).clamp_(max=len(ends) - 1)
+        found, counts = torch.unique_consecutive(drawn, return_counts=True)
         return [
             Part(which, count * (rows // strata), count / strata)
             for which, count in zip(found.tolist(), counts.tolist(), strict=True)
@@ -99,11 +99,11 @@ class HeldTables:
         """(R,) the label of every row of such a batch; None where there is no label."""
         if self.layout.label is None:
             return None
-        slices, rows = (
+        drawn, rows = (
             torch.tensor(values, device=self.shares.device)
             for values in zip(*(part[:2] for part in parts), strict=True)
         )
-        return slices.repeat_interleave(rows)
+        return drawn.repeat_interleave(rows)
 
     def distance(self, logits: Tensor, parts: Sequence[Part], *, floor: float = FINE) -> Tensor:
         """An unbiased estimate of a generator's squared distance, with a gradient. May be negative.
@@ -115,7 +115,7 @@ class HeldTables:
         grouped = _grouped(fine, self.layout)
         total, start = logits.new_zeros(()), 0
         for part in parts:
-            half, pairs, singles = part.rows // 2, self.two_way[part.slice], self.one_way[part.slice]
+            half, pairs, singles = part.rows // 2, self.two_way[part.stratum], self.one_way[part.stratum]
             if half:
                 one, other = torch.split(grouped[start : start + 2 * half], half)
                 weights = (pairs + floor).reciprocal_().mul_(self._between_columns)

@@ -7,6 +7,7 @@ events of the plan, and then by critic steps like any other's.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,10 +32,8 @@ START = "mixture_first."
 """What tensors of the mixture are called in a checkpoint begins so."""
 
 
-class StartedImageIdpgan(ImageIdpgan):
-    """A run whose fakes are a mixture's images, corrected."""
-
-    one_a_run = True
+class MixtureFirstImages(ImageIdpgan):
+    """A run that measures a mixture before its first step."""
 
     def __init__(
         self,
@@ -46,12 +45,42 @@ class StartedImageIdpgan(ImageIdpgan):
     ) -> None:
         if order.mixture_first is None:
             raise InvalidOrder("this order begins with no mixture", where="warm_start")
-        self.hidden = order.mixture_first.hidden
+        self.mixture_first = order.mixture_first
         self.start = ImageMixture(mixture_of(order.mixture_first), plan, images, randomness)
         super().__init__(order, plan, images, randomness, device)
 
+    @property
+    def rows_per_unit(self) -> float | None:
+        """By the mixture's noisy counts."""
+        return self.start.rows_per_unit
+
+    def measure(self) -> None:
+        """The whole mixture, whose counts say how frequent labels are."""
+        self.start.measure()
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Everything that follows from the measured mixture; reads no row."""
+
+    def measured_tensors(self) -> dict[str, Tensor]:
+        """All that was measured, as checkpoints keep it."""
+        return {START + name: tensor for name, tensor in self.start.checkpoint().tensors.items()}
+
+    def take_measured(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
+        """The mixture goes on from a checkpoint's tensors; returns those that are not its own."""
+        tensors = checkpoint.tensors
+        self.start.take_back({n.removeprefix(START): t for n, t in tensors.items() if n.startswith(START)})
+        return {name: tensor for name, tensor in tensors.items() if not name.startswith(START)}
+
+
+class StartedImageIdpgan(MixtureFirstImages):
+    """A run whose fakes are a mixture's images, corrected."""
+
+    one_a_run = True
+
     def make_generator(self) -> nn.Module:
-        return CorrectedMixture(self.images.shape, hidden=self.hidden, classes=self.classes)
+        return CorrectedMixture(self.images.shape, hidden=self.mixture_first.hidden, classes=self.classes)
 
     @property
     def noise_dimension(self) -> int:
@@ -63,13 +92,8 @@ class StartedImageIdpgan(ImageIdpgan):
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every cell of every class, from the mixture's noised counts."""
+        """Of every cell of every class, from the mixture's noisy counts."""
         return self.start.component_frequencies
-
-    @property
-    def rows_per_unit(self) -> float | None:
-        """By the mixture's noisy counts."""
-        return self.start.rows_per_unit
 
     @property
     def corrected(self) -> CorrectedMixture:
@@ -77,13 +101,7 @@ class StartedImageIdpgan(ImageIdpgan):
             raise TypeError("the generator corrects no mixture")
         return self.generator
 
-    def measure(self) -> None:
-        """The whole mixture, whose counts say how frequent labels are."""
-        self.start.measure()
-        self._begin()
-
     def _begin(self) -> None:
-        """Everything that follows from the measured mixture; reads no row."""
         labels, mixture = self.start.component_labels, self.start.build().to(self.device)
         for generator in (self.generator, self.averaged_generator):
             if isinstance(generator, CorrectedMixture):
@@ -131,17 +149,14 @@ class StartedImageIdpgan(ImageIdpgan):
 
     def checkpoint(self) -> Checkpoint:
         """With all that was measured."""
-        measured, saved = self.start.checkpoint(), super().checkpoint()
-        tensors = {START + name: tensor for name, tensor in measured.tensors.items()}
+        saved = super().checkpoint()
         trained = {name: tensor for name, tensor in saved.tensors.items() if not _is_of_the_mixture(name)}
-        return Checkpoint({**trained, **tensors, PREVIEW: self.preview()}, saved.values)
+        return Checkpoint({**trained, **self.measured_tensors(), PREVIEW: self.preview()}, saved.values)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """The mixture first, of which the networks' weights are a correction."""
-        measured = {n.removeprefix(START): t for n, t in checkpoint.tensors.items() if n.startswith(START)}
-        self.start.take_back(measured)
+        others = self.take_measured(checkpoint)
         self._begin()
-        others = {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(START)}
         for generator, name in ((self.generator, "generator"), (self.averaged_generator, "averaged_generator")):
             others |= {key: t for key, t in module_tensors(generator, name).items() if _is_of_the_mixture(key)}
         super().restore(Checkpoint(others, checkpoint.values))

@@ -13,10 +13,13 @@ from torch import Tensor
 from service.base.errors import InvalidOrder
 from service.releases.previews import TENSOR as PREVIEW
 from workers.checkpoints import Checkpoint
+from workers.encoding.places import records_in_places
 from workers.generators.released import ImageRelease
-from workers.mechanism.image_moments import NOBODY
-from workers.mechanism.label_counts import label_counts
+from workers.mechanism.image_moments import NO_CELL
+from workers.methods.idpgan.free_start import begin_from_free_records
+from workers.methods.idpgan.step_knobs.step import activation_of
 from workers.methods.idpgan.training import Idpgan
+from workers.methods.labels import counts_of_classes
 from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
 from workers.networks.image import ImageCritic
 from workers.networks.image_generator import ImageGenerator
@@ -24,6 +27,8 @@ from workers.networks.image_perceptron import PerceptronImageGenerator
 from workers.networks.table import TableCritic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import nn
 
     from service.methods.idpgan.knobs import ImageNetworks
@@ -55,7 +60,10 @@ class ImageIdpgan(Idpgan):
         if order.image_networks is None:
             raise InvalidOrder("image_networks must be resolved before training", where="image_networks")
         self.images = images
+        self.public: EncodedImages | None = None
+        """Images of a dataset that is declared public, to begin from."""
         self.sizes: ImageNetworks = order.image_networks
+        self.activation = activation_of(order.private_step)
         self.shape = images.shape
         self.seen = shrunk_sides(images.shape, self.sizes.shrink)
         """Shape of the images that the critic sees, and that the generator makes before they are enlarged."""
@@ -68,9 +76,25 @@ class ImageIdpgan(Idpgan):
             randomness,
             device,
             units=images.units,
-            rows_per_unit=images.max_images_per_unit,
+            rows_per_unit=images.max_images_per_unit * order.copies,
             networks=(self.make_generator(), self.make_critic()),
         )
+
+    def warm_up(self, on_share: Callable[[float], None]) -> None:
+        """Steps on a public dataset, where the order names one and no private step was taken; no private row is read."""
+        if self.public is not None and not self.plan.steps_done:
+            begin_from_free_records(self, self.public, self.order.free_public_steps, on_share)
+
+    @torch.no_grad()
+    def free_batch(self, free: EncodedImages, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        """Records of these units of a dataset that costs nothing, as many generated ones of the same classes, and the classes of all places."""
+        real, present, conditions = self._rows_of(free, units)
+        conditions = torch.zeros(len(real), dtype=torch.int64) if conditions is None else conditions
+        return real[present], self.made_of(conditions)[present], conditions
+
+    def made_of(self, conditions: Tensor) -> Tensor:
+        """Generated records of these classes."""
+        return self._fakes(self.generator, conditions)
 
     def make_generator(self) -> nn.Module:
         """Of images in [0, 1] from noise and classes."""
@@ -90,8 +114,8 @@ class ImageIdpgan(Idpgan):
         """Of records as `_as_records` makes them; none of its layers may mix records."""
         if self.sizes.layers == "perceptrons":
             # The same perceptron as of tables, whose gradients have formulas.
-            return TableCritic(math.prod(self.seen) + self.label_width, self.sizes.critic_hidden)
-        return ImageCritic(self.seen, self.sizes.critic_channels, classes=self.label_width)
+            return TableCritic(math.prod(self.seen) + self.label_width, self.sizes.critic_hidden, self.activation)
+        return ImageCritic(self.seen, self.sizes.critic_channels, classes=self.label_width, activation=self.activation)
 
     @property
     def noise_dimension(self) -> int:
@@ -105,7 +129,7 @@ class ImageIdpgan(Idpgan):
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every class, as bought."""
+        """Of every class, from noisy counts."""
         return self.condition_frequencies or (1.0,)
 
     def release(self) -> ImageRelease:
@@ -122,7 +146,7 @@ class ImageIdpgan(Idpgan):
         )
 
     def checkpoint(self) -> Checkpoint:
-        """With a preview: whoever may see it sees the state that training goes on from, and nothing later."""
+        """With a preview: it shows the state that training goes on from, and nothing later."""
         saved = super().checkpoint()
         return Checkpoint({**saved.tensors, PREVIEW: self.preview()}, saved.values)
 
@@ -136,35 +160,49 @@ class ImageIdpgan(Idpgan):
         return images.mul(255.0).round().to(torch.uint8).reshape(classes, PREVIEWED, *self.shape)
 
     def _label_counts(self) -> PrivateSum:
-        return label_counts(
-            self.images.labels.astype(np.uint16),
-            categories=self.classes,
-            unit_starts=self.images.unit_starts,
-            max_rows_per_unit=self.images.max_images_per_unit,
-        )
+        return counts_of_classes(self.images)
 
     def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        """An image is a null record where its label is none of the classes.
+        return self._rows_of(self.images, units)
+
+    def _rows_of(self, data: EncodedImages, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Records of these units of this dataset. An image is a null record where its label is none of the classes.
 
         Of a unit that may have several images, as many places; empty ones hold null records, so that the others keep
         theirs however many images it has.
         """
-        images, empty = self._places_of(units)
-        labels = torch.from_numpy(np.where(empty, NOBODY, self.images.labels[images])).to(self.device)
+        return self._records(data, *_places_of(data, units), shift=0)
+
+    def _rows_to_clip(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The same, with all copies of an image beside it: they are of its unit, whose gradient is their mean."""
+        images, empty = _places_of(self.images, units)
+        copies = self.order.copies
+        return self._records(self.images, images.repeat(copies), empty.repeat(copies), shift=self.order.shift_of_copies)
+
+    def _records(
+        self, data: EncodedImages, images: np.ndarray, empty: np.ndarray, *, shift: int
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of these images of a dataset, each shifted by at most so many pixels by coins of its own."""
+        labels = torch.from_numpy(np.where(empty, NO_CELL, data.labels[images])).to(self.device)
         present = (labels >= 0) & (labels < self.classes)
         conditions = torch.where(present, labels, 0)
-        pixels = torch.from_numpy(self.images.pixels[images]).to(self.device).float() / 255.0
+        pixels = torch.from_numpy(data.pixels[images]).to(self.device).float() / 255.0
+        if shift:
+            pixels = self._shifted(pixels, shift)
         records = self._as_records(pixels, conditions)
         return torch.where(present.unsqueeze(1), records, 0.0), present, conditions
 
-    def _places_of(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(R,) which image is in every place of these units, and whether none is."""
-        starts, places = self.images.unit_starts, self.images.max_images_per_unit
-        if starts is None:
-            return units, np.zeros(len(units), dtype=np.bool_)
-        images = starts[units][:, None] + np.arange(places)  # (U, places)
-        empty = images >= starts[units + 1][:, None]
-        return np.where(empty, 0, images).ravel(), empty.ravel()
+    def _shifted(self, pixels: Tensor, most: int) -> Tensor:
+        """Pixels (R, D), every image moved down and across by whole pixels; its edges fill what is left empty."""
+        images = pixels.view(-1, *self.shape)
+        coins = self.randomness.uniforms(len(images), 2).to(self.device)
+        moved = torch.floor(coins * (2 * most + 1)).long().clamp(max=2 * most) - most  # (R, 2)
+        down, across = (
+            (torch.arange(side, device=self.device) - moved[:, axis : axis + 1]).clamp(0, side - 1)
+            for axis, side in enumerate(self.shape[:2])
+        )
+        place = torch.arange(len(images), device=self.device)
+        return images[place[:, None, None], down[:, :, None], across[:, None, :]].flatten(1)
 
     def _as_records(self, pixels: Tensor, conditions: Tensor) -> Tensor:
         """Pixels (R, D) between 0 and 1 with their classes, as the critic sees them: shrunk, each image by itself."""
@@ -183,3 +221,8 @@ class ImageIdpgan(Idpgan):
         size = self.sizes.noise_dimension
         noise = self.randomness.normals(len(conditions), size, dtype=torch.float32, device=self.device)
         return self._as_records(generator(noise, conditions).flatten(1), conditions)
+
+
+def _places_of(data: EncodedImages, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(R,) which image is in every place of these units, and whether none is."""
+    return records_in_places(units, data.unit_starts, data.max_images_per_unit)

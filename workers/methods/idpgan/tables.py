@@ -1,6 +1,7 @@
 """IDPGAN of tables: records are one-hot rows, both networks perceptrons, gradients outer products.
 
-With a warm start, tables are bought before the first step, and the networks begin near them (warm_start.py).
+With a warm start, tables are measured before the first step, and the networks begin near them (warm_start.py); with a public dataset they
+begin from its rows (free_start.py).
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import torch
 from torch import Tensor
 
 from workers.checkpoints import Checkpoint
-from workers.encoding.table import ABSENT, TableDomain
+from workers.encoding.places import codes_in_places
+from workers.encoding.table import TableDomain
 from workers.generators.released import TableRelease
-from workers.mechanism.label_counts import label_counts
+from workers.methods.idpgan.free_start import begin_from_free_records
 from workers.methods.idpgan.held_tables import HeldTables
+from workers.methods.idpgan.step_knobs.step import activation_of
 from workers.methods.idpgan.training import Idpgan
 from workers.methods.idpgan.warm_start import fit_critic, fit_generator
+from workers.methods.labels import counts_of_column
 from workers.methods.marginals.method import Marginals
 from workers.networks.mixture import MixtureGenerator
 from workers.networks.table import PairProducts, TableCritic, TableGenerator, one_hot_records, sample_records
@@ -57,14 +61,11 @@ class TableIdpgan(Idpgan):
         device: torch.device,
     ) -> None:
         self.table, self.domain = table, domain
+        self.public: EncodedTable | None = None
+        """Rows of a dataset that is declared public, each by itself, to begin from."""
         self.condition_index = None if order.condition_on is None else domain.index(order.condition_on)
         sizes = order.networks
-        generator = TableGenerator(
-            domain.widths,
-            noise_dimension=sizes.noise_dimension,
-            hidden=sizes.generator_hidden,
-            condition_index=self.condition_index,
-        )
+        generator = self.make_generator(order, domain.widths)
         self.free_widths = [width for i, width in enumerate(domain.widths) if i != self.condition_index]
         self.products = PairProducts(domain.total_width, len(domain.columns), sizes.pair_products).to(device)
         super().__init__(
@@ -74,16 +75,31 @@ class TableIdpgan(Idpgan):
             device,
             units=table.units,
             rows_per_unit=table.max_rows_per_unit,
-            networks=(generator, TableCritic(domain.total_width + sizes.pair_products, sizes.critic_hidden)),
+            networks=(generator, self.make_critic(order, domain)),
         )
         self.warm_start = order.tables_first
         tables = order.tables_order
-        self.tables = None if tables is None else Marginals(tables, plan, table, domain, randomness, device)
+        self.tables = (
+            None if tables is None else Marginals(tables, plan, table, domain, randomness, device, keeps_bins=True)
+        )
         self.held: HeldTables | None = None
         """What the tables say, once the networks are near them."""
         self._rows_per_unit: float | None = None
         self.domain_of_rows = domain
         """The columns as synthetic rows have them, with the values that many rows share."""
+
+    def make_generator(self, order: TrainedOrder, widths: tuple[int, ...]) -> TableGenerator:
+        return TableGenerator(
+            widths,
+            noise_dimension=order.networks.noise_dimension,
+            hidden=order.networks.generator_hidden,
+            condition_index=self.condition_index,
+        )
+
+    def make_critic(self, order: TrainedOrder, domain: TableDomain) -> nn.Module:
+        """Of one-hot rows with their products of pairs; none of its layers may mix records."""
+        width = domain.total_width + order.networks.pair_products
+        return TableCritic(width, order.networks.critic_hidden, activation_of(order.private_step))
 
     def measure(self) -> None:
         """With a warm start label frequencies come with its tables, which are measured instead."""
@@ -103,8 +119,11 @@ class TableIdpgan(Idpgan):
     def warm_up(self, on_share: Callable[[float], None]) -> None:
         """Fit a mixture to the tables, the generator to the mixture's tables, and the critic to the rest, unless that was done.
 
-        No row is read. `on_share` is told often how much of it is done, from 0 to 1, and may raise to stop.
+        Or train on public rows, unless a private step was taken. No private row is read. `on_share` is told often how much of it is done,
+        from 0 to 1, and may raise to stop.
         """
+        if self.public is not None and not self.plan.steps_done:
+            begin_from_free_records(self, self.public, self.order.free_public_steps, on_share)
         start, tables = self.warm_start, self.tables
         if start is None or tables is None or self.held is not None:
             return
@@ -130,6 +149,17 @@ class TableIdpgan(Idpgan):
             on_step=_told_by_steps(on_share, 2, steps=start.critic_steps),
         )
         self.held = held
+
+    @torch.no_grad()
+    def free_batch(self, free: EncodedTable, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+        """Records of these rows that cost nothing, as many generated ones of the same conditions, and these conditions."""
+        real, _, conditions = self._rows_of(free, units)
+        conditions = torch.zeros(len(real), dtype=torch.int64) if conditions is None else conditions
+        return real, self.made_of(conditions), conditions
+
+    def made_of(self, conditions: Tensor) -> Tensor:
+        """Generated records of these conditions, or as many of none."""
+        return self._fakes(self.generator, None if self.condition_index is None else conditions, len(conditions))
 
     def release(self) -> TableRelease:
         return TableRelease(
@@ -190,36 +220,19 @@ class TableIdpgan(Idpgan):
         place = self.condition_index
         if place is None:
             raise RuntimeError("this order conditions on nothing")
-        return label_counts(
-            self.table.codes[:, place],
-            categories=self.domain.widths[place],
-            unit_starts=self.table.unit_starts,
-            max_rows_per_unit=self.table.max_rows_per_unit,
-        )
+        return counts_of_column(self.table, place, width=self.domain.widths[place])
 
     def _rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        codes = torch.from_numpy(self._codes_of(units).astype(np.int64)).to(self.device)  # (R, columns)
+        return self._rows_of(self.table, units)
+
+    def _rows_of(self, table: EncodedTable, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Records of these units of this table."""
+        codes = torch.from_numpy(codes_in_places(table, units).astype(np.int64)).to(self.device)  # (R, columns)
         real, present = one_hot_records(codes, self.domain.widths)
         real = self.products(real)
         if self.condition_index is None:
             return real, present, None
         return real, present, torch.where(present, codes[:, self.condition_index], 0)
-
-    def _codes_of(self, units: np.ndarray) -> np.ndarray:
-        """Codes of these units' rows, max_rows_per_unit places each; empty places hold null records.
-
-        However many rows a unit has, those of the others keep their places and every product its shape: float32
-        results, which depend on both, are then the same to the last bit on a neighbouring table.
-        """
-        starts, places = self.table.unit_starts, self.table.max_rows_per_unit
-        if starts is None:
-            alone: np.ndarray = self.table.codes[units]
-            return alone
-        rows = starts[units][:, None] + np.arange(places)  # (U, places)
-        there = rows < starts[units + 1][:, None]
-        codes = np.full((*rows.shape, self.table.codes.shape[1]), ABSENT, dtype=np.uint16)
-        codes[there] = self.table.codes[rows[there]]
-        return codes.reshape(-1, len(self.domain.widths))
 
     def _fakes(self, generator: nn.Module, conditions: Tensor | None, rows: int | None = None) -> Tensor:
         """G(z) as records (rows, total_width + products)."""

@@ -1,7 +1,7 @@
-"""Where the networks of a table begin: near tables that were bought. Post-processing of noised tables; no row is read.
+"""Where the networks of a table begin: near noisy tables. Post-processing of these; no row is read.
 
-The generator is fitted to the two-way tables of a mixture that was fitted to the noised ones, then the critic learns to tell rows
-drawn from that mixture from the generator's. Relative: GEM (Liu et al. 2021), which fits a generator to noised tables alone.
+The generator is fitted to the two-way tables of a mixture that was fitted to the noisy ones, then the critic learns to tell rows
+drawn from that mixture from the generator's. Relative: GEM (Liu et al. 2021), which fits a generator to noisy tables alone.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from service.methods.idpgan.knobs import Optimizer
 from workers.methods.idpgan.held_tables import FINE, HeldTables
-from workers.methods.idpgan.training import SMALLEST_SQUARED_SLOPE
 from workers.networks.table import TableGenerator
 from workers.numerics.adam import Adam
+from workers.numerics.slopes import critic_loss
 
-ROWS_OF_A_SLICE = 1_024
-"""Noise vectors of a batch for every slice that it looks at."""
+ROWS_OF_A_STRATUM = 1_024
+"""Noise vectors of a batch for every stratum that it looks at."""
 
 COARSE = 1.0
-"""Floor of the distance to begin with. A fit that begins with the fine one drops the commonest values of whole columns, since that is the
+"""The distance has this floor to begin with. A fit that begins with the fine one drops the commonest values of whole columns, since that is the
 quickest way out of cells that should be empty."""
 
 BETAS = (0.9, 0.99)
@@ -42,7 +42,7 @@ def fit_generator(
         adam.learning_rate = learning_rate * (1.0 - step / steps)
         adam.zero_grad()
         floor = COARSE * (FINE / COARSE) ** min(1.0, 2.0 * step / steps)
-        parts = held.even_parts(ROWS_OF_A_SLICE, torch.rand(()).item())
+        parts = held.even_parts(ROWS_OF_A_STRATUM, torch.rand(()).item())
         noise = torch.randn(sum(part.rows for part in parts), noise_dimension, device=held.shares.device)
         logits = generator.free_logits(noise, held.conditions(parts))
         held.distance(logits, parts, floor=floor).backward()  # type: ignore[no-untyped-call]
@@ -68,12 +68,7 @@ def fit_critic(
     for _ in range(steps):
         with torch.no_grad():
             high, low = draw()
-        mix = torch.rand(len(high), 1, device=high.device)
-        between = (mix * high + (1.0 - mix) * low).requires_grad_()
-        (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
-        lengths = (slope.square().sum(dim=1) + SMALLEST_SQUARED_SLOPE).sqrt()
-        penalty = gradient_penalty * (lengths - 1.0).square().mean()
         adam.zero_grad()
-        (critic(low).mean() - critic(high).mean() + penalty).backward()
+        critic_loss(critic, high, low, gradient_penalty=gradient_penalty).backward()  # type: ignore[no-untyped-call]
         adam.step()
         on_step()

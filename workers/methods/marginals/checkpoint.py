@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from service.methods.marginals.order import MarginalsOrder
 from workers.checkpoints import Checkpoint
-from workers.methods.marginals.measure.layouts import layout_of
 from workers.methods.marginals.measure.measured import Measured
 from workers.methods.marginals.measure.measurements import Measurements
-from workers.methods.marginals.measure.open_ranges import Cells
-from workers.methods.marginals.measure.shared_values import HeavyHitters
+from workers.methods.marginals.measure.trees import RangeTree
 from workers.plan import Plan, StepNotOnPlan
 
 
@@ -25,29 +24,33 @@ def kept(known: Measurements, plan: Plan) -> Checkpoint:
         "position": plan.position,
         "columns": [m.columns for m in known.tables],
         "variances": [m.variance for m in known.tables],
-        "cells": known.layout.cells,
         "grouping": known.layout.grouping,
         "pairs_are_sliced": known.layout.pairs_are_sliced,
         "is_private": known.is_private,
-        "standing_out": {str(column): found.to_json() for column, found in known.heavy_hitters.items()},
+        "trees": {str(column): tree.to_json() for column, tree in known.trees.items()},
     }
     return Checkpoint(tensors, values)
 
 
-def taken_up(checkpoint: Checkpoint, order: MarginalsOrder, begun: Measurements, plan: Plan) -> Measurements:
+def taken_up(
+    checkpoint: Checkpoint,
+    begun: Measurements,
+    plan: Plan,
+    with_trees: Callable[[Measurements, Mapping[int, RangeTree]], Measurements],
+) -> Measurements:
     """What an earlier attempt measured; the plan goes on where that attempt left it.
 
-    begun: of this attempt, before its first release.
+    begun: of this attempt, before its first release. with_trees: what trees make of it.
     """
     values = checkpoint.values
     if values["plan"] != plan.digest():
         raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
+    if values.get("cells") is not None:
+        raise StepNotOnPlan("this checkpoint has cells of an earlier version; start the release again")
     plan.resume(values["position"])
-    domain, layout = begun.domain, begun.layout
-    if values["cells"] is not None:
-        cells = _by_column(values["cells"])
-        domain = domain.merged(cells)
-        layout = layout_of(order, domain, cells)
+    trees = values.get("trees", {})  # checkpoints of earlier versions have none
+    known = with_trees(begun, {int(column): RangeTree.from_json(tree) for column, tree in trees.items()})
+    layout = known.layout
     if values["grouping"] is not None:
         layout = layout.with_groups(_by_column(values["grouping"]))
     if not values["pairs_are_sliced"]:
@@ -56,16 +59,14 @@ def taken_up(checkpoint: Checkpoint, order: MarginalsOrder, begun: Measurements,
         Measured(tuple(columns), checkpoint.tensors[f"counts.{place}"].numpy(), variance)
         for place, (columns, variance) in enumerate(zip(values["columns"], values["variances"], strict=True))
     )
-    found = values.get("standing_out", {})  # checkpoints of earlier versions have none
-    return Measurements(
-        domain,
-        layout,
+    return replace(
+        known,
+        layout=layout,
         pairs=tuple(m.columns for m in tables if len(m.columns) == 2),
         is_private=begun.is_private and values["is_private"],
         tables=tables,
-        heavy_hitters={int(column): HeavyHitters.from_json(one) for column, one in found.items()},
     )
 
 
-def _by_column(cells_of: Sequence[Sequence[int] | None]) -> dict[int, Cells]:
+def _by_column(cells_of: Sequence[Sequence[int] | None]) -> dict[int, NDArray[np.int64]]:
     return {column: np.array(cells) for column, cells in enumerate(cells_of) if cells is not None}

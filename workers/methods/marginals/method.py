@@ -1,6 +1,6 @@
 """Measured marginals: noisy tables of columns and of pairs of columns, and a mixture fitted to them.
 
-    look at single columns -> choose pairs -> measure -> find heavy hitters -> fit
+    grow trees -> look at single columns -> choose pairs -> measure -> fit
 
 Which of the first four there are, and in which order, is on the plan (its one source is `marginals_events`). Only
 `measure/releases.py` reads private rows; everything else is post-processing.
@@ -8,13 +8,14 @@ Which of the first four there are, and in which order, is on the plan (its one s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
 
 from service.methods.marginals.order import MarginalsOrder
-from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES, marginals_events
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, VALUE_TREES, marginals_events
 from workers.checkpoints import Checkpoint
 from workers.encoding.table import EncodedTable, TableDomain
 from workers.mechanism.marginals import TableLayout
@@ -22,8 +23,9 @@ from workers.mechanism.secure_random import SecureRandom
 from workers.methods.marginals import checkpoint as checkpoints
 from workers.methods.marginals.choose.by_scores import choose
 from workers.methods.marginals.estimate.table_estimates import TableEstimates, estimates_of
-from workers.methods.marginals.estimate.within_bins import with_heavy_hitters
+from workers.methods.marginals.estimate.within_bins import with_shared_values
 from workers.methods.marginals.fit.generator import components_of, fitted_generator, generator_of_single_columns
+from workers.methods.marginals.measure.bins import grow_trees, with_trees
 from workers.methods.marginals.measure.first_look import look_at_single_columns
 from workers.methods.marginals.measure.measured import Measured
 from workers.methods.marginals.measure.measurements import Measurements
@@ -37,16 +39,11 @@ def measure_tables(releases: Releases, known: Measurements) -> Measurements:
     return replace(known, tables=(*known.tables, *releases.tables(known.layout, known.pairs)))
 
 
-def find_heavy_hitters(releases: Releases, known: Measurements) -> Measurements:
-    """The values that many rows share."""
-    return replace(known, heavy_hitters=releases.heavy_hitters(known.domain.value_grids))
-
-
 MOVES: Mapping[str, Callable[[Releases, Measurements], Measurements]] = {
+    VALUE_TREES: grow_trees,
     ONE_WAY_TABLES: look_at_single_columns,
     PAIR_SCORES: choose,
     MARGINALS: measure_tables,
-    SHARED_VALUES: find_heavy_hitters,
 }
 """What is done for the event of each purpose."""
 
@@ -62,9 +59,12 @@ class Marginals:
         domain: TableDomain,
         randomness: SecureRandom,
         device: torch.device,
+        *,
+        keeps_bins: bool = False,
     ) -> None:
+        """keeps_bins: open ranges keep equal cells, whatever trees say: networks were made for them."""
         self.order, self.plan, self.randomness, self.device = order, plan, randomness, device
-        self.releases = Releases(order, plan, table, randomness)
+        self.releases = Releases(order, plan, table, randomness, keeps_bins=keeps_bins)
         self.known = Measurements.nothing(order, domain, is_private=randomness.is_private)
 
     def measure(self) -> None:
@@ -95,7 +95,8 @@ class Marginals:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take up the measurement of an earlier attempt; the fit begins again."""
-        self.known = checkpoints.taken_up(checkpoint, self.order, self.known, self.plan)
+        with_own = functools.partial(with_trees, self.releases)
+        self.known = checkpoints.taken_up(checkpoint, self.known, self.plan, with_own)
 
     # -- what is known
 
@@ -119,8 +120,8 @@ class Marginals:
     @property
     def domain_of_rows(self) -> TableDomain:
         """The columns as synthetic rows have them: with the values that many rows share."""
-        found = self.known.heavy_hitters
-        return with_heavy_hitters(self.domain, found, self._estimates.one_way()[0]) if found else self.domain
+        trees = self.known.trees
+        return with_shared_values(self.domain, trees, self._estimates.one_way()) if trees else self.domain
 
     @property
     def condition_index(self) -> int | None:

@@ -24,9 +24,7 @@ class Run:
     def __init__(
         self, order: MarginalsOrder, plan: Plan, source: Source, randomness: SecureRandom, device: torch.device
     ) -> None:
-        table, domain = source.table(
-            numeric_bins=order.numeric_bins, finer=order.cuts_cells_by_counts, with_places=order.counts_values
-        )
+        table, domain = source.table(numeric_bins=order.numeric_bins, with_places=order.counts_values)
         self.plan = plan
         self.marginals = Marginals(order, plan, table, domain, randomness, device)
 
@@ -48,7 +46,7 @@ class Run:
             noise_dimension=generator.noise_dimension,
             condition_index=marginals.condition_index,
             condition_frequencies=marginals.condition_frequencies,
-            engine="none: noised counts",
+            engine="none: noisy counts",
             device=marginals.device.type,
             is_private=marginals.is_private,
             rows_per_unit=marginals.rows_per_unit,

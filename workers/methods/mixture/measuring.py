@@ -1,8 +1,8 @@
-"""Measured mixture: noised moments of the images of every class, a Gaussian for each class or cell. No training.
+"""Measured mixture: noisy moments of the images of every class, a Gaussian for each class or cell. No training.
 
 Private records are read by `measure` only, which takes its events from the plan; the rest is post-processing.
 
-0. How images of every class lean, unless the order says whether they are to be stood upright first.
+0. How images of every class lean, unless the order says whether they are to be deskewed first.
 1. Counts and sums of records clipped to a norm give every class a mean.
 2. How bright pixels are, all classes together.
 3. One sum of d·dᵀ over all records, with d the record less its class's mean, clipped: centring first is what makes the
@@ -39,9 +39,9 @@ from service.methods.mixture.price import (
     TONES,
     mixture_events,
 )
-from workers.checkpoints import Checkpoint
+from workers.checkpoints import Checkpoint, position_of, resume
 from workers.encoding.images import EncodedImages, cosine_basis
-from workers.encoding.slant import MOST_SLANT, slant_codes, upright, with_slant
+from workers.encoding.slant import MOST_SLANT, deskewed, slant_codes, with_slant
 from workers.mechanism import PrivateSum
 from workers.mechanism.image_moments import (
     Coefficients,
@@ -58,7 +58,7 @@ from workers.mechanism.noise import drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.tones import TONE_BINS, tone_curve
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
-from workers.plan import Plan, StepNotOnPlan
+from workers.plan import Plan
 
 if TYPE_CHECKING:
     from sklearn import cluster
@@ -81,7 +81,7 @@ of clothes, sandals and sneakers alone have more than this (docs/results/images.
 _DOUBT = 2.0
 """Standard deviations of the noise by which that must be exceeded."""
 JITTER_SHIFT, JITTER_DEGREES = 0.02, 3.5
-"""How drawn images are moved, where they were measured upright and the order does not say."""
+"""How drawn images are moved, where they were deskewed and the order does not say."""
 _SMALLEST_COUNT = 30.0
 """A cell that was measured to be nearly empty is treated as holding this many records."""
 
@@ -173,10 +173,10 @@ class ImageMixture:
         self.measured = Gaussians(cells.labels, np.maximum(counts, 0.0), means, factors / self.scale)
 
     def _as_measured(self) -> NDArray[np.uint8]:
-        """The images, upright where that is ordered or where most of them are of classes that lean variously."""
+        """The images, deskewed where that is ordered or where most of them are of classes that lean differently."""
         if self.order.upright is False:
             return self.images.pixels
-        stood = upright(self.images.pixels, self.images.shape)
+        stood = deskewed(self.images.pixels, self.images.shape)
         if self.plan.upcoming() == LEANINGS:
             leanings = leaning_counts(
                 slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
@@ -194,11 +194,11 @@ class ImageMixture:
             sensitivity * noise_multiplier / math.sqrt(share)
             for sensitivity, share in zip(private.sensitivities, shares, strict=True)
         ]
-        noised = release_counts(
+        noisy = release_counts(
             private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
         )
         self._last_noise = [drawn_std(noise_std, moved=most_moved(private)) for noise_std in noise_stds]
-        return tuple(value.double().numpy() for value in noised)
+        return tuple(value.double().numpy() for value in noisy)
 
     # -- post-processing
 
@@ -239,7 +239,7 @@ class ImageMixture:
         labels = np.arange(self.classes)
         if self.cells == 1:
             return Cells(labels, np.rint(means), self.centred_norm)
-        rng = np.random.Generator(np.random.PCG64(self._seed()))
+        rng = np.random.Generator(np.random.PCG64(self.randomness.seed()))
         centres, distances = [], []
         for mean in means / self.scale:
             drawn = mean + rng.standard_normal((_DRAWN_PER_CELL * self.cells, len(spread))) * (
@@ -287,7 +287,7 @@ class ImageMixture:
         return np.stack([np.pad(root, ((0, rank - len(root)), (0, 0))) for root in roots])
 
     def build(self) -> GaussianMixture:
-        """The generator, its tones fitted to numbers that it draws itself."""
+        """The generator; histogram matching fits its brightness to numbers that it draws itself."""
         means, factors = torch.from_numpy(self._done.means), torch.from_numpy(self._done.factors)
         basis = torch.from_numpy(self.basis.T)
         shape, order = self.images.shape, self.order
@@ -309,7 +309,7 @@ class ImageMixture:
 
     @property
     def upright(self) -> bool:
-        """Whether images were measured upright: the slant is then one of the numbers that they are measured in."""
+        """Whether images were deskewed: the slant is then one of the numbers that they are measured in."""
         return len(self.basis) > math.prod(self.images.shape)
 
     @property
@@ -318,7 +318,7 @@ class ImageMixture:
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every component, from noised counts; even where all came out empty."""
+        """Of every component, from noisy counts; even where all came out empty."""
         counts = self._done.counts
         total = counts.sum()
         return tuple((counts / total if total > 0.0 else np.full(len(counts), 1.0 / len(counts))).tolist())
@@ -335,16 +335,11 @@ class ImageMixture:
             "tones": self.tones,
         }
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        return Checkpoint(
-            tensors, {"plan": self.plan.digest(), "position": self.plan.position, "is_private": self.is_private}
-        )
+        return Checkpoint(tensors, position_of(self))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from what an earlier attempt measured."""
-        if checkpoint.values["plan"] != self.plan.digest():
-            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
-        self.plan.resume(checkpoint.values["position"])
-        self.is_private = self.is_private and bool(checkpoint.values["is_private"])
+        resume(self, checkpoint.values)
         self.take_back(checkpoint.tensors)
 
     def take_back(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -362,12 +357,9 @@ class ImageMixture:
     def _whole(self, norm: float) -> int:
         return max(1, math.floor(norm * self.scale))
 
-    def _seed(self) -> int:
-        return int(self.randomness.uniforms(1).item() * 2**53)
-
 
 def _most_lean(counts: Floats, noise_std: float) -> bool:
-    """Whether most records are of classes whose slants clearly vary, from noised counts (classes, LEANING_BINS)."""
+    """Whether most records are of classes whose slants clearly vary, from noisy counts (classes, LEANING_BINS)."""
     slants = ((np.arange(LEANING_BINS) + 0.5) * 2.0 / LEANING_BINS - 1.0) * MOST_SLANT
     n = np.maximum(counts.sum(axis=1), _SMALLEST_COUNT)
     variances = counts @ np.square(slants) / n - np.square(counts @ slants / n)

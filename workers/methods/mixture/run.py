@@ -45,7 +45,7 @@ class Run:
             component_labels=mixture.component_labels,
             component_frequencies=mixture.component_frequencies,
             one_a_run=True,
-            engine="none: noised moments",
+            engine="none: noisy moments",
             is_private=mixture.is_private,
             rows_per_unit=mixture.rows_per_unit,
         )

@@ -1,4 +1,4 @@
-"""The curve that gives drawn numbers the brightness that real pixels have. Post-processing of a noised histogram."""
+"""The curve that gives drawn numbers the brightness that real pixels have. Post-processing of a noisy histogram."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Floats = NDArray[np.float64]
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def tone_curve(drawn: Floats, noised_counts: Floats) -> Curve:
-    """Rising places and values in [0, 1]: the q-th quantile of `drawn` becomes the q-th of the noised histogram.
+def tone_curve(drawn: Floats, noisy_counts: Floats) -> Curve:
+    """Rising places and values in [0, 1]: the q-th quantile of `drawn` becomes the q-th of the noisy histogram.
 
     Brightness in the first and the last bin is taken as black and white.
     """
-    shares = np.maximum(noised_counts, 0.0)
+    shares = np.maximum(noisy_counts, 0.0)
     places = np.linspace(*_RANGE, _KNOTS)
     if not shares.sum() > 0.0:
         return (0.0, 1.0), (0.0, 1.0)

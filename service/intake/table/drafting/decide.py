@@ -17,8 +17,10 @@ from imprimatur.person_columns import (
 from service.intake.table.columns import cells_are
 from service.intake.table.drafting import names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
+from service.intake.table.drafting.doubts import look_alikes
 from service.intake.table.drafting.findings import Decided, Finding, shown
 from service.intake.table.drafting.moments import EIGHT_DIGITS
+from service.intake.table.drafting.shapes import LIMITS, PERIODS, TIMES, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,22 +63,19 @@ _PAIRS += (("on", "off"), ("wahr", "falsch"), ("vrai", "faux"), ("sim", "não"),
 """True and false in words, in any case."""
 
 WHOSE = (
-    "are several rows one person? Then name it as the privacy unit (`--privacy-unit`) and leave it out of the schema. If each row is"
+    "do several rows belong to one person? Then name it as the privacy unit (`--privacy-unit`) and leave it out of the schema. If each row is"
     " another person, remove it from the file and say `--rows-are-units`"
 )
 
 
-def decide(seen: Observed, name: str, rows: int, markers: Sequence[str]) -> Decided:
-    """`name`: the column's, as a field may have it. `markers`: what the table takes for a missing value."""
-    decided = Decided(name)
+def decide(seen: Observed, rows: int, markers: Sequence[str]) -> Decided:
+    """`markers`: what the table takes for a missing value. A field may have the name as it is (`reading.propose_table`)."""
+    decided = Decided(seen.name)
     _without_domain(seen, rows, decided)
     if not decided.why:
         _with_domain(seen, decided, markers)
     if decided.why or decided.field is None:
         return decided
-    if decided.name != seen.name:
-        new = f"declared as {decided.name!r}: give the column this name in the file"
-        decided.findings.append(Finding(seen.name, names.why_renamed(seen.name), new))
     _doubtful_markers(seen, decided)
     if seen.missing == 0 and "missingValues" not in decided.field and not decided.omits_values:
         decided.field["constraints"]["required"] = True
@@ -121,7 +120,7 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
         why = f"{count} of its {seen.cells} cells are {look}"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
     elif _says_whose(seen):
-        _leave_out(decided, seen, "its name says whose row it is", "identifier", WHOSE, cells=seen.sample)
+        _leave_out(decided, seen, _whose(seen), "identifier", WHOSE, cells=seen.sample)
     elif says_person(seen.name) and not _is_yes_or_no(seen):
         why = "its name says that it points to a person"
         _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
@@ -146,6 +145,11 @@ def _is_yes_or_no(seen: Observed) -> bool:
 
 def _says_whose(seen: Observed) -> bool:
     return is_person_id(seen.name) or (may_be_person_id(seen.name) and _different(seen) > FEW_CATEGORIES)
+
+
+def _whose(seen: Observed) -> str:
+    repeats = 0 < len(seen.texts or ()) < seen.cells
+    return "its name says whose row it is" + (", and the same value stands in several rows" if repeats else "")
 
 
 def _with_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> None:
@@ -232,7 +236,9 @@ def _is_free_text(seen: Observed) -> bool:
 
 def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
     """Categories that rows share, or why there are none."""
-    mostly = _mostly(seen, decided)
+    shape, to_do = shape_of(seen.sample)
+    mostly = _mostly(seen, decided, shape)
+    to_do = to_do or _PUBLIC_LIST
     known: Mapping[str, int] = seen.texts or {}
     many = max(_FEW_TEXTS, seen.cells // _ROWS_OF_A_TEXT)
     if _is_free_text(seen):
@@ -245,32 +251,52 @@ def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
             cells=seen.sample,
         )
     elif seen.texts is None or len(known) > many:
-        _leave_out(decided, seen, mostly or why_too_many, "ignore", _PUBLIC_LIST, cells=[] if mostly else seen.sample)
-    elif personal_looks.are_shaped_ids(list(known)) and not says_code(seen.name):
+        why = shape or mostly or why_too_many
+        _leave_out(decided, seen, why, "ignore", to_do, cells=[] if mostly else seen.sample)
+    elif _are_ids(seen.name, list(known), shape):
         why = "its cells are letters and numbers of one form, as identifiers are"
         _leave_out(decided, seen, why, "identifier", f"{_MADE_ANEW}; {_PUBLIC_LIST}", cells=seen.sample)
     elif 2 * len(seen.singles) > len(known):
-        why = mostly or "most of its values occur once, as names and identifiers do"
-        _leave_out(decided, seen, why, "ignore", _PUBLIC_LIST, cells=[] if mostly else seen.singles)
+        why = shape or mostly or "most of its values occur once, as names and identifiers do"
+        _leave_out(decided, seen, why, "ignore", to_do, cells=[] if mostly else seen.singles)
     else:
-        about = f"{CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" .")
-        shared = sorted(text for text, count in known.items() if count > 1)
-        decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
-        if seen.singles:
-            decided.omits_values = True
-            what = f"{len(seen.singles)} of its values occur once and are not listed: each is of one row, and would become missing"
-            decided.findings.append(Finding(seen.name, what, "add those that are publicly known", shown(seen.singles)))
+        _categories(seen, decided, known, mostly)
+        if shape == LIMITS:
+            decided.findings.append(Finding(seen.name, shape, to_do))
+
+
+def _are_ids(name: str, texts: list[str], shape: str) -> bool:
+    return personal_looks.are_shaped_ids(texts) and not says_code(name) and shape not in {PERIODS, TIMES}
+
+
+def _categories(seen: Observed, decided: Decided, known: Mapping[str, int], mostly: str) -> None:
+    about = f"{CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" .")
+    shared = sorted(text for text, count in known.items() if count > 1)
+    decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
+    if alike := look_alikes(seen.name, shared):
+        decided.findings.append(alike)
+    if seen.singles:
+        decided.omits_values = True
+        what = f"{len(seen.singles)} of its values occur once and are not listed: each is of one row, and would become missing"
+        decided.findings.append(Finding(seen.name, what, "add those that are publicly known", shown(seen.singles)))
 
 
 _PUBLIC_LIST = "if it is a code, declare the public list of it as `enum` by hand"
 
 
-def _mostly(seen: Observed, decided: Decided) -> str:
+def _mostly(seen: Observed, decided: Decided, shape: str) -> str:
     """Where a few cells alone keep a column from being numbers or dates: they may be mistakes, or mean that nothing is known."""
+    if shape:  # which says more
+        return ""
     for reading, what in ((seen.number, "finite numbers"), (seen.moment, "dates")):
         if seen.cells <= 2 * reading.count and reading.count < seen.cells:
             mostly = f"{reading.count} of its {seen.cells} cells are {what}, so look at the others"
             proposal = "correct them in the file, or list them in the `missingValues` of the column"
+            if seen.cells - reading.count == 1 and seen.first_cell in reading.unread:
+                proposal = (
+                    "it is in the first row: where that row holds units or more names, take it out of the file, or join it to the names"
+                    ' by `"headerRows": [1, 2]` in the `dialect`'
+                )
             decided.findings.append(
                 Finding(
                     seen.name, f"{cells_are(seen.cells - reading.count)} no {what}", proposal, shown(reading.unread)
@@ -282,6 +308,9 @@ def _mostly(seen: Observed, decided: Decided) -> str:
 
 def _doubtful_markers(seen: Observed, decided: Decided) -> None:
     """`NA` may be Namibia."""
+    if "-" in seen.markers and decided.field is not None and decided.field["type"] in {"integer", "number"}:
+        what = "cells that are a dash are taken as missing"
+        decided.findings.append(Finding(seen.name, what, "if it stands for zero, as in accounts, write 0 in the file"))
     words = [marker for marker in seen.markers if marker.isalpha()]
     if words and decided.field is not None and decided.field["type"] == "string":
         count = sum(seen.markers[word] for word in words)

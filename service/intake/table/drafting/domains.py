@@ -11,8 +11,9 @@ import polars as pl
 from service.domain.zones import offsets_of
 from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.drafting import sentinels
+from service.intake.table.drafting.doubts import days_of_a_spreadsheet, lone_number, respelled, zeros_of_codes
 from service.intake.table.drafting.findings import Finding, shown
-from service.intake.table.drafting.moments import are_declarable, name_of
+from service.intake.table.drafting.moments import are_declarable, are_utc, name_of
 from service.intake.table.drafting.numbers import doubt_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _ROWS_OF_A_FRACTION = 20
 """Few numbers with digits after the point are categories only if rows share them: so many for each."""
 
 _MOST_DECIMALS = 4
+_MOST_WRITTEN_DECIMALS = 15
 _LARGEST = 2**53
 _FEW_WORDS = 3
 _MOSTLY_READ = 0.9
@@ -57,6 +59,8 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
     field: dict[str, Any] = {"type": "integer" if is_whole else "number", "description": CHECK_RANGE}
     if values is not None:
         field |= {"description": CHECK_ENUM, "constraints": {"enum": values}}
+        if _has_written_decimals(reading, is_whole=is_whole):
+            field["decimals"] = reading.decimals
     else:
         low, high = _bounds(reading, found)
         if max(-low, high) > _LARGEST:
@@ -65,25 +69,37 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
                 Finding(
                     seen.name,
                     f"left out: {decided.why}",
-                    "write them without the offset that they share, or remove them",
+                    "subtract the offset that they share, or remove them",
                 )
             )
             return True
         convert = int if is_whole else float
         field["constraints"] = {"minimum": convert(low), "maximum": convert(high)}
-        if _has_decimals(reading, is_whole=is_whole):
+        if _has_decimals(reading, is_whole=is_whole) or _are_padded(reading):
             field |= {"description": CHECK_RANGE + _ALSO_DECIMALS, "decimals": reading.decimals}
-    decided.field = field | reading.spelling.words()
+    decided.field = field | _zeros(reading, is_whole=is_whole) | reading.spelling.words()
+    _doubts(seen, reading, decided, values if is_whole else None, is_range=values is None)
+    _mark_missing(seen, decided, markers, words, [reading.written[value] for value in found])
+    return True
+
+
+def _doubts(
+    seen: Observed, reading: NumberReading, decided: Decided, whole: Sequence[float] | None, *, is_range: bool
+) -> None:
+    """What only the owner knows."""
     doubt = doubt_of(reading.spelling, seen.sample)
     if doubt:
         decided.findings.append(Finding(seen.name, doubt))
+    lone = lone_number(seen, reading) if is_range else None
+    found = (zeros_of_codes(seen, reading), respelled(seen, reading), days_of_a_spreadsheet(seen, reading), lone)
+    decided.findings += [one for one in found if one is not None]
     if reading.low in {-1, -2}:
         what = f"its lowest number is {reading.low}, next to others, and is taken as a value"
         decided.findings.append(
             Finding(seen.name, what, "if it means not known, write it into the field's `missingValues`")
         )
-    _mark_missing(seen, decided, markers, words, [reading.written[value] for value in found])
-    return True
+    if whole is not None:
+        _doubtful_codes(seen, decided, sentinels.codes_apart([int(value) for value in whole]))
 
 
 def moment_domain(
@@ -117,6 +133,12 @@ def moment_domain(
     if has_time and resolution != "second":
         decided.field |= {"description": CHECK_RANGE + _ALSO_RESOLUTION, "resolution": resolution}
     _doubtful_order(seen, reading, decided)
+    _doubtful_zones(seen, reading, decided)
+    if reading.between_seconds:
+        what = f"{reading.between_seconds} cells have parts of a second, which synthetic moments do not have"
+        decided.findings.append(
+            Finding(seen.name, what, "where they matter, declare them as a number column of their own")
+        )
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
 
@@ -138,6 +160,27 @@ def _is_whole(reading: NumberReading) -> bool:
 
 def _has_decimals(reading: NumberReading, *, is_whole: bool) -> bool:
     return not is_whole and not reading.has_exponent and reading.decimals <= _MOST_DECIMALS
+
+
+def _has_written_decimals(reading: NumberReading, *, is_whole: bool) -> bool:
+    """Of categories: 7,00 is not written 7, where every cell has two digits there."""
+    are_alike = not is_whole and reading.fewest_decimals == reading.decimals <= _MOST_WRITTEN_DECIMALS
+    return (are_alike and not reading.spelling.is_plain) or _are_padded(reading)
+
+
+def _are_padded(reading: NumberReading) -> bool:
+    """Whether plain numbers are written with zeros that say nothing: 12.50 and 3.00, or 1.0 and 2.0, each with as many decimals."""
+    are_alike = reading.fewest_decimals == reading.decimals <= _MOST_WRITTEN_DECIMALS and not reading.has_exponent
+    return are_alike and reading.ends_in_zero and reading.spelling.is_plain
+
+
+def _zeros(reading: NumberReading, *, is_whole: bool) -> dict[str, bool]:
+    """Whether zeros stand after the last digit, where the cells say it and it would not be so anyway."""
+    if _are_padded(reading):
+        return {"trailingZeros": True}
+    is_known = reading.fewest_decimals == 0 or not reading.spelling.is_plain
+    differ = reading.fewest_decimals != reading.decimals and not (is_whole or reading.has_exponent)
+    return {"trailingZeros": False} if reading.was_text and differ and is_known and not reading.ends_in_zero else {}
 
 
 def _is_among(reading: MomentReading, only: tuple[str, ...] | None) -> bool:
@@ -185,7 +228,7 @@ def _few_values(
     are_shared = is_whole or seen.cells >= _ROWS_OF_A_FRACTION * len(shared)
     if len(shared) != 1 and not (are_shared and len(shared) <= _FEW_NUMBERS):
         return None
-    return [int(value) for value in shared] if is_whole else [float(value) for value in shared]
+    return [int(value) for value in shared] if is_whole else [float(value) + 0.0 for value in shared]  # -0.0 is 0.0
 
 
 def _bounds(reading: NumberReading, found: Sequence[Decimal]) -> tuple[Decimal, Decimal]:
@@ -225,6 +268,16 @@ def _mark_missing(
         decided.findings.append(Finding(seen.name, what, proposal, shown(found)))
 
 
+def _doubtful_codes(seen: Observed, decided: Decided, codes: Sequence[int]) -> None:
+    """9 above 1 to 7 is a value of its own as it is drafted; only the owner knows whether it means that nothing is known."""
+    if not codes:
+        return
+    texts = [str(code) for code in codes]
+    what = f"{_rows_of(seen, texts)} hold a number that forms use for not known, above the others and not next to them; it is taken as a value"
+    proposal = "if it means that nothing is known, write it into the field's `missingValues` and take it out of the `enum`; else leave it"
+    decided.findings.append(Finding(seen.name, what, proposal, shown(texts)))
+
+
 def _rows_of(seen: Observed, texts: Sequence[str]) -> str:
     return "some cells" if seen.texts is None else f"{sum(seen.texts.get(text, 0) for text in texts)} cells"
 
@@ -237,6 +290,16 @@ def _doubtful_order(seen: Observed, reading: MomentReading, decided: Decided) ->
         day = "day" if reading.spelling is not None and reading.spelling.pattern.startswith("%d") else "month"
         what = f"no cell says whether the day or the month comes first; read with the {day} first"
         decided.findings.append(Finding(seen.name, what, f'if that is wrong, write `format`: "{other}"'))
+
+
+def _doubtful_zones(seen: Observed, reading: MomentReading, decided: Decided) -> None:
+    """Moments have one zone when they are written."""
+    if are_utc(reading.zones) or name_of(reading.zones) is not None:
+        return
+    several = " in more than one way" if len(reading.zones) > 1 else ""
+    what = f"its cells name their zone{several}: each is read as the moment that it is, and synthetic ones are all written in UTC"
+    proposal = 'for the clock times of a place write `timezone`, like "Europe/Berlin"'
+    decided.findings.append(Finding(seen.name, what, proposal, shown(sorted(reading.zones))))
 
 
 def _year(microseconds: int) -> int:

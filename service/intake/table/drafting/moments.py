@@ -30,6 +30,7 @@ _DAYS = (
         "%d %B %Y",
     ),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%d-%b-%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%d. %B %Y"),
+    *("%d-%m-%y", "%m-%d-%y", "%y-%m-%d", "%d%b%Y", "%Y年%m月%d日"),
 )
 _TIMES = (
     " %H:%M",
@@ -37,6 +38,7 @@ _TIMES = (
     " %H:%M:%S%.f",
     " %I:%M %p",
     " %I:%M:%S %p",
+    " %I.%M.%S%.f %p",
     "T%H:%M:%S",
     ", %H:%M",
     ", %H:%M:%S",
@@ -63,7 +65,21 @@ _DIGITS |= {
 _MAY_BE_BARE = ("%m", "%d", "%H", "%I")
 _PACKED = {"%Y": "[0-9]{4}", "%m": "[0-9]{2}", "%d": "[0-9]{2}", "%H": "[0-9]{2}", "%M": "[0-9]{2}", "%S": "[0-9]{2}"}
 
-_ZONE = r"([ ]?)(UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+)$"
+_ISO_USUAL = "%Y-%m-%dT%H:%M:%S"
+_ISO_PARTS = (
+    ("^[0-9]{4}-[0-9]{2}-[0-9]{2}", "%Y-%m-%d"),
+    ("[0-9]{2}:[0-9]{2}", "%H:%M"),
+    ("%M:[0-9]{2}", "%M:%S"),
+    (r"\.[0-9]{1,6}$", ".%f"),
+)
+"""What stands in a text of ISO 8601 -> the directives that read it."""
+
+_NAMED = "UTC|GMT|Z|[A-Z]{2,4}T|[A-Z][A-Za-z]+/[A-Za-z_/]+"
+_AHEAD = "[+-][0-9]{2}:?[0-9]{2}"
+_ZONE = rf"([ ]?)({_NAMED}|{_AHEAD})$"
+_ENDS_IN_ZONE = rf"[ ]?(?:{_NAMED})$|:[0-9]{{2}}(?:\.[0-9]+)?[ ]?{_AHEAD}$"
+"""Offsets follow a time: 17-04-2023 has none."""
+_OFFSET = re.compile("[+-][0-9]{2}(:?)[0-9]{2}")
 _ZONE_HOURS = 14
 """No zone differs more from UTC, so bounds in UTC lie at most so many hours outside of what the text says."""
 
@@ -89,15 +105,16 @@ class MomentSpelling:
     def has_time(self) -> bool:
         return "%H" in self.pattern or "%I" in self.pattern
 
-    def words(self, zones: set[str], bare: Collection[str] = ()) -> dict[str, Any]:
-        """The words of the field. `bare`: directives whose numbers have no zeros before them."""
-        pattern = self.pattern.replace("%.f", ".%f")
+    def words(self, zones: set[str], bare: Collection[str] = (), case: str = "") -> dict[str, Any]:
+        """The words of the field. `bare`: directives whose numbers have no zeros before them; `case`: the mark of how words are written."""
+        marked = "bBp" if case == "," else "bB"  # AM and PM are in capitals anyway
+        pattern = re.sub(f"%([{marked}])", rf"%{case}\1", self.pattern.replace("%.f", ".%f"))
         for directive in bare:
             pattern = pattern.replace(directive, f"%-{directive[1]}")
         name = name_of(zones)
         if name is not None:  # a place's name has no directive, and stands in each cell as it is
             return {"format": f"{pattern}{self.gap}{name}", "timezone": name}
-        return {"format": pattern + (f"{self.gap}%Z" if self.has_zone else "")}
+        return {"format": pattern + (f"{self.gap}{directive_of(zones)}" if self.has_zone else "")}
 
     def numbers(self, text: pl.Series) -> dict[str, pl.Series]:
         """The numbers, as written, that may have a zero before them or not, by directive."""
@@ -118,6 +135,14 @@ class MomentSpelling:
         if self.has_time:
             return text.str.to_datetime(self.pattern, strict=False, time_unit="us").cast(pl.Int64)
         return text.str.to_date(self.pattern, strict=False).cast(pl.Datetime("us")).cast(pl.Int64)
+
+    def cases(self, text: pl.Series) -> set[str]:
+        """The mark of each way in which words of two letters or more are written: in capitals, without any, or as names are."""
+        words = text.str.replace(_ZONE, "") if self.has_zone else text
+        words = words.str.replace_all("[^A-Za-z]", "")
+        found = {"^": words.str.contains("^[A-Z]{2,}$"), ",": words.str.contains("^[a-z]{2,}$")}
+        some = {mark for mark, own in found.items() if own.any()}
+        return some | ({""} if not (found["^"] | found[","]).all() else set())
 
     def zones(self, text: pl.Series) -> set[str]:
         return set(text.str.extract(_ZONE, 2).drop_nulls().unique().to_list()) if self.has_zone else set()
@@ -150,17 +175,57 @@ class MomentSpelling:
         return re.split(r"(%\.f|%[A-Za-z])", self.pattern)
 
 
+def zones_of_iso(text: pl.Series) -> set[str]:
+    """`Z` or offsets behind the time of ISO 8601; an empty text where there is none."""
+    timed = text.filter(text.str.contains(":", literal=True))
+    return set(timed.str.extract(f"(Z|{_AHEAD})$").fill_null("").unique().to_list()) - (
+        {""} if not len(timed) else set()
+    )
+
+
+def shapes_of_iso(text: pl.Series) -> set[str]:
+    """The patterns of ISO 8601, without zones, that its cells follow."""
+    bare = text.str.replace(f"(:[0-9]{{2}}(?:\\.[0-9]+)?)(?:Z|{_AHEAD})$", "${1}")
+    for digits, directive in _ISO_PARTS:
+        bare = bare.str.replace(digits, directive)
+    return set(bare.unique().to_list())
+
+
+def iso_words(shapes: Collection[str], zones: Collection[str]) -> dict[str, Any]:
+    """The words of a field whose cells are all written in one way of ISO 8601, other than the one that is written unless said."""
+    pattern = next(iter(shapes)) if len(shapes) == 1 else ""
+    is_usual = pattern == _ISO_USUAL and set(zones) <= {""}
+    if "%H" not in pattern or "." in pattern.replace(".%f", "") or is_usual or ("" in zones and len(zones) > 1):
+        return {}
+    return {"format": pattern + (directive_of(zones) if set(zones) - {""} else "")}
+
+
 def name_of(zones: Collection[str]) -> str | None:
     """The name of the one place that all cells have their time of, like Europe/Paris."""
     only = next(iter(zones)) if len(zones) == 1 else ""
     return only if "/" in only else None
 
 
+def directive_of(zones: Collection[str]) -> str:
+    """What reads all of these, and writes them where they are of one kind."""
+    offsets = [found for zone in zones if (found := _OFFSET.fullmatch(zone))]
+    if set(zones) == {"Z"}:
+        return "Z"
+    if len(offsets) < len(zones) or not offsets:
+        return "%Z"
+    return "%:z" if offsets[0][1] else "%z"
+
+
+def are_utc(zones: Collection[str]) -> bool:
+    """Whether synthetic moments, which are in UTC unless a place is named, are written in the same zone and the same way."""
+    return set(zones) <= {""} or set(zones) in ({"UTC"}, {"Z"}, {"+00:00"}, {"+0000"})
+
+
 def are_declarable(zones: Collection[str]) -> bool:
     """Whether a field can say what the zones mean: abbreviations that are known, or one place."""
     name = name_of(zones)
     if name is None:
-        return all(zone in ZONE_HOURS for zone in zones)
+        return all(not zone or zone in ZONE_HOURS or _OFFSET.fullmatch(zone) for zone in zones)
     try:
         zone_of(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -173,7 +238,7 @@ def guess(texts: Sequence[str]) -> list[MomentSpelling]:
     cells = pl.Series(list(texts), dtype=pl.String)
     if not cells.str.contains("[0-9]").any():
         return []
-    has_zone = _MOST_READ * int(cells.str.contains(_ZONE).sum()) >= len(cells)
+    has_zone = _MOST_READ * int(cells.str.contains(_ENDS_IN_ZONE).sum()) >= len(cells)
     gap = " " if not has_zone or (cells.str.extract(_ZONE, 1) == " ").any() else ""
     iso = [f"%Y-%m-%d{time}" for time in _ISO_TIMES] if has_zone or cells.str.contains("(?i:am|pm)$").any() else []
     counts = []

@@ -111,10 +111,11 @@ def guess(texts: Sequence[str]) -> NumberSpelling | None:
 
 def _as_used(best: NumberSpelling, read: Sequence[re.Match[str]]) -> NumberSpelling:
     """The spelling with the marks alone that occur."""
-    has_group = best.group is not None and any(best.group in match["body"] for match in read)
+    alike = _SPACE if best.group is not None and best.group in _SPACE else best.group or ""  # spaces are read alike
+    groups = Counter(mark for match in read for mark in match["body"] if mark in alike)
     has_decimal = any(best.decimal in match["body"] for match in read)
     return NumberSpelling(
-        group=best.group if has_group else None,
+        group=groups.most_common(1)[0][0] if groups else None,
         decimal=best.decimal if has_decimal else ".",
         prefix=best.prefix,
         suffix=best.suffix,

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from service.domain.field_schema import MAX_CATEGORIES
+from service.intake.table.cells import MARKERS_OF_DRAFTS
 from service.intake.table.drafting import moments, numbers
 from service.intake.table.drafting.looks import counts_by_look
 from service.intake.table.drafting.readings import MomentReading, NumberReading
 
 if TYPE_CHECKING:
     from service.intake.table.columns import Column
-
-MARKERS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "NaT", "<NA>")
-"""What is taken for a missing value, whatever else is in the column."""
 
 _SAMPLE = 500
 """Different cells by which spellings are looked for."""
@@ -41,6 +39,7 @@ class Observed:
         self.numbers: list[NumberReading] = []
         self.moments: list[MomentReading] = []
         self.sample: list[str] = []
+        self.first_cell: str | None = None
         self._counts_from: int | None = None
         self.counts_rows = True
         """Whether the cells are 0, 1, 2, … or 1, 2, 3, … in the order of the rows."""
@@ -53,7 +52,9 @@ class Observed:
             if column.times is not None
             else pl.repeat(1, len(cells.raw), dtype=pl.Int64, eager=True)
         )
-        missing = cells.missing(MARKERS)
+        if not self.rows and column.rows:
+            self.first_cell = cells.text[0 if column.codes is None else int(column.codes[0])]
+        missing = cells.missing(MARKERS_OF_DRAFTS)
         self._count_rows(column)
         for marker, count in _counted(cells.text.fill_null("").filter(missing), times.filter(missing)).items():
             self.markers[marker] += count
@@ -72,7 +73,7 @@ class Observed:
         if not self.numbers:
             self._choose_readings(text)
         for number in self.numbers:
-            number.add(text, known)
+            number.add(text, known, was_text=cells.was_text)
         for moment in self.moments:
             moment.add(cells, text, kept, known)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _T = TypeVar("_T", Decimal, int)
 
@@ -43,6 +46,9 @@ NUMBERS = tuple(
     )
 )
 """What forms and programs write where a number is missing."""
+
+_CODES = frozenset({7, 8, 9, 77, 88, 99, 96, 97, 98, 997, 998, 999, 9_997, 9_998, 9_999})
+"""What forms print beside "refused", "don't know" and "no answer"."""
 
 _EPOCH = dt.date(1970, 1, 1)
 DAYS = tuple(
@@ -90,6 +96,22 @@ _CLEAR = 0.1
 
 _FEW_OTHERS = 3
 """So many other values tell a spread."""
+
+_MOST_CODES = 3
+_SCALE = 2
+"""So many whole numbers one after the other are the answers of a form."""
+
+
+def codes_apart(values: Sequence[int]) -> list[int]:
+    """Of few whole numbers, increasing: the last ones, where they may be codes and a number is left out before them."""
+    rest = list(values)
+    codes: list[int] = []
+    while rest and rest[-1] in _CODES and len(codes) < _MOST_CODES:
+        codes.insert(0, rest.pop())
+        is_scale = len(rest) >= _SCALE and rest[-1] - rest[0] == len(rest) - 1
+        if is_scale and codes[0] > rest[-1] + 1:
+            return codes
+    return []
 
 
 def recognised(counts: dict[_T, int], low: _T | None, high: _T | None, cells: int, others: int) -> list[_T]:

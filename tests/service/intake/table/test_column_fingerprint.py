@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from service.domain.privacy_unit import PrivacyUnit
 from service.domain.table_schema import parse_table_schema
 from service.intake.table.alike import (
+    COMPARED_ALONE,
     LEAST_EVIDENCE,
     ROWS_PLACE,
     ColumnFingerprint,
@@ -25,6 +26,8 @@ from service.intake.table.alike import (
     alike,
     count_columns,
     evidence,
+    is_compared,
+    is_stored,
 )
 from service.intake.table.column_fingerprint import MOST_BITS, bits_of
 from tests.service.intake.conftest import FINGERPRINT_KEY
@@ -80,12 +83,16 @@ def fingerprints(reader):
     return of
 
 
-def same(old, new):
+def same(old, new, *, within_tenant=True):
     """Whether an upload of `new` is refused because of `old`."""
     dataset = uuid.uuid4()
-    known = {one.fingerprint for one in new}
+    known = {
+        one.fingerprint for one in new if any(is_compared(one, within_tenant=own) for own in {False, within_tenant})
+    }
     matches = [
-        Match(dataset, one.place, one.fingerprint, count_columns(old)) for one in old if one.fingerprint in known
+        Match(dataset, one.place, one.fingerprint, count_columns(old))
+        for one in old
+        if one.fingerprint in known and is_stored(one)
     ]
     found = alike(new, matches)
     assert found <= {dataset}
@@ -250,7 +257,7 @@ def test_many_columns_of_yes_and_no_on_few_rows_are_no_evidence(fingerprints):
 
     known = [fingerprints(table(seed)) for seed in range(6)]
     assert not any(same(a, b) for a in known for b in known if a is not b)
-    shared = [{one.fingerprint for one in fps if one.place != ROWS_PLACE} for fps in known]
+    shared = [{one.fingerprint for one in fps if one.place != ROWS_PLACE and is_stored(one)} for fps in known]
     assert 2 * len(shared[0] & shared[1]) > min(map(len, shared)), "most columns match, and that says nothing"
 
 
@@ -274,7 +281,7 @@ def test_a_column_that_every_table_has_is_not_most_of_two(fingerprints):
 def test_constant_columns_have_no_fingerprint_and_equal_ones_share_one(fingerprints):
     frame = pl.DataFrame({"a": [1, 2] * 50, "b": [3] * 100, "c": [2, 1] * 50, "d": [5] * 99 + [6]})
     found = fingerprints(frame)
-    assert Counter(one.place for one in found) == {ROWS_PLACE: 1, 1: 1, 4: 1}
+    assert Counter(one.place for one in found if is_stored(one)) == {ROWS_PLACE: 1, 1: 1, 4: 1}
     assert all((one.fingerprint[0], len(one.fingerprint)) == (3, 33) for one in found)
 
 
@@ -353,7 +360,9 @@ def test_it_is_what_its_description_says(reader):
         digest("column", written[2]),
     }
     answer, _ = reader.read(reader.write(frame), declared(frame))
-    assert {text for _, text, _ in answer["columns"]} == expected
+    assert {text for place, text, _ in answer["columns"] if place < COMPARED_ALONE} == expected
+    left_out = {digest("left out", column) for column in (written[0], clamped, written[1], written[2])}
+    assert {text for place, text, _ in answer["columns"] if place >= COMPARED_ALONE} == left_out
 
 
 def test_the_key_decides(reader):
@@ -361,3 +370,37 @@ def test_the_key_decides(reader):
     path = reader.write(frame)
     one, other = (reader.read(path, declared(frame), key=key)[0]["columns"] for key in (FINGERPRINT_KEY, b"x" * 32))
     assert not {text for _, text, _ in one} & {text for _, text, _ in other}
+
+
+def leaving_out(frame, names):
+    """A declaration of the frame by which these columns are in the file, and no part of the model."""
+    fields = [
+        {"name": one["name"], "type": one["type"], "role": "ignore"} if one["name"] in names else one
+        for one in declared(frame).as_json()["fields"]
+    ]
+    return parse_table_schema({"fields": fields})
+
+
+def test_half_of_the_columns_modelled_and_then_the_other_half_is_recognised_within_a_tenant(fingerprints):
+    """With other cells in the columns that are left out each time, so that no whole file is the same."""
+    frame = people().drop("smoker")
+    first, second = ("age", "city"), ("wage", "born")
+    altered = one_cell(one_cell(frame, "age"), "city")
+    one, other = (
+        fingerprints(table, schema=leaving_out(frame, names)) for table, names in ((frame, second), (altered, first))
+    )
+    assert same(one, other)
+    assert same(other, one)
+    assert not same(one, other, within_tenant=False), "no other tenant learns of a column that nothing is learnt of"
+    alone = fingerprints(frame.select(second))
+    assert same(one, alone), "the file without what is left out"
+    assert same(alone, one), "and then the whole file, in which just that is left out"
+    assert not same(fingerprints(frame.select(first)), alone), "two tables cut by columns"
+
+
+def test_columns_that_both_declarations_leave_out_say_nothing(fingerprints):
+    frame, others = people(), people(1)
+    mixed = others.with_columns(frame["wage"], frame["born"])
+    names = ("wage", "born")
+    one, other = (fingerprints(table, schema=leaving_out(frame, names)) for table in (frame, mixed))
+    assert not same(one, other)

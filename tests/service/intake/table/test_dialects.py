@@ -77,6 +77,26 @@ def test_a_dialect_is_read_as_declared_and_proposed_by_a_draft(case, reader):
     assert reader.read(path, parse_table_schema(drafted))[0]["rows"] == 3
 
 
+DECIMAL_COMMAS = {
+    "two lines of titles": (
+        "Klinik;;\nStand 2024;;\nage;town;cost\n41;Ulm;1,5\n65;Bern;2,5\n",
+        {"delimiter": ";", "headerRows": [3]},
+    ),
+    "a comma in a name": ("age, years;cost\n41;1,5\n65;2,5\n", {"delimiter": ";"}),
+    "tabs": ("age, years\tcost\n41\t1,5\n65\t2,5\n", {"delimiter": "\t"}),
+}
+
+
+@pytest.mark.parametrize("case", DECIMAL_COMMAS)
+def test_a_comma_between_digits_is_no_delimiter_where_another_fits(case, reader):
+    """Both cut every row into as many cells as the names."""
+    content, words = DECIMAL_COMMAS[case]
+    content += content.splitlines()[-1] + "\n" + content.splitlines()[-2] + "\n"
+    drafted = draft_schema(reader.write(content))
+    assert drafted["dialect"] == words
+    assert [field.get("decimalChar") for field in drafted["fields"]][-1] == ","
+
+
 @pytest.mark.parametrize("content", [",x\n0,5\n1,6\n", "Age,\n1,\n2,\n", "a,,\n1,2,3\n", "x\n1\n2\n", "a,b\n"])
 def test_a_header_with_few_names_is_no_title(content, reader):
     """As pandas writes its index, and files whose rows end in a comma."""
@@ -150,7 +170,7 @@ def test_a_schema_without_a_dialect_is_stored_as_before():
         ({"delimiter": "||"}, "one ASCII character"),
         ({"delimiter": ""}, "one character"),
         ({"delimiter": '"'}, "different characters"),
-        ({"lineTerminator": ";"}, "told apart by reading"),
+        ({"lineTerminator": ";"}, "found by reading"),
         ({"encoding": "rot13"}, "is not one of utf-8"),
         ({"doubleQuote": False}, "escapeChar must say"),
         ({"header": False}, "names must list"),
@@ -395,3 +415,63 @@ def test_json_lines_are_utf8_and_have_their_own_names_under_any_dialect(dialect,
     answer, table = reader.read(reader.write(lines), _schema(**dialect))
     assert (table["age"].to_list(), table["town"].to_list()) == (AGES, ["Ulm", "Bern", "Köln"])
     assert any("JSON lines are always UTF-8" in notice for notice in answer["notices"])
+
+
+SINGLE_BYTES = ["windows-1252", "windows-1250", "iso-8859-1", "iso-8859-15", "mac-roman", "cp437", "koi8-r"]
+TOWNS = ("Ulm", "Bern", "Köln")
+
+
+@pytest.mark.parametrize("encoding", [*SINGLE_BYTES, "shift_jis", "gb18030", "utf-16", "utf-16-le"])
+def test_plain_utf8_under_another_encoding_is_read_as_what_it_is(reader, encoding):
+    """As our own samples are written. Every byte is a letter of most of these, so nothing would have been refused."""
+    towns = [*TOWNS, "東京"]
+    schema = parse_table_schema(
+        {
+            "fields": [{"name": "town", "type": "string", "constraints": {"enum": towns}}],
+            "dialect": {"encoding": encoding},
+        }
+    )
+    for mark in ("", "\ufeff"):
+        answer, canonical = reader.read(reader.write("\n".join([f"{mark}town", *towns * 8, ""])), schema)
+        assert canonical["town"].to_list() == towns * 8
+        assert any("read as plain CSV" in notice for notice in answer["notices"])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content"),
+    [
+        *(
+            (encoding, text)
+            for encoding in SINGLE_BYTES
+            for text in ("age;town\n41;Köln\n", "\ufeffage;town\n41;Ulm\n")
+        ),
+        *(("gb18030", text) for text in ("\ufeffage;town\n41;Ulm\n", "age;town\n41;東京\n")),
+    ],
+)
+def test_utf8_in_the_dialect_but_for_its_encoding_is_refused_with_what_to_write(reader, encoding, content):
+    with pytest.raises(InvalidFile, match=r'The file is UTF-8 text.*"encoding": "utf-8"'):
+        reader.read(reader.write(content), _schema(encoding=encoding, delimiter=";"))
+
+
+def test_utf16_under_an_encoding_of_single_bytes_is_refused_with_what_to_write(reader):
+    content = _csv(delimiter=";").encode("utf-16")
+    with pytest.raises(InvalidFile, match='"encoding": "utf-16"'):
+        reader.read(reader.write(content), _schema(encoding="windows-1252", delimiter=";"))
+
+
+def test_windows_text_declared_as_that_of_iso_is_refused_with_the_line(reader):
+    content = "age;town\n41;Köln\n30;5 €\n".encode("cp1252")
+    with pytest.raises(InvalidFile, match=r"line 3 .*windows-1252") as refused:
+        reader.read(reader.write(content), _schema(encoding="iso-8859-1", delimiter=";"))
+    assert refused.value.values["line"] == 3
+    kept = "age;town\n41;Köln\n30;Bern\n".encode("iso-8859-1")
+    assert reader.read(reader.write(kept), _schema(encoding="iso-8859-1", delimiter=";"))[1]["town"][0] == "Köln"
+
+
+def test_a_name_that_a_schema_can_have_stays_in_a_draft(reader):
+    """Two spaces, and letters of two characters: the file has them, so the schema must."""
+    names = ["net  amount", "Gro\u0308\u00dfe"]
+    path = reader.write("\n".join([",".join(names), *["1,a", "2,b"] * 40]) + "\n")
+    drafted = draft_schema(path)
+    assert [field["name"] for field in drafted["fields"]] == names
+    reader.read(path, parse_table_schema(drafted))

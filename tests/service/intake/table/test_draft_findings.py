@@ -74,7 +74,7 @@ def test_what_points_to_a_person_is_left_out_and_none_of_it_is_in_the_draft(read
 
 def test_a_persons_id_asks_whether_several_rows_are_one_person(reader):
     said = said_of(drafted(reader, SEX | {"customer": lambda row: row % 90}), "customer")
-    assert "are several rows one person?" in said.lower()
+    assert "do several rows belong to one person?" in said.lower()
     assert "--privacy-unit" in said
     kinds = drafted(reader, {"customer": lambda row: ["business", "private"][row % 2]})
     assert field(kinds, "customer")["constraints"]["enum"] == ["business", "private"]
@@ -335,3 +335,143 @@ def test_names_that_no_schema_can_have_are_made_usable(reader):
     names = [one["name"] for one in draft.schema["fields"]]
     assert names == ["a b", "a b 2", "x" * 190, "c"]
     assert draft.schema["dialect"] == {"names": names}, "so that the file may stay as it is"
+
+
+# -- codes next to a scale, decimals of categories, parts of a second ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 9], "'9'"),
+        ([1, 2, 9], "'9'"),
+        ([1, 2, 3, 4, 5, 8, 9], "'8', '9'"),
+        ([0, 1, 2, 97, 98, 99], "'97', '98', '99'"),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9], ""),
+        ([5, 7, 9], ""),
+    ],
+)
+def test_a_code_just_above_a_scale_is_asked_about_and_kept(reader, values, codes):
+    draft = drafted(reader, {"answer": lambda row: values[row % len(values)], **SEX})
+    assert field(draft, "answer")["constraints"]["enum"] == values
+    said = said_of(draft, "answer")
+    assert bool(said) == bool(codes)
+    assert not codes or (f"Cells: {codes}." in said and "`missingValues`" in said)
+
+
+def test_amounts_that_are_categories_keep_their_decimals(reader):
+    columns = {"price": lambda row: ["7,00 €", "3,50 €", "0,99 €"][row % 3], "rate": lambda row: ["1,5", "2"][row % 2]}
+    draft = drafted(reader, columns)
+    assert (field(draft, "price")["constraints"]["enum"], field(draft, "price")["decimals"]) == ([0.99, 3.5, 7.0], 2)
+    assert "decimals" not in field(draft, "rate"), "not all of them are written alike"
+
+
+PADDED = {
+    "money": (lambda row: f"{row % 97}.{row % 10}0", {"type": "number", "decimals": 2, "trailingZeros": True}),
+    "few": (lambda row: ["0.50", "2.25", "3.00"][row % 3], {"type": "number", "decimals": 2, "trailingZeros": True}),
+    "coordinates": (lambda row: f"8.{row * 997:06}", {"type": "number", "decimals": 6, "trailingZeros": True}),
+    "whole, of pandas": (lambda row: f"{row % 300}.0", {"type": "integer", "decimals": 1, "trailingZeros": True}),
+    "few whole": (lambda row: ["1.0", "2.0"][row % 2], {"type": "integer", "decimals": 1, "trailingZeros": True}),
+    "not all": (lambda row: repr(row % 300 / 20), {"type": "number", "decimals": 2}),
+    "whole without a point": (
+        lambda row: f"{row % 300 / 4:g}",
+        {"type": "number", "decimals": 2, "trailingZeros": False},
+    ),
+    "whole without a comma": (
+        lambda row: f"{row % 300 / 4:g}".replace(".", ","),
+        {"type": "number", "decimals": 2, "trailingZeros": False},
+    ),
+    "no zero": (lambda row: f"{row % 97}.{1 + row % 9}", {"type": "number", "decimals": 1}),
+    "exponents": (lambda row: f"{row % 97}.{row % 10}0e-3", {"type": "number"}),
+}
+"""How every cell of a column is written, and the words for it."""
+
+
+@pytest.mark.parametrize("case", PADDED)
+def test_plain_decimals_that_are_all_written_stay_so(reader, case):
+    value_of, words = PADDED[case]
+    said = field(drafted(reader, {"x": value_of, **SEX}), "x")
+    assert {word: said.get(word) for word in ("type", "decimals", "trailingZeros") if word in said} == words
+
+
+@pytest.mark.parametrize(
+    ("value_of", "what"),
+    [
+        (lambda row: f"{row % 97 - 40:+d}", "a plus sign"),
+        (lambda row: f"{row % 97}.5e-7", "an exponent"),
+        (lambda row: f".{row % 97 + 1:02}", "no digit before"),
+        (lambda row: f"{row % 97:03}.5", "zeros before"),
+    ],
+)
+def test_spellings_that_numbers_lose_are_said(reader, value_of, what):
+    assert what in said_of(drafted(reader, {"x": value_of, **SEX}), "x")
+
+
+@pytest.mark.parametrize(("marker", "name"), [(".", "wage"), (":", "2021 rate"), ("..", "growth")])
+def test_marks_of_statistics_are_missing(reader, marker, name):
+    draft = drafted(reader, {name: lambda row: marker if row % 2 else f"{row % 97}.5", **SEX})
+    assert field(draft, name)["type"] == "number"
+    assert marker in draft.schema["missingValues"]
+
+
+def test_a_dash_among_amounts_is_asked_about(reader):
+    draft = drafted(reader, {"debit": lambda row: "-" if row % 3 else f"{row % 97 + 1},000.50", **SEX})
+    assert "stands for zero" in said_of(draft, "debit")
+
+
+def test_days_of_a_spreadsheet_are_asked_about(reader):
+    columns = {"admitted": lambda row: 43_831 + row * 11 % 997, "wage": lambda row: 43_831 + row * 7 % 997, **SEX}
+    draft = drafted(reader, columns)
+    assert "Excel counts" in said_of(draft, "admitted")
+    assert "Excel" not in said_of(draft, "wage")
+
+
+def test_quarters_are_categories_and_no_identifiers(reader):
+    draft = drafted(reader, {"TIME_PERIOD": lambda row: f"{2010 + row % 9}-Q{1 + row % 4}", **SEX})
+    assert "2012-Q3" in field(draft, "TIME_PERIOD")["constraints"]["enum"]
+
+
+def test_a_row_of_units_is_pointed_out(reader):
+    path = reader.write("depth,temp\nm,°C\n" + "".join(f"{row}.25,{row % 31}.5\n" for row in range(ROWS)))
+    draft = draft_table(path)
+    assert all('"headerRows": [1, 2]' in said_of(draft, name) for name in ("depth", "temp"))
+
+
+def test_where_cells_would_hold_tabs_the_tab_parts_them(reader):
+    lines = [f"A,PC,{['AT', 'DE'][row % 2]}\t{row % 61}.5\t{row % 7}.1" for row in range(ROWS)]
+    draft = draft_table(reader.write("\n".join(["freq,unit,geo\t2020\t2021", *lines])))
+    assert draft.schema["dialect"] == {"delimiter": "\t"}
+    assert field(draft, "freq,unit,geo")["constraints"]["enum"] == ["A,PC,AT", "A,PC,DE"]
+
+
+def test_notes_below_a_table_are_named(reader):
+    text = "country,year,gdp\n" + "A,2001,1.5\n" * ROWS + "\nSource: accounts\nDownloaded 2024-01-05\n"
+    with pytest.raises(InvalidFile, match=rf"rows {ROWS + 1}, {ROWS + 2}.* below the table, take them out"):
+        draft_table(reader.write(text))
+
+
+def test_rows_that_stand_in_bars_are_read(reader):
+    """As SAP lists them, with a title above; its numbers of materials are codes, and no phone numbers."""
+    lines = [f"|{1000 + row % 3}|{row % 30:018}|{row % 97},50|" for row in range(ROWS)]
+    draft = draft_table(reader.write("\n".join(["Stock list", "", "|Plant|Material|Value|", *lines])))
+    assert draft.schema["dialect"]["headerRows"] == [3]
+    assert field(draft, "Material")["constraints"]["enum"][1] == f"{1:018}"
+    assert field(draft, "Value")["decimalChar"] == ","
+    assert "it has no name" in said_of(draft, "column 1")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"), [("windows-1250", ["Kłodzko", "śląskie"]), ("windows-1252", ["Köln", "11 m³", "¿qué"])]
+)
+def test_an_encoding_that_bytes_do_not_tell_is_said(reader, encoding, words):
+    text = "woj;n\n" + "".join(f"{words[row % len(words)]};{row % 9}\n" for row in range(ROWS))
+    draft = draft_table(reader.write(text.encode(encoding)))
+    assert draft.schema["dialect"]["encoding"] == encoding
+    assert field(draft, "woj")["constraints"]["enum"] == sorted(words)
+    assert any(f"was read as {encoding}, as in {words[0]!r}" in notice for notice in draft.notices)
+
+
+@pytest.mark.parametrize("parts", [".5", ".000000001"])
+def test_parts_of_a_second_are_said(reader, parts):
+    columns = {"at": lambda row: f"2024-01-01T00:00:{row % 60:02}{parts if row % 2 else ''}", **SEX}
+    assert f"{ROWS // 2} cells have parts of a second" in said_of(drafted(reader, columns), "at")

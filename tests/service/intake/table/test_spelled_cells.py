@@ -9,6 +9,7 @@ import pytest
 
 from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
+from service.intake.table.alike import FIRST_DERIVED_PLACE
 from service.intake.table.cells import Cells
 from service.intake.table.spelled import in_spelling_of
 
@@ -86,8 +87,18 @@ MOMENTS = [
             "2025-02-06 13:00:00 CEST": "2025-02-06T11:00:00",
             "2025-02-06 13:00:00 EST": "2025-02-06T18:00:00",
             "2025-02-06 13:00:00 XYZ": None,
+            "2025-02-06T13:00:00 UTC": None,
+            "2025-02-06 13:00:00Z": "2025-02-06T13:00:00",
+            "2025-02-06 13:00:00+01:00": "2025-02-06T12:00:00",
+            "2025-02-06 13:00:00 -0530": "2025-02-06T18:30:00",
+            "2025-02-06 13:00:00 +1:00": None,
             "2025-02-06 24:00:00 UTC": None,
         },
+    ),
+    (
+        "datetime",
+        {"format": "%Y-%m-%dT%H:%M%:z"},
+        {"2024-02-01T10:30+05:30": "2024-02-01T05:00:00", "2024-02-01T10:30 Z": None},
     ),
     ("datetime", {"format": "%d.%m.%Y %H:%M:%S%z"}, {"01.02.2024 10:30:00+0530": "2024-02-01T05:00:00"}),
     (
@@ -200,7 +211,10 @@ def test_the_same_values_spelled_otherwise_are_the_same_columns(reader):
     first, typed = reader.read(reader.write(iso), plain)
     second, canonical = reader.read(reader.write(local), spelled)
     assert canonical.equals(typed)
-    prints = [{digest for place, digest, _ in answer["columns"] if place} for answer in (first, second)]
+    prints = [
+        {digest for place, digest, _ in answer["columns"] if 0 < place < FIRST_DERIVED_PLACE}
+        for answer in (first, second)
+    ]
     assert len(prints[0] & prints[1]) == 2
 
 
@@ -275,3 +289,13 @@ def test_parquet_moments_beyond_what_nanoseconds_hold_stay_what_they_are(reader)
     answer, canonical = reader.read(path, schema)
     assert canonical["at"].to_list() == moments
     assert answer["notices"] == []
+
+
+@pytest.mark.parametrize(("words", "unit", "count"), [({}, "second", 1), ({"resolution": "minute"}, "minute", 3)])
+def test_moments_between_two_that_synthetic_rows_have_are_counted(reader, words, unit, count):
+    times = ["10:00", "10:00:30", "10:00:31", "10:00:00.000000001", "11:00"]
+    constraints = {"minimum": "2023-01-01", "maximum": "2023-12-31"}
+    schema = parse_table_schema({"fields": [{"name": "at", "type": "datetime", "constraints": constraints, **words}]})
+    answer, _ = reader.read(reader.write("\n".join(["at", *(f"2023-04-17T{time}" for time in times), ""])), schema)
+    cells = "1 cell is" if count == 1 else f"{count} cells are"
+    assert answer["notices"] == [f"Column 'at': {cells} no whole {unit}, which synthetic ones are."]

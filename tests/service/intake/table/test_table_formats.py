@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -110,7 +111,7 @@ def test_numbers_of_json_never_pass_through_a_float(reader):
     [
         (f'{{"x": 1}}\n{{"x": ["{MARKER}"]}}\n', "'x': row 2 holds a list"),
         (f'{{"x": 1}}\n{{"x": "{MARKER}"\n', "Row 2 is not JSON"),
-        (f'{{"x": 1}}\n["{MARKER}"]\n', "Row 2 is no object"),
+        (f'{{"x": 1}}\n["{MARKER}"]\n', "Row 2 is not an object"),
         (f'{{"x": 1}}\n{{"x": 1, "x": "{MARKER}"}}\n', "Row 2 names a member twice"),
         (f'[{{"x": "{MARKER}"}}]', "one JSON array"),
         ('{"x": "\\ud800"}\n', "half of a character"),
@@ -147,7 +148,7 @@ def test_a_sheet_with_a_title_above_its_header(reader):
 def test_words_of_text_have_no_use_for_other_formats(reader):
     schema = parse_table_schema(files.DOCUMENT | {"dialect": {"delimiter": ";", "encoding": "latin-1"}})
     answer, _ = reader.read(reader.write(files.parquet(files.FRAME)), schema)
-    assert answer["notices"] == ["The dialect's delimiter, encoding had no use: the file is no text."]
+    assert answer["notices"] == ["The dialect's delimiter, encoding had no use: the file is not text."]
 
 
 BAD_PACKED = {
@@ -319,6 +320,16 @@ def test_damaged_files_are_refused_or_read(name, places, cut, forms, reader):
         content[int(share * (len(content) - 1))] = byte
     with suppress(ImprimaturError):
         reader.read(reader.write(bytes(content[: len(content) - cut])), files.SCHEMA)
+
+
+def test_a_name_that_is_no_text_is_refused(forms, reader):
+    buffer = io.BytesIO()
+    pq.write_table(files.FRAME.to_arrow(), buffer, store_schema=False)
+    for whole in (forms["Arrow file"], forms["Arrow stream"], buffer.getvalue()):
+        content = whole.replace(b"town", b"t\x80wn")
+        assert content != whole
+        with pytest.raises(InvalidFile, match="damaged"):
+            reader.read(reader.write(content), files.SCHEMA)
 
 
 def test_a_notice_counts_what_spss_declares_missing(reader, tmp_path):

@@ -15,6 +15,7 @@ from service.methods.catalogue import check_order, parse_order
 from service.privacy.events import GaussianEvent, SampledStepEvent
 from tests.orders import resolve_order
 from tests.tiny_generators import MIXED, domain_of
+from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.encoding.table import EncodedTable
 from workers.mechanism.secure_random import SecureRandom
@@ -48,6 +49,36 @@ def test_weights_of_dpgan_stay_within_their_bound() -> None:
     run.critic_step()
     assert max(float(tensor.detach().abs().max()) for tensor in run.tensors) == pytest.approx(0.05)
     assert run.order.gradient_penalty == 0.0
+
+
+@pytest.mark.parametrize(
+    ("named", "kind", "moments"),
+    [({}, "adam", 3), ({"published_as": "dpgan"}, "rmsprop", 1), ({"published_as": "ppgan"}, "sgd", 0)],
+)
+def test_papers_differ_in_their_optimizer_alone_and_clip_every_unit(
+    named: dict[str, str], kind: str, moments: int
+) -> None:
+    plain, run = run_of("dpgan"), run_of("dpgan", **named)
+    assert run.order.optimizer.kind == kind
+    same = {"optimizer": run.order.optimizer, "published_as": run.order.published_as}
+    assert run.order == plain.order.model_copy(update=same)
+    assert (run.order.gradient_penalty, run.order.critic_weight_bound) == (0.0, 0.05)
+    assert len(run.critic_adam.state) == moments
+    before = [tensor.detach().clone() for tensor in run.tensors]
+    run.critic_step()
+    run.generator_step()
+    assert run.clip_groups.clip_norms == pytest.approx((1.0,))
+    assert any(not torch.equal(old, new) for old, new in zip(before, run.tensors, strict=True))
+    resumed = run_of("dpgan", **named)
+    resumed.plan = Plan((GaussianEvent("label_counts", 1e-12), SampledStepEvent(0.5, 1e-12, None, 2)))
+    resumed.restore(Checkpoint.from_bytes(run.checkpoint().to_bytes()))
+    for one, other in zip(run.checkpoint().tensors.values(), resumed.checkpoint().tensors.values(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_optimizer_that_is_ordered_stands() -> None:
+    order = run_of("dpgan", published_as="ppgan", optimizer={"kind": "rmsprop"}).order
+    assert order.optimizer.kind == "rmsprop"
 
 
 @pytest.mark.parametrize("method", ["ganobfuscator", "dpacgan"])

@@ -1,4 +1,4 @@
-"""The distance of a generator's tables from those held: unbiased, its gradient right, slices looked at by their shares."""
+"""The distance of a generator's tables from those held: unbiased, its gradient right, strata looked at by their shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from workers.mechanism.marginals import TableLayout
 from workers.methods.idpgan.held_tables import (
     FINE,
-    MOST_SLICES_AT_ONCE,
+    MOST_STRATA_AT_ONCE,
     HeldTables,
     _ErrorsOfPairs,
     _without_label,
@@ -95,7 +95,7 @@ def test_rows_are_shared_by_few_slices_as_the_tables_say() -> None:
     held, _ = held_of(2, (0.3, 0.7))
     for place in (0.001, 0.5, 0.999):
         parts = held.parts(100, place)
-        assert [part.slice for part in parts] == [0, 1]
+        assert [part.stratum for part in parts] == [0, 1]
         assert sum(part.rows for part in parts) == 100
         assert abs(parts[0].rows - 30) <= 1
         assert held.conditions(parts).tolist() == [0] * parts[0].rows + [1] * parts[1].rows
@@ -108,9 +108,9 @@ def test_of_many_slices_a_few_are_looked_at_by_their_shares() -> None:
     seen: Counter[int] = Counter()
     for place in torch.linspace(0.0005, 0.9995, 1_000).tolist():
         parts = held.parts(ROWS, place)
-        assert len(parts) <= MOST_SLICES_AT_ONCE
+        assert len(parts) <= MOST_STRATA_AT_ONCE
         assert sum(part.rows for part in parts) == ROWS
-        seen.update({part.slice: part.rows for part in parts})
+        seen.update({part.stratum: part.rows for part in parts})
         assert [len(held.parts(rows, place)) for rows in (1, 255)] == [1, 1]
     assert [seen[which] / (1_000 * ROWS) for which in range(7)] == pytest.approx(shares, abs=0.002)
     own = distances(held, mixture, mixture.noise_dimension)

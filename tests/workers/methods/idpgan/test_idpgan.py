@@ -15,6 +15,7 @@ from service.domain.table_schema import TableSchema
 from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from workers.checkpoints import Checkpoint
+from workers.encoding.places import codes_in_places
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.engines import choosing as engines
 from workers.mechanism.clipping import clip_and_sum
@@ -90,7 +91,7 @@ def make_method(
 
 
 def released(method: TableIdpgan) -> list[torch.Tensor]:
-    """The noised sums of the last critic step."""
+    """The noisy sums of the last critic step."""
     return [tensor.grad.double() * method.expected_units for tensor in method.tensors]
 
 
@@ -156,7 +157,7 @@ def test_an_empty_draw_is_noise_alone_and_noise_follows_the_schedule() -> None:
         assert float(noise.std()) == pytest.approx(std, rel=0.02)
 
 
-def test_an_empty_draw_reads_nobody() -> None:
+def test_an_empty_draw_reads_no_one() -> None:
     method = make_method(make_table(), sampling_probability=1e-12, **FIXED)
     method.critic_step()
     assert max(float(total.abs().max()) for total in released(method)) < 1e-6
@@ -166,7 +167,7 @@ def test_noise_of_every_group_follows_the_thresholds_in_force() -> None:
     big = {"networks": {"noise_dimension": 4, "generator_hidden": [16], "critic_hidden": [300, 200]}}
     method = make_method(make_table(), gradient_noise=2.0, sampling_probability=1e-12, **big)
     for _ in range(3):
-        groups = method.clip_groups  # noised empty histograms move the thresholds about
+        groups = method.clip_groups  # noisy empty histograms move the thresholds about
         method.critic_step()
         noise = released(method)
         sizes = [sum(noise[t].numel() for t in group) for group in groups.groups]
@@ -219,7 +220,7 @@ def test_units_of_very_many_rows_fall_back_to_vmap() -> None:
 def test_every_unit_has_its_maximum_of_places_and_no_more_rows_than_that() -> None:
     table = make_table(rows_per_unit=4)
     method = make_method(EncodedTable(table.codes, 4, np.array([0, 4, 5, 5, 40]), 3))
-    codes = method._codes_of(np.arange(4))
+    codes = codes_in_places(method.table, np.arange(4))
     wanted = np.full((12, 3), ABSENT, dtype=np.uint16)
     wanted[[0, 1, 2, 3, 9, 10, 11]] = table.codes[[0, 1, 2, 4, 5, 6, 7]]
     np.testing.assert_array_equal(codes, wanted)

@@ -18,10 +18,10 @@ from service.methods.idpgan.order import IdpganOrder
 from service.privacy.events import Events, GaussianEvent, SampledStepEvent
 from service.privacy.filters import open_budget
 from tests.orders import price_order, resolve_order
-from tests.tiny_images import make_images
+from tests.tiny_images import make_set
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
-from workers.mechanism.image_moments import NOBODY
+from workers.mechanism.image_moments import NO_CELL
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.idpgan.images import PREVIEWED, ImageIdpgan
 from workers.networks.enlarged import Enlarged, shrunk, shrunk_sides
@@ -30,20 +30,16 @@ from workers.networks.image_perceptron import PerceptronImageGenerator
 from workers.plan import Plan
 
 SHAPE = (6, 5, 3)
+COUNT = 24
 CLASSES = 3
 TINY_NOISE = 1e-9
 SIZES = {"noise_dimension": 4, "generator_channels": [6, 4], "critic_channels": [4, 5]}
 
 
-def make_set(count: int = 24, classes: int = CLASSES) -> EncodedImages:
-    pixels, labels = make_images(count, SHAPE, max(1, classes), seed=3)
-    return EncodedImages(pixels.reshape(count, -1), labels.astype(np.int64), SHAPE, classes)
-
-
 def without(images: EncodedImages, unit: int) -> EncodedImages:
     """The zero-out neighbour."""
     pixels, labels = images.pixels.copy(), images.labels.copy()
-    pixels[unit], labels[unit] = 0, NOBODY
+    pixels[unit], labels[unit] = 0, NO_CELL
     return EncodedImages(pixels, labels, images.shape, images.classes)
 
 
@@ -74,12 +70,14 @@ VARIANTS = [
     {"critic_weight_bound": 0.05},
     {"image_networks": {"noise_dimension": 4, "generator_channels": [6], "critic_channels": [4], "shrink": 2}},
     {"image_networks": {"layers": "perceptrons", "noise_dimension": 4, "shrink": 2}},
+    {"augmentation": {"copies": 4}},
+    {"augmentation": {"copies": 8, "shift": 2}, "image_networks": {"layers": "perceptrons", "noise_dimension": 4}},
 ]
 
 
 @pytest.mark.parametrize("knobs", VARIANTS)
 def test_zeroing_out_an_image_moves_the_step_by_at_most_its_sensitivity(knobs: dict[str, Any]) -> None:
-    images = make_set()
+    images = make_set(SHAPE, COUNT)
     moved = 0.0
     for unit in range(0, 24, 4):
         methods = [make_method(of, **knobs) for of in (images, without(images, unit))]
@@ -96,7 +94,7 @@ def test_zeroing_out_an_image_moves_the_step_by_at_most_its_sensitivity(knobs: d
 
 
 def test_frequencies_are_bought_and_fakes_follow_them() -> None:
-    images = make_set(30)
+    images = make_set(SHAPE, 30)
     images.labels[:] = np.repeat([0, 1, 2], (6, 9, 15))
     method = make_method(images)
     np.testing.assert_allclose(method.condition_frequencies, [0.2, 0.3, 0.5], atol=0.15)
@@ -111,7 +109,7 @@ def test_frequencies_are_bought_and_fakes_follow_them() -> None:
 
 @pytest.mark.parametrize("classes", [0, 1])
 def test_images_of_one_kind_buy_no_frequencies(classes: int) -> None:
-    method = make_method(make_set(classes=classes))
+    method = make_method(make_set(SHAPE, COUNT, classes))
     assert method.order.condition_on is None
     method.critic_step()
     method.generator_step()
@@ -120,20 +118,20 @@ def test_images_of_one_kind_buy_no_frequencies(classes: int) -> None:
 
 
 def test_a_penalty_at_generated_images_reads_no_row_where_the_loss_is_separate() -> None:
-    method = make_method(make_set(), critic_loss="separate", gradient_penalty_at="generated")
+    method = make_method(make_set(SHAPE, COUNT), critic_loss="separate", gradient_penalty_at="generated")
     assert method.loss.gradient_penalty == 0.0
     del method.images
     with_penalty = method._gradient_of_fakes()
     method.penalty_of_fakes = 0.0
     without_penalty = method._gradient_of_fakes()
     assert any(not torch.allclose(a, b) for a, b in zip(with_penalty, without_penalty, strict=True))
-    paired = make_method(make_set(), gradient_penalty_at="generated")
+    paired = make_method(make_set(SHAPE, COUNT), gradient_penalty_at="generated")
     assert not paired._critic_batch(np.arange(4)).mix.any()
 
 
 def test_a_bounded_critic_stays_within_its_bound_and_its_releases_are_the_same() -> None:
     far = {"optimizer": {"critic_learning_rate": 0.5}}
-    free, bounded = (make_method(make_set(), **far, **more) for more in ({}, {"critic_weight_bound": 0.05}))
+    free, bounded = (make_method(make_set(SHAPE, COUNT), **far, **more) for more in ({}, {"critic_weight_bound": 0.05}))
     for method in (free, bounded):
         method.critic_step()
     for one, other in zip(released(free), released(bounded), strict=True):
@@ -144,13 +142,13 @@ def test_a_bounded_critic_stays_within_its_bound_and_its_releases_are_the_same()
 
 
 def test_critic_steps_climb_as_the_critic_falls_behind() -> None:
-    method = make_method(make_set(), adaptive_critic_steps={"threshold": 0.9, "average_decay": 0.0})
+    method = make_method(make_set(SHAPE, COUNT), adaptive_critic_steps={"threshold": 0.9, "average_decay": 0.0})
     seen = []
     for accuracy in (0.95, 0.5, 0.95, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0):
         method._climb(method.order.adaptive_critic_steps, accuracy)
         seen.append(method.critic_steps)
     assert seen == [1, 2, 2, 5, 10, 20, 50, 100, 200, 200]
-    method = make_method(make_set(), adaptive_critic_steps={"average_decay": 0.99})
+    method = make_method(make_set(SHAPE, COUNT), adaptive_critic_steps={"average_decay": 0.99})
     method.critic_steps = 2
     due = []
     for _ in range(4):
@@ -162,11 +160,11 @@ def test_critic_steps_climb_as_the_critic_falls_behind() -> None:
 
 
 def test_a_checkpoint_restores_everything() -> None:
-    method = make_method(make_set(), noise=1.0, adaptive_critic_steps={"threshold": 0.9})
+    method = make_method(make_set(SHAPE, COUNT), noise=1.0, adaptive_critic_steps={"threshold": 0.9})
     for _ in range(3):
         method.critic_step()
         method.generator_step()
-    other = make_method(make_set(), noise=1.0, adaptive_critic_steps={"threshold": 0.9})
+    other = make_method(make_set(SHAPE, COUNT), noise=1.0, adaptive_critic_steps={"threshold": 0.9})
     other.plan = Plan(method.plan._events)
     other.restore(Checkpoint.from_bytes(method.checkpoint().to_bytes()))
     assert other.checkpoint().values == method.checkpoint().values
@@ -213,8 +211,10 @@ def test_a_shrunk_pixel_is_the_mean_of_those_it_stands_for() -> None:
     assert shrunk(images, 1) is images
 
 
-def test_the_critic_sees_shrunk_images_and_whoever_samples_whole_ones() -> None:
-    method = make_method(make_set(), image_networks={"layers": "perceptrons", "noise_dimension": 4, "shrink": 2})
+def test_the_critic_sees_shrunk_images_and_samples_are_whole_ones() -> None:
+    method = make_method(
+        make_set(SHAPE, COUNT), image_networks={"layers": "perceptrons", "noise_dimension": 4, "shrink": 2}
+    )
     records, present, _ = method._rows(np.arange(4))
     assert bool(present.all())
     assert records.shape == (4, 3 * 3 * 3 + CLASSES)

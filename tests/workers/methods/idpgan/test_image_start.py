@@ -20,7 +20,7 @@ from service.samples.samplers import sampler_from_bundle
 from tests.bundles import build_image_bundle
 from tests.orders import largest_epsilon, price_order, resolve_order
 from tests.runs import train_images
-from tests.tiny_images import make_images
+from tests.tiny_images import make_set
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
 from workers.mechanism.secure_random import SecureRandom
@@ -30,11 +30,6 @@ from workers.plan import Plan, StepNotOnPlan
 SHAPE = (6, 5, 1)
 COUNT = 300
 BUDGET = open_budget(8.0, 1e-5)
-
-
-def make_set(classes: int = 3) -> EncodedImages:
-    pixels, labels = make_images(COUNT, SHAPE, max(1, classes), seed=3)
-    return EncodedImages(pixels.reshape(COUNT, -1), labels.astype(np.int64), SHAPE, classes)
 
 
 def make_order(classes: int = 3, **knobs: Any) -> IdpganOrder:
@@ -87,7 +82,9 @@ def test_resolving_fills_in_the_cells_and_changes_nothing_again() -> None:
 
 @pytest.mark.parametrize("classes", [3, 0])
 def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> None:
-    method = make_method(make_order(classes, warm_start={"kind": "mixture", "cells": 2}), make_set(classes))
+    method = make_method(
+        make_order(classes, warm_start={"kind": "mixture", "cells": 2}), make_set(SHAPE, COUNT, classes)
+    )
     method.measure()
     assert len(method.component_labels) == 2 * max(1, classes)
     mixture = method.start.build()
@@ -105,7 +102,7 @@ def test_before_its_first_step_it_draws_what_the_mixture_draws(classes: int) -> 
 
 
 def test_fakes_are_of_their_own_class_and_all_that_it_has() -> None:
-    method = make_method(make_order(warm_start={"kind": "mixture", "cells": 2}), make_set())
+    method = make_method(make_order(warm_start={"kind": "mixture", "cells": 2}), make_set(SHAPE, COUNT))
     method.measure()
     seen = []
     method.generator.drawn = lambda _noise, components: seen.append(components) or torch.zeros(len(components), 30)
@@ -117,7 +114,7 @@ def test_fakes_are_of_their_own_class_and_all_that_it_has() -> None:
 
 
 def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
-    images = make_set()
+    images = make_set(SHAPE, COUNT)
     method = make_method(make_order(), images)
     with pytest.raises(StepNotOnPlan):
         method.critic_step()
@@ -146,7 +143,7 @@ def test_it_trains_by_its_plan_and_only_the_correction_moves() -> None:
 
 
 def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
-    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set()
+    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set(SHAPE, COUNT)
     method, other = make_method(order, images), make_method(order, images, seed=2)
     method.measure()
     for _ in range(3):
@@ -162,7 +159,7 @@ def test_a_checkpoint_restores_the_mixture_and_the_networks() -> None:
 
 
 def test_what_is_trained_says_which_components_it_has() -> None:
-    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set()
+    order, images = make_order(warm_start={"kind": "mixture", "cells": 2}), make_set(SHAPE, COUNT)
     plan = Plan(price_order(order, units=COUNT, budget=BUDGET).events)
     made = train_images(order, plan, images, SecureRandom.from_test_seed(1))
     assert made.component_labels == (0, 0, 1, 1, 2, 2)
@@ -178,7 +175,7 @@ def test_a_method_without_a_start_is_refused() -> None:
         StartedImageIdpgan(
             order.model_copy(update={"warm_start": None}),
             plan,
-            make_set(),
+            make_set(SHAPE, COUNT),
             SecureRandom.from_test_seed(1),
             torch.device("cpu"),
         )

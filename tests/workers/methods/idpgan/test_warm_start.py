@@ -305,9 +305,9 @@ def test_networks_too_have_the_values_that_many_rows_share_and_exclusions_after_
     paid = np.where(np.arange(600) % 3 == 0, 499, np.random.default_rng(1).integers(1_000, size=600)).astype(np.uint32)
     codes = np.stack([np.searchsorted(domain.columns[0].edges or (), paid, side="right") - 1, paid % 2], axis=1)
     table = EncodedTable(codes.astype(np.uint16), 600, None, 1, {0: paid})
-    order = make_order(4, values_precision_share=0.1)
+    order = make_order(4, tree_precision_share=0.1)
     assert order.counts_values
-    events = (GaussianEvent(MARGINALS, TINY), GaussianEvent("shared_values", 1.0), SampledStepEvent(0.2, 1.0, 8.0, 4))
+    events = (GaussianEvent("value_trees", 1.0), GaussianEvent(MARGINALS, TINY), SampledStepEvent(0.2, 1.0, 8.0, 4))
     found = []
     for die_before in (2, 3, 5):  # before any step, as soon as it is warm, later
         store = Kept()

@@ -1,4 +1,4 @@
-"""What a schema says no row has: rows of a fitted mixture keep to it, and are nearer for it, whatever noise says."""
+"""What a schema says no row has: rows of a fitted mixture keep to it, and are closer for it, whatever noise says."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_table() -> EncodedTable:
 
 def rows_of(schema: TableSchema, events: Events, seed: int, **knobs: Any) -> pl.DataFrame:
     order = MarginalsOrder.model_validate(
-        {"method": "marginals", "epsilon": 1.0, "device": "cpu", "pair_groups": "declared", "numeric_cells": "declared"}
+        {"method": "marginals", "epsilon": 1.0, "device": "cpu", "pair_groups": "declared"}
         | {"components": 128, "steps": 200, **knobs}
     )
     domain = TableDomain.from_schema(schema, numeric_bins=10)
@@ -105,7 +105,7 @@ def distance(rows: pl.DataFrame) -> float:
     ],
     ids=["pairs within the label", "pairs of all rows", "no condition", "single columns"],
 )
-def test_rows_keep_to_the_schema_and_are_nearer_for_it(events: Events, knobs: dict[str, Any]) -> None:
+def test_rows_keep_to_the_schema_and_are_closer_for_it(events: Events, knobs: dict[str, Any]) -> None:
     plain, declared = ([rows_of(schema, events, seed, **knobs) for seed in (1, 2)] for schema in (PLAIN, DECLARED))
     assert min(map(broken, plain)) > 0.05
     assert max(map(broken, declared)) == 0.0

@@ -1,4 +1,4 @@
-"""A column of which no cell is missing gains none beyond the noise; one that has some keeps about as many."""
+"""A column of which no cell is missing gains none beyond the noise; one that has some keeps about as many. So do categories that no row has."""
 
 from __future__ import annotations
 
@@ -75,3 +75,23 @@ def missing_shares(trained) -> list[float]:
         found.append(float(shares @ weights))
         start += width
     return found
+
+
+def test_of_categories_that_no_row_has_about_half_stay_empty_and_those_that_occur_stay() -> None:
+    used, declared = 6, 46
+    fields = [
+        {"name": name, "type": "string", "constraints": {"required": True, "enum": [f"v{i}" for i in range(declared)]}}
+        for name in ("a", "b")
+    ]
+    domain = TableDomain.from_schema(TableSchema.model_validate({"fields": fields}), numeric_bins=4)
+    codes = np.random.default_rng(1).integers(used, size=(ROWS, 2)).astype(np.uint16)
+    order = MarginalsOrder.model_validate(
+        {"method": "marginals", "epsilon": 1.0, "pairs": "all", "device": "cpu", "components": 16, "steps": 60}
+    )
+    plan = Plan(marginals_events(order, noise_multiplier=3.0))
+    trained = train(order, plan, EncodedTable(codes, ROWS, None, 1), domain, SecureRandom.from_test_seed(1))
+    logits = trained.generator.logits.detach().double()
+    shares = np.stack([part.softmax(dim=1).mean(dim=0).numpy() for part in logits.split(declared, dim=1)])
+    empty = shares < 1e-9
+    assert not empty[:, :used].any()
+    assert 0.3 < empty[:, used:].mean() < 0.75

@@ -74,7 +74,7 @@ def synthetic(folder: Any, relations: list[str], sigma: float) -> pl.DataFrame:
         domain = TableDomain.from_schema(schema, numeric_bins=16)
         table = encode_table(io.BytesIO(stored.read_at(0, stored.size)), domain, units=ROWS)
     order = MarginalsOrder.model_validate(
-        {"method": "marginals", "epsilon": 1.0, "device": "cpu", "pair_groups": "declared", "numeric_cells": "declared"}
+        {"method": "marginals", "epsilon": 1.0, "device": "cpu", "pair_groups": "declared"}
         | {"components": 128, "steps": 200, "pairs": "all", "condition_on": "ward"}
     )
     trained = train(order, Plan((GaussianEvent(MARGINALS, sigma),)), table, domain, SecureRandom.from_test_seed(1))

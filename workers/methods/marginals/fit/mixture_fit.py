@@ -3,7 +3,7 @@
 The squared error of every cell, weighted by the inverse of its noise's variance, by full-batch Adam on the logits of all
 components. All two-way tables of a mixture are one product PPᵀ of its cells' probabilities side by side, a row for each cell: sums
 over the cells of a column or a group are then sums of rows. A fit followed to its end repeats the noise, so a twin is fitted beside
-it that tells when to stop (stopping.py). Strata with pairs of their own begin together, as one mixture that each moves (docs/decisions/0034).
+it that tells when to stop (stopping.py). Strata with pairs of their own begin together, as one mixture that each moves (docs/decisions/0051).
 Relatives: RAP (Aydore et al. 2021), GEM (Liu et al. 2021), PrivSyn (Zhang et al. 2021).
 """
 
@@ -33,7 +33,7 @@ BLOCK_CELLS = 96
 """Rows of one product of all cells with each other: of fewer, products are slow; of more, more is computed twice."""
 
 STEPS_TOGETHER = 50
-"""In which strata with two-way tables of their own differ by what single columns say alone (docs/decisions/0034)."""
+"""In which strata with two-way tables of their own differ by what single columns say alone (docs/decisions/0051)."""
 
 _BETA1, _BETA2, _ADAM_EPS = 0.9, 0.999, 1e-10
 _CPU = torch.device("cpu")
@@ -46,11 +46,11 @@ Risk = Callable[[int, Tensor, Tensor], float]
 class NoisyTables:
     """What was measured, cells of all free columns side by side: W of them alone, V as two-way tables group them."""
 
-    one_way: Tensor  # (slices, W)
+    one_way: Tensor  # (strata, W)
     one_way_precision: Tensor  # (W,) 1/variance
-    two_way: Tensor  # (slices, V, V), or (1, V, V) of all rows; symmetric; zero where not measured
+    two_way: Tensor  # (strata, V, V), or (1, V, V) of all rows; symmetric; zero where not measured
     two_way_precision: Tensor  # (V, V) 1/variance; zero where not measured and between cells of one column
-    totals: Tensor  # (slices,) estimated rows, positive
+    totals: Tensor  # (strata,) estimated rows, positive
     widths: tuple[int, ...]
     groups: tuple[Tensor, ...]  # per column, the group of each cell, counted within the column
 
@@ -59,12 +59,12 @@ class NoisyTables:
 class ExpectedCounts:
     """What a mixture makes of the tables that were measured."""
 
-    one_way: Tensor  # (slices, W)
+    one_way: Tensor  # (strata, W)
     two_way: Tensor  # as NoisyTables.two_way, cells of one column included
 
 
 def expected_counts(logits: Tensor, tables: NoisyTables) -> ExpectedCounts:
-    """logits: (slices, components, W)."""
+    """logits: (strata, components, W)."""
     rows, over_groups = tables.totals.to(logits.dtype) / logits.shape[1], _Sums(_group_of_cell(tables.groups), _CPU)
     one_way, two_way = [], torch.zeros_like(tables.two_way)
     for place, (own, rows_per_component) in enumerate(zip(logits, rows, strict=True)):
@@ -81,12 +81,12 @@ class TwinFits:
 
     tables: NoisyTables
     twin_tables: NoisyTables
-    logits: Tensor  # (slices, components, W)
+    logits: Tensor  # (strata, components, W)
     twin_logits: Tensor
 
 
 class MixtureFit:
-    """The state of one fit: logits (slices, components, W).
+    """The state of one fit: logits (strata, components, W).
 
     Two-way tables of one stratum are fitted by that stratum's mixture, those of all rows by all mixtures together. With a twin, what
     makes a table keeps its logits from the step of least estimated error; without one, from the last.
@@ -132,10 +132,6 @@ class MixtureFit:
         if self._twin_tables is None or not isinstance(self._fit, _Watched):
             raise ValueError("this fit has no twin")
         return TwinFits(self._tables, self._twin_tables, self.logits(), torch.stack(self._fit.twin_logits).cpu())
-
-    def error(self) -> float:
-        """The estimated error that is left; infinite without a twin, or before the first look."""
-        return self._fit.least if isinstance(self._fit, _Watched) else math.inf
 
 
 class _Watched:
@@ -183,19 +179,19 @@ class _Mixtures:
     def __init__(self, tables: NoisyTables, spreads: Tensor, device: torch.device) -> None:
         self._two_way = tables.two_way.to(device)
         self._precision = tables.two_way_precision.to(device)
-        self._slices = [_Slice(tables, own, spread=spread, device=device) for own, spread in enumerate(spreads)]
-        have_their_own = 1 < len(self._two_way) == len(self._slices)
-        self._together = _Together(self._slices, tables, spreads[0], device) if have_their_own else None
+        self._strata = [_Stratum(tables, own, spread=spread, device=device) for own, spread in enumerate(spreads)]
+        have_their_own = 1 < len(self._two_way) == len(self._strata)
+        self._together = _Together(self._strata, tables, spreads[0], device) if have_their_own else None
         self.tables: Sequence[int] = range(len(self._two_way))
         """Places of all of them."""
 
     @property
     def logits(self) -> list[Tensor]:
-        return [one.logits for one in self._slices]
+        return [one.logits for one in self._strata]
 
     def places_of(self, at: int) -> range:
         """The strata that make a two-way table."""
-        return range(len(self._slices)) if len(self._two_way) == 1 else range(at, at + 1)
+        return range(len(self._strata)) if len(self._two_way) == 1 else range(at, at + 1)
 
     def are_together(self, number: int) -> bool:
         """Whether strata with tables of their own share their components at this step."""
@@ -203,8 +199,8 @@ class _Mixtures:
 
     def expected(self, at: int) -> Tensor:
         """(V, V) expected counts of all pairs of cells."""
-        slices = [self._slices[place] for place in self.places_of(at)]
-        return _products(torch.zeros_like(self._precision), slices, [one.cells() for one in slices], beta=1.0)
+        strata = [self._strata[place] for place in self.places_of(at)]
+        return _products(torch.zeros_like(self._precision), strata, [one.cells() for one in strata], beta=1.0)
 
     def step(self, number: int, rate: float, active: Sequence[int] | None = None) -> None:
         """One step of Adam on the squared error, in units of the noise; of the tables that are still fitted, or of all."""
@@ -216,19 +212,19 @@ class _Mixtures:
         for one, gradient in gradients:
             one.step(gradient, number - alone_since, rate)
 
-    def _gradients(self, active: Sequence[int]) -> Iterator[tuple[_Slice, Tensor]]:
+    def _gradients(self, active: Sequence[int]) -> Iterator[tuple[_Stratum, Tensor]]:
         """Of the squared error, of each stratum in turn, which may move before the next is asked for."""
         for at in active:
-            slices = [self._slices[place] for place in self.places_of(at)]
-            cells = [one.cells() for one in slices]
-            residual = _products(self._two_way[at], slices, cells, beta=-1.0).mul_(self._precision)
-            for one, own in zip(slices, cells, strict=True):
+            strata = [self._strata[place] for place in self.places_of(at)]
+            cells = [one.cells() for one in strata]
+            residual = _products(self._two_way[at], strata, cells, beta=-1.0).mul_(self._precision)
+            for one, own in zip(strata, cells, strict=True):
                 yield one, one.gradient(own, residual)
 
 
-def _products(added: Tensor, slices: Sequence[_Slice], cells: Sequence[_CellShares], *, beta: float) -> Tensor:
+def _products(added: Tensor, strata: Sequence[_Stratum], cells: Sequence[_CellShares], *, beta: float) -> Tensor:
     """beta·added and the expected counts of these strata: (V, V)."""
-    for one, own in zip(slices, cells, strict=True):
+    for one, own in zip(strata, cells, strict=True):
         added = _with_square(added, own.grouped, beta=beta, alpha=one.rows_per_component)
         beta = 1.0
     return added
@@ -241,28 +237,28 @@ class _Together:
     fit that is stopped in time repeats less of the noise of each.
     """
 
-    def __init__(self, slices: list[_Slice], tables: NoisyTables, spread: Tensor, device: torch.device) -> None:
-        self._slices = slices
+    def __init__(self, strata: list[_Stratum], tables: NoisyTables, spread: Tensor, device: torch.device) -> None:
+        self._strata = strata
         shared = _start(tables.one_way.sum(dim=0), float(tables.totals.sum()), tables.widths)
         self._logits = (spread + shared).T.contiguous().to(device)
         every = zip(tables.one_way, tables.totals.tolist(), strict=True)
-        of_slices = [_start(one_way, rows, tables.widths) - shared for one_way, rows in every]
-        self._offsets = torch.stack(of_slices, dim=1).to(device)  # (W, slices)
-        self._adam_eps = sum(one.adam_eps * one.rows_per_component for one in slices)
+        of_strata = [_start(one_way, rows, tables.widths) - shared for one_way, rows in every]
+        self._offsets = torch.stack(of_strata, dim=1).to(device)  # (W, strata)
+        self._adam_eps = sum(one.adam_eps * one.rows_per_component for one in strata)
         self._adams = _Adam(self._logits), _Adam(self._offsets)
         self._pass_on()
 
-    def step(self, gradients: Iterable[tuple[_Slice, Tensor]], number: int, rate: float) -> None:
+    def step(self, gradients: Iterable[tuple[_Stratum, Tensor]], number: int, rate: float) -> None:
         shared, added = torch.zeros_like(self._logits), torch.zeros_like(self._offsets)
         for one, gradient in gradients:
             shared.add_(gradient, alpha=one.rows_per_component)
-            added[:, self._slices.index(one)] = gradient.sum(dim=1) * one.rows_per_component
+            added[:, self._strata.index(one)] = gradient.sum(dim=1) * one.rows_per_component
         for adam, gradient in zip(self._adams, (shared, added), strict=True):
             adam.step(gradient, number, rate, eps=self._adam_eps)
         self._pass_on()
 
     def _pass_on(self) -> None:
-        for place, one in enumerate(self._slices):
+        for place, one in enumerate(self._strata):
             one.set_logits(self._logits + self._offsets[:, place, None])
 
 
@@ -274,7 +270,7 @@ class _CellShares:
     grouped: Tensor
 
 
-class _Slice:
+class _Stratum:
     """The mixture of one value of the condition. Inside, cells are rows and components columns."""
 
     def __init__(self, tables: NoisyTables, place: int, *, spread: Tensor, device: torch.device) -> None:

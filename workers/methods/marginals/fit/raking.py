@@ -24,7 +24,7 @@ _SMALLEST_SHARE = 1e-3
 
 
 def rake_where_better(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
-    """Logits (slices, components, W) of the fit, moved."""
+    """Logits (strata, components, W) of the fit, moved."""
     least, nearest = float("inf"), fits.logits
     for strength in STRENGTHS:
         moved, twin = raked(fits.logits, fits.tables, strength), raked(fits.twin_logits, fits.twin_tables, strength)
@@ -35,7 +35,7 @@ def rake_where_better(fits: TwinFits, risk: EstimatedRisk) -> Tensor:
 
 
 def raked(logits: Tensor, tables: NoisyTables, strength: float) -> Tensor:
-    """Logits (slices, components, W) whose one-way tables are this part of the way from the mixture's to the estimated ones."""
+    """Logits (strata, components, W) whose one-way tables are this part of the way from the mixture's to the estimated ones."""
     if strength == 0.0:
         return logits
     moved, widths = [], list(tables.widths)

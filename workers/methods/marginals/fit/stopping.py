@@ -55,8 +55,8 @@ class EstimatedRisk:
         width = max(span.stop for span in spans.values())
         every_pair = np.arange(width**2).reshape(width, width)
         self._pairs = _CellsTwice.of(pairs, [every_pair[spans[i], spans[j]] for i, j in (m.columns for m, _ in pairs)])
-        slices = max((len(m.counts) for m in measured), default=0)
-        singles = [(m, t) for m, t in both if len(m.columns) == 1 and len(m.counts) == slices]
+        strata = max((len(m.counts) for m in measured), default=0)
+        singles = [(m, t) for m, t in both if len(m.columns) == 1 and len(m.counts) == strata]
         every_cell = np.arange(max(span.stop for span in cells.values()))
         self._singles = _CellsTwice.of(singles, [every_cell[cells[m.columns[0]]] for m, _ in singles])
 
@@ -80,19 +80,19 @@ class _CellsTwice:
     """Cells of some tables side by side, noisy and noisy further."""
 
     places: Tensor  # (cells,) of each among those that are fitted
-    noisy: Tensor  # (slices, cells)
-    shift: Tensor  # (slices, cells) from these to the twin's
+    noisy: Tensor  # (strata, cells)
+    shift: Tensor  # (strata, cells) from these to the twin's
     precision: Tensor  # (cells,) 1/variance
     elsewhere: dict[torch.device, _CellsTwice] = field(default_factory=dict, init=False)
     """The same on other devices, for those who ask often."""
 
     @classmethod
     def of(cls, both: Sequence[tuple[Measured, Measured]], places: Sequence[NDArray[np.int64]]) -> _CellsTwice:
-        slices = len(both[0][0].counts) if both else 0
+        strata = len(both[0][0].counts) if both else 0
 
         def side_by_side(tables: Iterable[NDArray[Any]]) -> Tensor:
-            flat = (table.reshape(slices, -1) for table in tables)
-            return torch.from_numpy(np.concatenate([np.empty((slices, 0)), *flat], axis=1)).float()
+            flat = (table.reshape(strata, -1) for table in tables)
+            return torch.from_numpy(np.concatenate([np.empty((strata, 0)), *flat], axis=1)).float()
 
         return cls(
             torch.from_numpy(np.concatenate([np.empty(0, np.int64), *(at.ravel() for at in places)])),

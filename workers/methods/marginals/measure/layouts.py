@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.pair_rules import pair_widths
 from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import TableLayout
-from workers.methods.marginals.measure.open_ranges import Cells
 
 
 def condition_of(order: MarginalsOrder, domain: TableDomain) -> int | None:
@@ -17,11 +14,8 @@ def condition_of(order: MarginalsOrder, domain: TableDomain) -> int | None:
     return None if condition is None else domain.index(condition)
 
 
-def layout_of(order: MarginalsOrder, domain: TableDomain, cells: Mapping[int, Cells] | None = None) -> TableLayout:
-    """All tables of these columns, before bins are grouped.
-
-    cells: (codes,) the bin of each code that rows have, for columns whose bins were merged after rows were encoded.
-    """
+def layout_of(order: MarginalsOrder, domain: TableDomain) -> TableLayout:
+    """All tables of these columns, before bins are grouped."""
     condition = condition_of(order, domain)
     free = [column for column in range(len(domain.columns)) if column != condition]
     widths = pair_widths([domain.widths[column] for column in free], pair_cells=order.pair_cells)
@@ -31,7 +25,6 @@ def layout_of(order: MarginalsOrder, domain: TableDomain, cells: Mapping[int, Ce
         pair_widths=tuple(grouped.get(column, width) for column, width in enumerate(domain.widths)),
         has_missing=tuple(column.missing for column in domain.columns),
         label=condition,
-        cells=None if cells is None else _of_every_column(cells, len(domain.columns)),
         pairs_are_sliced=order.pairs_within != "table",
     )
 
@@ -45,7 +38,3 @@ def looks_of(order: MarginalsOrder, layout: TableLayout) -> tuple[TableLayout, .
     if layout.slices == 1 or not layout.pairs_are_sliced or order.pairs == "none":
         return (of_all_rows,)
     return (layout,) if order.pairs == "chosen" else (of_all_rows, layout)
-
-
-def _of_every_column(cells: Mapping[int, Cells], columns: int) -> tuple[tuple[int, ...] | None, ...]:
-    return tuple(tuple(cells[column].tolist()) if column in cells else None for column in range(columns))

@@ -11,7 +11,7 @@ from workers.encoding.table import TableDomain
 from workers.mechanism.marginals import Columns, TableLayout
 from workers.methods.marginals.measure.layouts import layout_of
 from workers.methods.marginals.measure.measured import Measured
-from workers.methods.marginals.measure.shared_values import HeavyHitters
+from workers.methods.marginals.measure.trees import RangeTree
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Measurements:
     is_private: bool
     """Whether all noise came from a secure source."""
     tables: tuple[Measured, ...] = ()
-    heavy_hitters: Mapping[int, HeavyHitters] = field(default_factory=dict)
+    trees: Mapping[int, RangeTree] = field(default_factory=dict)
     """Of columns whose values were counted."""
 
     @classmethod

@@ -10,8 +10,8 @@ Relatives: PrivSyn (Zhang et al. 2021) and AIM as its authors run it count rare 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ ROWS_BY_NOISE = 1.5
 SHARE_OF_A_CATEGORY = 0.3
 """Categories share a group below this part of what ordered cells do: those beside each other in a list need not be alike."""
 
-SMALLEST_SHARES = np.geomspace(1e-4, 0.5, 60)
-COARSER = 1.25
+_SMALLEST_SHARES, _COARSER = np.geomspace(1e-4, 0.5, 60), 1.25
+"""What is tried."""
 
 Groups = NDArray[np.int64]
 
@@ -46,34 +46,26 @@ def group_by_counts(
     """
 
     def grouped(place: int) -> TableLayout:
-        groups = {
-            column: _groups(
-                part,
-                float(SMALLEST_SHARES[place]),
-                in_order=in_order[column],
-                has_missing=layout.has_missing[column],
-                most=layout.pair_widths[column],
-            )
-            for column, part in shares.items()
-        }
+        groups = {}
+        for column, part in shares.items():
+            has_missing, most = layout.has_missing[column], layout.pair_widths[column]
+            smallest = float(_SMALLEST_SHARES[place])
+            groups[column] = _groups(part, smallest, in_order=in_order[column], has_missing=has_missing, most=most)
         return layout.with_groups(groups)
 
-    places = range(len(SMALLEST_SHARES) - 1)
-    found = bisect_left(
-        places, True, key=lambda p: bool(SMALLEST_SHARES[p] * rows >= ROWS_BY_NOISE * noise(grouped(p)))
-    )
-    return grouped(found)
+    def stands_out(place: int) -> bool:
+        return bool(_SMALLEST_SHARES[place] * rows >= ROWS_BY_NOISE * noise(grouped(place)))
+
+    return grouped(bisect_left(range(len(_SMALLEST_SHARES) - 1), True, key=stands_out))
 
 
 def _groups(shares: Floats, smallest: float, *, in_order: bool, has_missing: bool, most: int) -> Groups:
     """(cells,) the group of each; a missing cell is the last and alone."""
-    if has_missing:
-        present = _groups(shares[:-1], smallest, in_order=in_order, has_missing=False, most=most - 1)
-        return np.append(present, present.max() + 1)
+    present = shares[: len(shares) - has_missing]
     smallest *= 1.0 if in_order else SHARE_OF_A_CATEGORY
-    while (groups := rare_together(shares, smallest, in_order=in_order)).max() >= most:
-        smallest *= COARSER
-    return groups
+    while (groups := rare_together(present, smallest, in_order=in_order)).max() >= most - has_missing:
+        smallest *= _COARSER
+    return np.append(groups, groups.max() + 1) if has_missing else groups
 
 
 def rare_together(shares: Floats, smallest: float, *, in_order: bool) -> Groups:
@@ -82,33 +74,20 @@ def rare_together(shares: Floats, smallest: float, *, in_order: bool) -> Groups:
     Where there is an order, groups are of neighbours. What is left over joins the group before it, or is a small one.
     Groups are numbered as their first cells lie, so that cells that are all alone keep their places.
     """
+    frequent = shares >= smallest
+    cells = np.arange(len(shares)) if in_order else np.argsort(frequent, kind="stable")
     groups, count = np.empty(len(shares), np.int64), 0
-    for is_frequent, cells in _runs(shares >= smallest, in_order):
-        within = np.arange(len(cells)) if is_frequent else _pieces(shares[cells], smallest)
-        groups[cells] = count + within
+    for run in np.split(cells, np.flatnonzero(np.diff(frequent[cells])) + 1):
+        within = _pieces(shares[run], smallest)
+        groups[run] = count + within
         count += int(within.max()) + 1
     _, first_cells, found = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first_cells))[found]
 
 
-def _runs(frequent: NDArray[np.bool_], in_order: bool) -> Iterator[tuple[bool, Groups]]:
-    """(whether they are frequent, their cells), of cells that lie together; without an order all rare ones do."""
-    cells = np.arange(len(frequent))
-    if in_order:
-        for is_frequent, run in groupby(cells, key=lambda cell: bool(frequent[cell])):
-            yield is_frequent, np.fromiter(run, np.int64)
-        return
-    for is_frequent in (False, True):
-        if (frequent == is_frequent).any():
-            yield is_frequent, cells[frequent == is_frequent]
-
-
 def _pieces(shares: Floats, smallest: float) -> Groups:
-    """One rare cell after another, in pieces of at least `smallest`."""
-    pieces, piece, mass = np.empty(len(shares), np.int64), 0, 0.0
-    for cell, share in enumerate(shares.tolist()):
-        pieces[cell] = piece
-        mass += share
-        if mass >= smallest:
-            piece, mass = piece + 1, 0.0
-    return np.minimum(pieces, max(0, piece - 1))
+    """(cells,) the piece of each: one cell after another, in pieces of at least `smallest`, so that a frequent cell is one itself."""
+    masses = list(accumulate(shares.tolist(), lambda mass, share: share if mass >= smallest else mass + share))
+    is_last = np.array(masses) >= smallest
+    pieces: Groups = np.cumsum(is_last) - is_last
+    return np.minimum(pieces, max(0, is_last.sum() - 1))

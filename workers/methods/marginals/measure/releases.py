@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from service.domain.value_grids import ValueGrid
 from service.methods.marginals.order import MarginalsOrder
-from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, SHARED_VALUES
-from workers.encoding.table import EncodedTable
-from workers.mechanism.marginals import Columns, Counts, TableLayout, count_tables, count_values, pair_scores
+from service.methods.marginals.price import MARGINALS, ONE_WAY_TABLES, PAIR_SCORES, VALUE_TREES
+from workers.encoding.table import ColumnDomain, EncodedTable, TableDomain
+from workers.mechanism.marginals import Columns, Counts, TableLayout, count_intervals, count_tables, pair_scores
 from workers.mechanism.noise import drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.marginals.estimate.denoising import Floats
 from workers.methods.marginals.estimate.totals import Units
 from workers.methods.marginals.measure.measured import Measured
 from workers.methods.marginals.measure.precision import noise_stds_of
-from workers.methods.marginals.measure.shared_values import HeavyHitters, heavy_hitters
+from workers.methods.marginals.measure.trees import Count, Places, RangeTree, digits_in_use, grow
 from workers.plan import Plan
 
 
@@ -34,6 +34,8 @@ class Releases:
     plan: Plan
     table: EncodedTable
     randomness: SecureRandom
+    keeps_bins: bool = False
+    """Whether open ranges keep equal cells."""
 
     @property
     def units(self) -> Units:
@@ -66,32 +68,55 @@ class Releases:
         )
         return noisy.numpy().astype(np.float64), drawn_std(noise_std, moved=most_moved(private))
 
-    def heavy_hitters(self, grids: Mapping[int, ValueGrid]) -> dict[int, HeavyHitters]:
-        """The values that many rows share, of every column that has a grid: one Gaussian for each, of equal precision.
-
-        One column after the other, since each may have millions of values.
-        """
-        noise_multiplier = self.plan.take_gaussian(SHARED_VALUES)
-        noise_multiplier *= math.sqrt(len(grids))
+    def trees(self, columns: Mapping[int, ColumnDomain]) -> dict[int, RangeTree]:
+        """Where the values of these open ranges lie. Every level of every tree, and every count of digits, shares the one Gaussian equally."""
+        grids = {place: column.value_grid for place, column in columns.items() if column.value_grid is not None}
+        asks_for_digits = {
+            place for place, column in columns.items() if column.type == "number" and column.decimals is None
+        }
+        levels = sum(grid.tree(len(columns[place].edges or ()) - 1)[0] for place, grid in grids.items())
+        times = levels + len(asks_for_digits)
+        noise_multiplier = self.plan.take_gaussian(VALUE_TREES) * math.sqrt(times)
         found = {}
-        for column, grid in grids.items():
-            private = count_values(
-                self.table.places[column],
-                size=grid.size,
+        for place, grid in grids.items():
+            noisy, noise_std = self._intervals(self.table.places[place], noise_multiplier, times=times)
+            found[place] = grow(grid, columns[place], noisy, noise_std=noise_std)
+            if place in asks_for_digits:
+                own = self.table.places[place].astype(np.int64)
+                roundness = np.where(own < grid.size, grid.roundness(own), len(grid.multiples))
+                digits, _ = self._intervals(roundness, noise_multiplier, times=times)
+                counts = digits(*(np.arange(len(grid.multiples)) + one for one in (0, 1)))
+                found[place] = replace(found[place], decimals=digits_in_use(counts, grid, noise_std=noise_std))
+        return found
+
+    def encode_anew(self, domain: TableDomain, starts: Mapping[int, NDArray[np.int64]]) -> None:
+        """Rows by bins that were found. Nothing is released."""
+        for place, own in starts.items():
+            self.table.encode_anew(domain.columns[place], place, own)
+
+    def _intervals(self, places: NDArray[np.uint32], noise_multiplier: float, *, times: int) -> tuple[Count, float]:
+        """What counts disjoint intervals of these places, with the noise of one of so many levels; and noise_std of each count."""
+        most = self.units.most_rows
+        noise_std = noise_multiplier * most
+
+        def count(starts: Places, stops: Places) -> Places:
+            private = count_intervals(
+                places,
+                starts,
+                stops,
                 unit_starts=self.table.unit_starts,
                 max_rows_per_unit=self.table.max_rows_per_unit,
             )
-            noise_std = noise_multiplier * private.sensitivities[0]
             (noisy,) = release_counts(
                 private,
                 noise_stds=[noise_std],
                 noise_multiplier=noise_multiplier,
                 randomness=self.randomness,
-                times=len(grids),
+                times=times,
             )
-            drawn = drawn_std(noise_std, moved=len(grids) * most_moved(private))
-            found[column] = heavy_hitters(noisy.numpy(), grid, noise_std=drawn)
-        return found
+            return noisy.numpy()
+
+        return count, drawn_std(noise_std, moved=times * most**2)
 
     def forecast(self, layout: TableLayout, pairs: Sequence[Columns]) -> tuple[float, ...]:
         """The noise_std that each of these pairs will have if just they are measured. Reads no row and takes no event."""

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from service.methods.noisy_mean import HISTOGRAM, NoisyMeanOrder
 
-from workers.checkpoints import Checkpoint
+from workers.checkpoints import Checkpoint, position_of, resume
 from workers.generators.released import AnswersRelease
 from workers.mechanism.label_counts import label_counts
 from workers.mechanism.noise import release_counts
-from workers.plan import StepNotOnPlan
 
 if TYPE_CHECKING:
     from workers.hooks import Hooks
@@ -50,15 +49,11 @@ class Run:
         )
 
     def checkpoint(self) -> Checkpoint:
-        values = {"plan": self.plan.digest(), "position": self.plan.position, "is_private": self.is_private}
-        return Checkpoint({"noisy": self.noisy}, values)
+        return Checkpoint({"noisy": self.noisy}, position_of(self))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.values["plan"] != self.plan.digest():
-            raise StepNotOnPlan("this checkpoint belongs to another price list; start the release again")
-        self.plan.resume(checkpoint.values["position"])
+        resume(self, checkpoint.values)
         self.noisy = checkpoint.tensors["noisy"]
-        self.is_private = self.is_private and checkpoint.values["is_private"]
 
     def finish(self, hooks: Hooks) -> AnswersRelease:
         column = self.domain.columns[self.place]

@@ -1,4 +1,4 @@
-"""Single columns under much noise come nearer to the ones without it; what stands out, and how slices differ, stays."""
+"""Single columns under much noise come closer to the ones without it; what stands out, and how strata differ, stays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def hump(cells: int, centre: float, width: float) -> Floats:
     return shares / shares.sum()
 
 
-def noised(counts: Floats, seed: int, noise_std: float = NOISE_STD) -> Floats:
+def noisy(counts: Floats, seed: int, noise_std: float = NOISE_STD) -> Floats:
     return counts + noise_std * np.random.default_rng(seed).standard_normal(counts.shape)
 
 
@@ -26,14 +26,9 @@ def error(found: list[Floats], exact: list[Floats]) -> float:
 
 
 def humps(columns: int, shift: float, totals: Floats = TOTALS) -> list[Floats]:
-    """Ten cells each; the second slice lies `shift` of the range further right in every column."""
+    """Ten cells each; the second stratum lies `shift` of the range further right in every column."""
     centres = np.random.default_rng(5).uniform(0.3, 0.6, columns)
     return [totals[:, None] * np.stack([hump(10, c, 0.15), hump(10, c + shift, 0.15)]) for c in centres]
-
-
-def differences(counts: list[Floats], totals: Floats) -> Floats:
-    """(columns, cells): shares of the second slice less those of the first."""
-    return np.array([one[1] / totals[1] - one[0] / totals[0] for one in counts])
 
 
 @pytest.mark.parametrize("has_missing", [False, True])
@@ -42,7 +37,7 @@ def test_columns_in_order_lose_most_of_their_noise_and_keep_their_totals(has_mis
     if has_missing:
         exact = [np.column_stack([0.75 * one, 0.25 * TOTALS]) for one in exact]
     columns = [
-        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=has_missing)
+        NoisyColumn(noisy(one, seed), NOISE_STD**2, is_ordered=True, has_missing=has_missing)
         for seed, one in enumerate(exact)
     ]
     found = smooth_columns(columns, TOTALS)
@@ -52,7 +47,7 @@ def test_columns_in_order_lose_most_of_their_noise_and_keep_their_totals(has_mis
 
 def test_without_an_order_the_places_of_cells_do_not_matter() -> None:
     rng = np.random.default_rng(1)
-    counts = [noised(TOTALS[:, None] * rng.dirichlet(np.ones(9)), seed) for seed in range(4)]
+    counts = [noisy(TOTALS[:, None] * rng.dirichlet(np.ones(9)), seed) for seed in range(4)]
     mixed = rng.permutation(9)
     there, back = (
         smooth_columns([NoisyColumn(one, NOISE_STD**2, is_ordered=False, has_missing=False) for one in each], TOTALS)
@@ -65,7 +60,7 @@ def test_without_an_order_the_places_of_cells_do_not_matter() -> None:
 def test_a_spike_that_stands_out_from_the_noise_is_not_smoothed() -> None:
     exact = np.full((2, 10), 100.0)
     exact[:, 3] = 9_000.0
-    column = NoisyColumn(noised(exact, 1), NOISE_STD**2, is_ordered=True, has_missing=False)
+    column = NoisyColumn(noisy(exact, 1), NOISE_STD**2, is_ordered=True, has_missing=False)
     totals = exact.sum(axis=1)
     (found,) = smooth_columns([column], totals)
     assert found[:, 3] == pytest.approx(exact[:, 3], rel=0.01)
@@ -75,7 +70,7 @@ def test_a_spike_that_stands_out_from_the_noise_is_not_smoothed() -> None:
 def test_how_slices_differ_loses_roughness_and_not_its_size() -> None:
     exact = humps(12, 0.25)
     columns = [
-        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        NoisyColumn(noisy(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
         for seed, one in enumerate(exact)
     ]
     found = smooth_columns(columns, TOTALS)
@@ -89,26 +84,10 @@ def test_how_slices_differ_loses_roughness_and_not_its_size() -> None:
     assert error(found, exact) < 0.75 * error([column.counts for column in columns], exact)
 
 
-@pytest.mark.parametrize("totals", [(120.0, 200.0), (3_000.0, 600.0), (3_000.0, 150.0)])
-def test_where_slices_differ_by_noise_alone_they_lose_it_beside_columns_where_they_do_not(
-    totals: tuple[float, float],
-) -> None:
-    rows = np.array(totals)
-    exact = [*humps(4, 0.25, rows), *humps(8, 0.0, rows)]
-    columns = [
-        NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=True, has_missing=False)
-        for seed, one in enumerate(exact)
-    ]
-    before = differences([column.counts for column in columns], rows)
-    after, wanted = differences(smooth_columns(columns, rows), rows), differences(exact, rows)
-    assert np.abs(after[4:]).sum() < 0.35 * np.abs(before[4:]).sum()
-    assert (after[:4] * wanted[:4]).sum() > 0.65 * (wanted[:4] ** 2).sum()
-
-
 def test_slices_that_stand_out_from_the_noise_stay_as_they_are() -> None:
     totals = np.array([50_000.0, 40_000.0])
     exact = totals[:, None] * np.random.default_rng(2).dirichlet(np.ones(13), size=2)
-    before = noised(exact, 1)
+    before = noisy(exact, 1)
     before += ((totals - before.sum(axis=1)) / 13)[:, None]
     (after,) = smooth_columns([NoisyColumn(before, NOISE_STD**2, is_ordered=False, has_missing=False)], totals)
     assert after == pytest.approx(before, abs=0.1 * NOISE_STD)
@@ -116,7 +95,7 @@ def test_slices_that_stand_out_from_the_noise_stay_as_they_are() -> None:
 
 def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
     columns = [
-        NoisyColumn(noised(np.full((1, 16), 5.0), seed), NOISE_STD**2, is_ordered=True, has_missing=False)
+        NoisyColumn(noisy(np.full((1, 16), 5.0), seed), NOISE_STD**2, is_ordered=True, has_missing=False)
         for seed in range(8)
     ]
     found = smooth_columns(columns, np.array([80.0]))
@@ -128,31 +107,10 @@ def test_nothing_but_noise_becomes_the_same_in_all_cells() -> None:
 def test_columns_of_a_cell_or_two_and_slices_without_rows_are_no_trouble(is_ordered: bool, rows: float) -> None:
     totals = np.array([rows, 1e-3])
     columns = [
-        NoisyColumn(noised(np.zeros((2, cells)), cells), NOISE_STD**2, is_ordered, has_missing)
+        NoisyColumn(noisy(np.zeros((2, cells)), cells), NOISE_STD**2, is_ordered, has_missing)
         for cells, has_missing in ((1, False), (2, True), (2, False))
     ]
     found = smooth_columns(columns, totals)
     assert [one.shape for one in found] == [(2, 1), (2, 2), (2, 2)]
     assert all(np.isfinite(one).all() for one in found)
     assert all(one.sum(axis=1) == pytest.approx(totals, abs=1e-6) for one in found)
-
-
-def test_of_many_slices_what_is_noise_alone_goes_and_what_is_not_stays() -> None:
-    """Forty slices of a hundred rows: ten columns that are the same in all of them, and two values that are not."""
-    totals = np.full(40, 100.0)
-    alike = [np.outer(totals, hump(10, centre, 0.15)) for centre in np.linspace(0.3, 0.6, 10)]
-    share = np.linspace(0.1, 0.9, 40)
-    differing = totals[:, None] * np.column_stack([share, 1.0 - share])
-
-    def found(exact: list[Floats]) -> list[Floats]:
-        columns = [
-            NoisyColumn(noised(one, seed), NOISE_STD**2, is_ordered=one.shape[1] > 2, has_missing=False)
-            for seed, one in enumerate(exact)
-        ]
-        return smooth_columns(columns, totals)
-
-    for same in found(alike):
-        assert same.std(axis=0).max() < 0.2 * NOISE_STD
-    *_, told = found([*alike, differing])
-    assert np.corrcoef(told[:, 0], differing[:, 0])[0, 1] > 0.9
-    assert np.polyfit(differing[:, 0], told[:, 0], 1)[0] > 0.7

@@ -56,7 +56,7 @@ def distance(logits: Tensor, tables: NoisyTables) -> Tensor:
 def test_its_steps_are_those_of_adam(
     are_grouped: bool, slices: int, pair_slices: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices with pairs of their own begin with the same logits, but for what each adds to a cell's in all components."""
+    """Strata with pairs of their own begin with the same logits, but for what each adds to a cell's in all components."""
     monkeypatch.setattr(mixture_fit, "STEPS_TOGETHER", TOGETHER)
     groups = tuple(torch.arange(width) // (2 if are_grouped and width > 2 else 1) for width in WIDTHS)
     tables = make_tables(groups, slices=slices, pair_slices=pair_slices)

@@ -15,7 +15,7 @@ from workers.methods.marginals.measure.measured import Measured
 WIDTHS = (7, 12)
 SPANS = {0: slice(0, 7), 1: slice(7, 19)}
 ROWS = (20_000.0, 5_000.0)
-"""Of two slices."""
+"""Of two strata."""
 
 
 def tables_with(one_way: Tensor) -> NoisyTables:
@@ -32,7 +32,7 @@ def tables_with(one_way: Tensor) -> NoisyTables:
 
 @pytest.fixture
 def truth() -> Tensor:
-    """(slices, components, W) logits."""
+    """(strata, components, W) logits."""
     return torch.randn(2, 16, 19, generator=torch.Generator().manual_seed(1))
 
 
@@ -64,7 +64,7 @@ def one_way_of(measured: list[Measured]) -> Tensor:
 
 
 def choose(fitted: Tensor, expected: ExpectedCounts, *, noise_std: float, seed: int) -> Tensor:
-    """Which of fits that do not depend on the noise is taken: (slices, W) one-way counts."""
+    """Which of fits that do not depend on the noise is taken: (strata, W) one-way counts."""
     measured = measured_with(noise_std, expected, seed)
     twin = list(shifted(measured, seed=seed + 100))
     tables, twin_tables = tables_with(one_way_of(measured)), tables_with(one_way_of(twin))
@@ -114,7 +114,7 @@ def test_a_mixture_that_is_right_stays_where_columns_are_noise(truth: Tensor, ex
     """Of 38 cells the estimate is coarse: a quarter of the way now and then, seldom more."""
     went, away = [], []
     for seed in range(10):
-        noised = one_way_of(measured_with(100.0, expected, seed))
-        away.append(float((noised - expected.one_way).abs().sum()))
+        noisy = one_way_of(measured_with(100.0, expected, seed))
+        away.append(float((noisy - expected.one_way).abs().sum()))
         went.append(float((choose(truth, expected, noise_std=100.0, seed=seed) - expected.one_way).abs().sum()))
     assert np.mean(went) < 0.2 * np.mean(away)

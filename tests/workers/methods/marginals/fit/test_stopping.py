@@ -1,4 +1,4 @@
-"""Stein's estimate says what the error is without knowing the truth, and a fit that listens to it ends nearer to the truth."""
+"""Stein's estimate says what the error is without knowing the truth, and a fit that listens to it ends closer to the truth."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ def measure(seed: int) -> Measured:
 def test_the_estimate_is_the_error_of_a_shrunken_table(kept: float) -> None:
     estimates, errors = [], []
     for seed in range(100):
-        noised = measure(seed)
-        (twin,) = shifted([noised], seed=seed + 1_000)
-        risk = EstimatedRisk([noised], [twin], SPANS, SPANS)
-        estimates.append(risk(0, _side_by_side(kept * noised.counts), _side_by_side(kept * twin.counts)))
-        errors.append(((kept * noised.counts - truth()) ** 2).mean() / NOISE_STD**2)
+        noisy = measure(seed)
+        (twin,) = shifted([noisy], seed=seed + 1_000)
+        risk = EstimatedRisk([noisy], [twin], SPANS, SPANS)
+        estimates.append(risk(0, _side_by_side(kept * noisy.counts), _side_by_side(kept * twin.counts)))
+        errors.append(((kept * noisy.counts - truth()) ** 2).mean() / NOISE_STD**2)
     assert np.mean(estimates) == pytest.approx(np.mean(errors), abs=0.03)
 
 
 def test_the_twin_is_noisier_by_the_shift_and_nothing_else() -> None:
-    noised = measure(1)
-    (twin,) = shifted([noised], seed=2)
-    assert (twin.columns, twin.variance) == (noised.columns, noised.variance)
-    assert np.std(twin.counts - noised.counts) == pytest.approx(SHIFT * math.sqrt(noised.variance), rel=0.1)
+    noisy = measure(1)
+    (twin,) = shifted([noisy], seed=2)
+    assert (twin.columns, twin.variance) == (noisy.columns, noisy.variance)
+    assert np.std(twin.counts - noisy.counts) == pytest.approx(SHIFT * math.sqrt(noisy.variance), rel=0.1)
 
 
-def test_a_watched_fit_ends_nearer_to_the_truth_than_one_that_repeats_the_noise() -> None:
-    noised = measure(3)
-    (twin,) = shifted([noised], seed=4)
-    risk = EstimatedRisk([noised], [twin], SPANS, SPANS)
+def test_a_watched_fit_ends_closer_to_the_truth_than_one_that_repeats_the_noise() -> None:
+    noisy = measure(3)
+    (twin,) = shifted([noisy], seed=4)
+    risk = EstimatedRisk([noisy], [twin], SPANS, SPANS)
     heard: list[int] = []
-    watched = _fit(noised, (_tables(twin), risk), heard)
-    assert watched < 0.6 * _fit(noised, None, [])
+    watched = _fit(noisy, (_tables(twin), risk), heard)
+    assert watched < 0.6 * _fit(noisy, None, [])
     assert heard == sorted(set(heard))
     assert heard[-1] == 800
 
 
-def _fit(noised: Measured, twin: tuple[NoisyTables, Risk] | None, heard: list[int]) -> float:
+def _fit(noisy: Measured, twin: tuple[NoisyTables, Risk] | None, heard: list[int]) -> float:
     """Mean squared error of what was fitted, in units of the noise."""
     fit = MixtureFit(
-        _tables(noised),
+        _tables(noisy),
         twin,
         components=128,
         steps=800,
@@ -77,14 +77,14 @@ def _fit(noised: Measured, twin: tuple[NoisyTables, Risk] | None, heard: list[in
     return float(((fitted - truth()[0]) ** 2).mean() / NOISE_STD**2)
 
 
-def _tables(noised: Measured) -> NoisyTables:
+def _tables(noisy: Measured) -> NoisyTables:
     two_way, precision = torch.zeros(1, 70, 70), torch.zeros(70, 70)
-    table = torch.from_numpy(noised.counts[0]).float()
+    table = torch.from_numpy(noisy.counts[0]).float()
     two_way[0, :40, 40:], two_way[0, 40:, :40] = table, table.T
-    precision[:40, 40:] = precision[40:, :40] = 1.0 / noised.variance
+    precision[:40, 40:] = precision[40:, :40] = 1.0 / noisy.variance
     return NoisyTables(
         one_way=torch.from_numpy(np.concatenate([truth().sum(axis=2), truth().sum(axis=1)], axis=1)).float(),
-        one_way_precision=torch.full((70,), 1.0 / noised.variance),
+        one_way_precision=torch.full((70,), 1.0 / noisy.variance),
         two_way=two_way,
         two_way_precision=precision,
         totals=torch.tensor([float(truth().sum())]),

@@ -1,0 +1,135 @@
+"""A private classifier: cross-entropy on the same clipping, noise and knobs as the generators. Not a method of the service.
+
+Every step is one `sampled_step` of the price list: a Poisson draw, per-unit gradients, clipped, summed, one Gaussian release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from service.methods.idpgan.knobs import OneGroup
+from service.methods.idpgan.private_step import PrivateStep
+from service.privacy.calibration import least_noise
+from service.privacy.events import SampledStepEvent
+from workers.engines.held import HELD_ROUNDING, HELD_UNITS, HeldGradients
+from workers.mechanism import DrawBounds
+from workers.mechanism.clipping import clip_and_sum
+from workers.mechanism.noise import release
+from workers.mechanism.sampling import poisson_sample
+from workers.mechanism.secure_random import SecureRandom
+from workers.methods.idpgan.step_knobs.step import ShapedStep
+from workers.numerics.activations import Activation, TemperedSigmoid
+from workers.numerics.adam import Adam
+from workers.numerics.workspace import Workspace
+
+DELTA = 1e-5
+TANH = TemperedSigmoid(2.0, 2.0, 1.0)
+CLASSES = 10
+
+
+class Classifier(nn.Module):
+    """A perceptron of logits."""
+
+    def __init__(self, width: int, hidden: int, activation: Activation = TANH) -> None:
+        super().__init__()
+        self.first, self.last, self.activation = nn.Linear(width, hidden), nn.Linear(hidden, CLASSES), activation
+
+    def logits(self, records: Tensor) -> Tensor:
+        found: Tensor = self.last(self.activation.value(self.first(records)))
+        return found
+
+    def forward(self, records: Tensor) -> Tensor:
+        """Of the class that each record is taken for: what relevance is of."""
+        return self.logits(records).amax(dim=1)
+
+
+def cross_entropy_gradients(classifier: Classifier, records: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+    """Of every record (U, *size), in the order of `classifier.parameters()`.
+
+    Adjacency:   zero-out one unit; a unit is one record.
+    Sensitivity: unbounded; nothing may be released before clipping.
+    """
+    with torch.no_grad():
+        state = classifier.activation.value(classifier.first(records))
+        late = classifier.last(state).softmax(dim=1) - F.one_hot(labels, CLASSES).to(state.dtype)
+        early = classifier.activation.slope(state) * (late @ classifier.last.weight)
+        return (
+            early.unsqueeze(2) * records.unsqueeze(1),
+            early,
+            late.unsqueeze(2) * state.unsqueeze(1),
+            late,
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Of one training; public."""
+
+    epsilon: float | None
+    """None: neither noise nor a price; what comes out may never be released."""
+    steps: int
+    batch: int
+    hidden: int = 64
+    clip_norm: float = 1.0
+    learning_rate: float = 5e-3
+
+
+def noise_multiplier(setting: Setting, units: int) -> float:
+    """Of every step, by the same calibration as orders'."""
+    if setting.epsilon is None:
+        return 1e-9
+    q = setting.batch / units
+    return least_noise(lambda sigma: (SampledStepEvent(q, sigma, None, setting.steps),), setting.epsilon, DELTA)[0]
+
+
+def trained(
+    setting: Setting, knobs: dict[str, Any], records: Tensor, labels: Tensor, *, public: Tensor, sigma: float, seed: int
+) -> Classifier:
+    """A classifier after all steps. `public` records say which inputs are relevant, where that is asked for."""
+    torch.manual_seed(seed)
+    randomness, units, q = SecureRandom.from_test_seed(seed), len(records), setting.batch / len(records)
+    classifier = Classifier(records.shape[1], setting.hidden)
+    tensors = list(classifier.parameters())
+    step = ShapedStep(PrivateStep.model_validate(knobs), tensors)
+    blocks, clip = len(step.shapes), setting.clip_norm if setting.epsilon is not None else 1e6
+    groups = step.groups((clip / math.sqrt(blocks),) * blocks, OneGroup())
+    most = min(units, 2 * setting.batch + 200)
+    bounds, space = DrawBounds(most, HELD_UNITS, 1, block_rounding=HELD_ROUNDING), Workspace()
+    adam = Adam(tensors, learning_rate=setting.learning_rate, betas=(0.9, 0.999))
+    for number in range(setting.steps):
+        step.prepare(number, classifier, lambda: public)
+        drawn = poisson_sample(units=units, sampling_probability=q, randomness=randomness)[:most]
+        gradients = (
+            step.seen(
+                HeldGradients(
+                    cross_entropy_gradients(classifier, records[some], labels[some]),
+                    torch.ones(len(some), dtype=torch.bool),
+                    space,
+                ),
+                groups,
+            )
+            for some in (torch.from_numpy(drawn[at : at + HELD_UNITS]) for at in range(0, len(drawn), HELD_UNITS))
+        )
+        clipped = clip_and_sum(
+            gradients, groups=groups.groups, clip_norms=groups.clip_norms, shapes=step.shapes, bounds=bounds
+        )
+        noisy = release(clipped.sum, noise_multiplier=sigma, randomness=randomness, importance=step.importance)
+        applied = step.applied([total.to(torch.float32) / setting.batch for total in noisy])
+        for tensor, gradient in zip(tensors, applied, strict=True):
+            tensor.grad = gradient
+        adam.step()
+    return classifier
+
+
+@torch.no_grad()
+def accuracy(classifier: Classifier, records: Tensor, labels: np.ndarray) -> float:
+    """In per cent."""
+    named = classifier.logits(records).argmax(dim=1).numpy()
+    return 100.0 * float((named == labels).mean())

@@ -1,0 +1,370 @@
+"""A quarter of an hour of a GPU for IDPGAN by itself: `python -m bench.images_gpu --out FOLDER`.
+
+First the engines on the GPU against `vmap` on the CPU. Then trainings: MNIST at ε = 10 and 1, Fashion-MNIST, 28×28, with large
+batches, many critic steps, copies of images, and both ways to begin from a measured mixture. What is left of the time is shared
+among the runs that are still to come: each takes as many of its steps as fit, which is settled before it is priced. Every run is written
+as it ends (FOLDER/images_gpu.jsonl, and the table beside it), so a cut-off loses one run; the clock ends everything after `--minutes`.
+
+On a CPU, small: `python -m bench.images_gpu --side 14 --most-steps 600 --most-batch 512 --count 10000 --minutes 60`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bench.engines_off import engines_off
+from bench.image_data import DATA, Digits, load
+from bench.image_scores import Classifier, accuracy, features, frechet_distance, train_classifier
+from bench.images import picture
+from bench.pages import RUNS, keep
+from bench.paper.runs import Sizes, begin, drawn_images
+from workers.encoding.images import EncodedImages
+from workers.methods.idpgan.free_start import begin_from_free_records
+from workers.methods.idpgan.mixture_samples import SampledImageIdpgan
+
+WIDE: dict[str, Any] = {
+    "image_networks": {"layers": "convolutions", "generator_channels": [128, 64], "critic_channels": [64, 128]},
+    "optimizer": {"critic_learning_rate": 1e-3, "generator_learning_rate": 5e-4, "beta2": 0.99},
+}
+DESKEWED = {"kind": "mixture", "upright": None}
+MOST_OFF = 1e-4
+"""Of the clipped sums of two devices, as a part of the longest number."""
+FREE_SHARE = 0.3
+"""Of a run's time, at most, for steps on free samples."""
+UNHURRIED_MINUTES = 60.0
+"""From then on no step is timed first, and every run takes all of its steps."""
+PROBED = 6
+"""Steps that say how long one takes."""
+TIME_TO_SCORE = 20.0
+"""Seconds that a run leaves for what comes after its steps."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An order of `idpgan`, with what the service would take from n."""
+
+    knobs: dict[str, Any]
+    steps: int = 5_000
+    batch: int = 512
+    critic_steps: int = 2
+
+
+SETTINGS: dict[str, Setting] = {
+    "deskewed mixture, corrected": Setting({"warm_start": DESKEWED}, steps=600),
+    "nine tenths for the mixture": Setting({"warm_start": {**DESKEWED, "precision_share": 0.9}}, steps=300),
+    "free samples, wide convolutions, 4,096 and 50": Setting(
+        {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}},
+        batch=4_096,
+        critic_steps=50,
+    ),
+    "free samples, wide convolutions": Setting(
+        {**WIDE, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}}, critic_steps=5
+    ),
+    "free samples, copies, 4,096 and 50": Setting(
+        {"augmentation": {"copies": 4}, "warm_start": {**DESKEWED, "generator": "trained", "free_steps": 4_000}},
+        steps=20_000,
+        batch=4_096,
+        critic_steps=50,
+    ),
+    "free samples": Setting({"warm_start": {**DESKEWED, "generator": "trained"}}),
+    "copies": Setting({"augmentation": {"copies": 4}}),
+    "as today": Setting({}),
+}
+"""The most promising first."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is the same for all runs."""
+
+    minutes: float
+    out: Path
+    count: int
+    epochs: int
+    most_steps: int
+    most_batch: int
+    seeds: int
+    device: torch.device
+
+
+@dataclass(frozen=True)
+class Done:
+    """One run."""
+
+    data: str
+    setting: str
+    epsilon: float
+    seed: int
+    batch: int
+    critic_steps: int
+    planned: int
+    taken: int
+    milliseconds: float
+    """Of a critic step with its part of a generator step, by the clock."""
+    accuracy: float
+    fid: float
+    processor: float
+
+
+class Pace(NamedTuple):
+    """Seconds of what comes first, of a free step (0 where there is none), and of a critic step with its part of a generator step."""
+
+    measures: float
+    free: float
+    step: float
+
+
+class OutOfTime(Exception):
+    """The minutes are over."""
+
+
+def main() -> None:
+    given = _arguments()
+    torch.set_num_threads(given.threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    asked = Asked(
+        given.minutes, given.out, given.count, given.epochs, given.most_steps, given.most_batch, given.seeds, device
+    )
+    data = {name: load(given.data / name, given.side) for name in given.names}
+    runs = [
+        (name, epsilon, setting) for name in given.names for epsilon in given.epsilons for setting in given.settings
+    ]
+    done = run_all(data, runs, asked)
+    if given.tag and done:
+        keep("images", _text(done, asked, given.side), given.tag)
+
+
+def run_all(data: dict[str, Digits], runs: Sequence[tuple[str, float, str]], asked: Asked) -> list[Done]:
+    """Every (data, ε, setting) in turn, as long as there is time; raises where the engines of the device are off."""
+    ends = time.monotonic() + 60.0 * asked.minutes
+    done: list[Done] = []
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with _alarm(60.0 * asked.minutes):
+        for name, off in engines_off(asked.device).items():
+            print(f"{name} on {asked.device}: off by {off:.1e} of the longest number", flush=True)
+            if not off <= MOST_OFF:
+                raise RuntimeError(f"{name}: sums on {asked.device} are not those of the CPU ({off:.1e})")
+        judges: dict[str, Classifier] = {}
+        pace: dict[str, Pace] = {}
+        for place, (name, epsilon, setting) in enumerate(runs):
+            for seed in range(asked.seeds):
+                left = ends - time.monotonic()
+                if left < TIME_TO_SCORE:
+                    return done
+                share = left / ((len(runs) - place) * asked.seeds - seed)
+                if name not in judges:
+                    some = slice(0, asked.count)
+                    judges[name] = train_classifier(
+                        data[name].train[some],
+                        data[name].labels[some],
+                        epochs=asked.epochs,
+                        seed=0,
+                        device=asked.device,
+                    )
+                one = run_one(data[name], judges[name], (name, epsilon, setting), seed, share, asked, pace)
+                done.append(one)
+                _write(done, asked, data[name].train.shape[1])
+    return done
+
+
+def run_one(
+    data: Digits,
+    judge: Classifier,
+    named: tuple[str, float, str],
+    seed: int,
+    seconds: float,
+    asked: Asked,
+    pace: dict[str, Pace],
+) -> Done:
+    """Train as long as `seconds` allow, draw, score. `pace` keeps how long steps of a setting take."""
+    name, epsilon, setting = named
+    until = time.monotonic() + max(1.0, seconds - TIME_TO_SCORE)
+    processor = time.process_time()
+    sizes = _sizes(SETTINGS[setting], asked)
+    knobs = {"method": "idpgan", **SETTINGS[setting].knobs}
+    if asked.minutes >= UNHURRIED_MINUTES:
+        pace[setting] = Pace(0.0, 0.0, 1e-9)
+    elif setting not in pace:
+        pace[setting] = _pace_of(knobs, data, sizes, seed)
+    measures, free, step = pace[setting]
+    left = until - time.monotonic() - measures
+    more = _with_free_steps(knobs, min(asked.most_steps, int(FREE_SHARE * left / free)) if free else asked.most_steps)
+    fits = max(PROBED, int(0.9 * (1.0 - FREE_SHARE * bool(free)) * left / step))
+    sizes = replace(sizes, steps=min(sizes.steps, fits))
+    trained = begin(knobs, epsilon, data, sizes, seed, more)
+    trained.measure()
+    trained.warm_up(lambda _share: None)
+    began = time.monotonic()
+    while trained.plan.steps_done < sizes.steps and time.monotonic() < until:
+        trained.critic_step()
+        if trained.generator_is_due():
+            trained.generator_step()
+    _finish(asked.device)
+    milliseconds = 1e3 * (time.monotonic() - began) / max(1, trained.plan.steps_done)
+    images, labels = drawn_images(trained, sizes.count, seed)
+    network = train_classifier(images, labels, epochs=sizes.epochs, seed=seed, device=asked.device)
+    if seed == 0 and set(range(10)) <= set(labels.tolist()):
+        file = f"images_gpu-{name}-{epsilon:g}-{setting}".replace(" ", "-").replace(",", "")
+        picture(images, labels, asked.out / f"{file}.png")
+    return Done(
+        name,
+        setting,
+        epsilon,
+        seed,
+        sizes.expected_batch,
+        sizes.critic_steps,
+        sizes.steps,
+        trained.plan.steps_done,
+        milliseconds,
+        100.0 * accuracy(network, data.test, data.test_labels),
+        frechet_distance(features(judge, data.test), features(judge, images)),
+        time.process_time() - processor,
+    )
+
+
+def _sizes(setting: Setting, asked: Asked) -> Sizes:
+    return Sizes(
+        min(setting.steps, asked.most_steps),
+        min(setting.batch, asked.most_batch),
+        setting.critic_steps,
+        asked.count,
+        asked.epochs,
+    )
+
+
+def _pace_of(knobs: dict[str, Any], data: Digits, sizes: Sizes, seed: int) -> Pace:
+    """Of a run of this order that is thrown away."""
+    probe = begin(knobs, 1.0, data, replace(sizes, steps=2 * PROBED), seed, {})
+    measures, free = _seconds_of(probe.measure, probe.device), 0.0
+    if isinstance(probe, SampledImageIdpgan):
+        samples: list[EncodedImages] = []
+        measures += _seconds_of(lambda: samples.append(probe.samples()), probe.device)
+        begin_from_free_records(probe, samples[0], 1, lambda _share: None)
+        steps = partial(begin_from_free_records, probe, samples[0], PROBED, lambda _share: None)
+        free = _seconds_of(steps, probe.device) / PROBED
+    times = []
+    for take in (probe.critic_step, probe.generator_step):
+        take()
+        times.append(sum(_seconds_of(take, probe.device) for _ in range(PROBED)) / PROBED)
+    return Pace(measures, free, times[0] + times[1] / sizes.critic_steps)
+
+
+def _seconds_of(work: Callable[[], object], device: torch.device) -> float:
+    _finish(device)
+    began = time.monotonic()
+    work()
+    _finish(device)
+    return time.monotonic() - began
+
+
+def _with_free_steps(knobs: dict[str, Any], most: int) -> dict[str, Any]:
+    """What replaces the order's warm start: at most so many free steps."""
+    start = knobs.get("warm_start", {})
+    if start.get("generator") != "trained":
+        return {}
+    return {"warm_start": {**start, "free_steps": max(1, min(start.get("free_steps", 2_000), most))}}
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Whatever runs is broken off, and no later run begins; what was written stays."""
+
+    def ring(_signal: int, _frame: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except OutOfTime:
+        print("the time is over; what ended is written", flush=True)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _write(done: list[Done], asked: Asked, side: int) -> None:
+    """The newest run, and the table of all."""
+    with (asked.out / "images_gpu.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(done[-1])) + "\n")
+    (asked.out / "images_gpu.md").write_text(_text(done, asked, side), encoding="utf-8")
+    print(_line(done[-1:]), flush=True)
+
+
+def _text(done: list[Done], asked: Asked, side: int) -> str:
+    where = torch.cuda.get_device_name() if asked.device.type == "cuda" else f"{platform.machine()}, one thread, busy"
+    head = (
+        f"{where}; `{shlex.join(['python', '-m', 'bench.images_gpu', *_without_paths(sys.argv[1:])])}`; δ = 1e-5, {side}×{side}, accuracy in % on the real\n"
+        f"test images of a small network trained for {asked.epochs} epochs on {asked.count:,} synthetic images; mean (largest less smallest) of seeds.\n\n"
+        "| data | ε | order | batch | critic steps | steps | ms a step | accuracy | FID | CPU s |\n|---|---|---|---|---|---|---|---|---|---|\n"
+    )
+    groups: dict[tuple[str, float, str], list[Done]] = {}
+    for one in done:
+        groups.setdefault((one.data, one.epsilon, one.setting), []).append(one)
+    return head + "\n".join(_line(of) for of in groups.values()) + "\n"
+
+
+def _line(of: Sequence[Done]) -> str:
+    first = of[0]
+    steps = str(first.taken) if first.taken == first.planned else f"{first.taken} of {first.planned}"
+    middle = f"{first.batch} | {first.critic_steps} | {steps} | {np.mean([one.milliseconds for one in of]):.1f}"
+    scores = f"{_spread([one.accuracy for one in of])} | {_spread([one.fid for one in of])}"
+    processor = np.mean([one.processor for one in of])
+    return f"| {first.data} | {first.epsilon:g} | {first.setting} | {middle} | {scores} | {processor:.0f} |"
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.1f}" + (f" ({max(values) - min(values):.1f})" if len(values) > 1 else "")
+
+
+def _without_paths(words: Sequence[str]) -> list[str]:
+    """As it was given, less where data and results lie."""
+    kept, skip = [], False
+    for word in words:
+        if not skip and word not in {"--data", "--out"}:
+            kept.append(word)
+        skip = word in {"--data", "--out"}
+    return kept
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with a folder of files per data set")
+    parser.add_argument("--out", type=Path, default=RUNS / "images_gpu", help="where results are written, run by run")
+    parser.add_argument("--minutes", type=float, default=14.0, help="everything ends then")
+    parser.add_argument("--names", nargs="+", default=["mnist", "fashion_mnist"])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[10.0, 1.0])
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--side", type=int, choices=[14, 28], default=28)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--count", type=int, default=60_000, help="synthetic images that a classifier is trained on")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--most-steps", type=int, default=1_000_000)
+    parser.add_argument("--most-batch", type=int, default=1_000_000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tag", default="", help="also keep the table in bench/results/images.md, under this name")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

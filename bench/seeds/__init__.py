@@ -1,0 +1,1 @@
+"""All generators of the documents that the project began from, side by side."""

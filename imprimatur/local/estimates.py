@@ -1,0 +1,131 @@
+"""Counts of values from counts of bits: what reports say, without bias, and how far off it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Fit = Literal["least_squares", "lasso"]
+
+_MOST_ROUNDS = 10_000
+_SETTLED = 1e-9
+_SURE = 1.96
+
+
+class InvalidReport(ValueError):
+    """A report that no device with these settings sends."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """How many of the reports are about each value."""
+
+    reports: int
+    counts: Mapping[str, float]
+    """May be negative or not whole: rounding them would make them biased."""
+    std: Mapping[str, float]
+    """Standard deviation of each count that the randomised bits cause. Not given where values were chosen by the same reports."""
+
+    def __str__(self) -> str:
+        lines = [f"of {self.reports} reports:"]
+        for value, count in sorted(self.counts.items(), key=lambda each: -each[1]):
+            within = f" ± {_SURE * self.std[value]:,.0f}" if value in self.std else ""
+            lines.append(f"  {value}: {count:,.0f}{within}")
+        return "\n".join(lines)
+
+
+def bits_of(report: str, size: int) -> int:
+    """A report's bits as a whole number, bit 0 the first; reports come from devices, so their form is checked."""
+    digits = (size + 3) // 4
+    if len(report) != digits:
+        raise InvalidReport(f"a report has {digits} hexadecimal digits here, not {len(report)}")
+    try:
+        bits = int(report, 16) if report.isalnum() and report.isascii() else -1
+    except ValueError:
+        bits = -1
+    if not 0 <= bits < 1 << size:
+        raise InvalidReport(f"a report is a hexadecimal number of {size} bits")
+    return bits
+
+
+def text_of(bits: Iterable[bool]) -> str:
+    """The other way."""
+    said = list(bits)
+    number = sum(1 << place for place, bit in enumerate(said) if bit)
+    return f"{number:0{(len(said) + 3) // 4}x}"
+
+
+def add_bits(counts: list[int], bits: int) -> None:
+    """Add one report to the counts of its bits."""
+    while bits:
+        lowest = bits & -bits
+        counts[lowest.bit_length() - 1] += 1
+        bits ^= lowest
+
+
+Columns = Sequence[Mapping[int, float]]
+"""Of each candidate: entry -> what one report about it adds there on average."""
+
+
+def least_squares(columns: Columns, numbers: Sequence[float]) -> tuple[list[float], list[dict[int, float]]]:
+    """Weights w of least Σ (numbers - Σ_j w_j·column_j)², and each weight as a sum of numbers: linear in them, so without bias.
+
+    Solved by the normal equations. Raises `ValueError` where some candidates cannot be told from others.
+    """
+    size = len(columns)
+    gram = [[_dot(left, right) for right in columns] for left in columns]
+    inverse = _inverted(gram)
+    maps: list[dict[int, float]] = []
+    for row in inverse:
+        found: dict[int, float] = {}
+        for factor, column in zip(row, columns, strict=True):
+            for entry, value in column.items():
+                found[entry] = found.get(entry, 0.0) + factor * value
+        maps.append(found)
+    return [math.fsum(value * numbers[entry] for entry, value in maps[j].items()) for j in range(size)], maps
+
+
+def non_negative_lasso(columns: Columns, numbers: Sequence[float], penalty: float) -> list[float]:
+    """Weights w ≥ 0 of least ½Σ (numbers - Σ_j w_j·column_j)² + penalty·Σ w_j, by coordinate descent."""
+    weights, rest = [0.0] * len(columns), list(numbers)
+    squares = [_dot(column, column) for column in columns]
+    for _ in range(_MOST_ROUNDS):
+        moved = 0.0
+        for j, column in enumerate(columns):
+            along = sum(value * rest[entry] for entry, value in column.items())
+            new = max(0.0, weights[j] + (along - penalty) / squares[j])
+            step = new - weights[j]
+            if step:
+                for entry, value in column.items():
+                    rest[entry] -= step * value
+                weights[j] = new
+                moved = max(moved, abs(step))
+        if moved <= _SETTLED * (1.0 + max(weights, default=0.0)):
+            break
+    return weights
+
+
+def _dot(left: Mapping[int, float], right: Mapping[int, float]) -> float:
+    return math.fsum(value * right[entry] for entry, value in left.items() if entry in right)
+
+
+def _inverted(matrix: list[list[float]]) -> list[list[float]]:
+    """By elimination with pivots."""
+    size = len(matrix)
+    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
+        if abs(rows[pivot][column]) <= 1e-9 * abs(matrix[column][column]):
+            raise ValueError(
+                "some candidates set the same bits and cannot be told apart; take more bits or cohorts, fewer candidates, or fit='lasso'"
+            )
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        scale = rows[column][column]
+        rows[column] = [value / scale for value in rows[column]]
+        for other in range(size):
+            factor = rows[other][column]
+            if other != column and factor:
+                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[column], strict=True)]
+    return [row[size:] for row in rows]

@@ -1,0 +1,75 @@
+"""Which orders may begin from a dataset that is declared public; asked where they are placed, and by workers.
+
+An owner says so with the upload. It cannot be said later or taken back (migration 0026), and the audit log keeps it. Only orders
+of the same tenant may name such a dataset, and a worker asks again before it charges.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from service.base.errors import InvalidOrder
+from service.datasets.models import Dataset
+from service.domain.alike import first_difference
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.table_schema import TableSchema
+from service.methods.idpgan.work import MOST_PUBLIC_BYTES
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+WHERE = "public_dataset"
+BYTES_OF_A_CODE = 2
+"""Of a cell of a row."""
+
+
+def check_public_start(session: Session, tenant_id: uuid.UUID, public_id: uuid.UUID, private: Dataset) -> Dataset:
+    """The public dataset that an order on `private` begins from. Raises `InvalidOrder`: another tenant's looks like none."""
+    found = session.scalars(
+        select(Dataset)
+        .where(Dataset.id == public_id, Dataset.tenant_id == tenant_id)
+        .where(Dataset.rows_are_public.is_(True))
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if public_id == private.id:
+        raise InvalidOrder(f"{WHERE}: this is the dataset itself; name another one", where=WHERE)
+    if found is None:
+        raise InvalidOrder(
+            f"{WHERE}: none of your datasets of this id is declared public; that is said at the upload (rows_are_public), and never later",
+            where=WHERE,
+        )
+    if found.state == "erased":
+        raise InvalidOrder(f"{WHERE}: the rows of this dataset were erased", where=WHERE)
+    _check_alike(found, private.declared_schema)
+    return found
+
+
+def _check_alike(public: Dataset, private: DeclaredSchema) -> None:
+    declared, most = public.declared_schema, 1 if public.unit is None else public.unit.most
+    if isinstance(declared, ImageSchema) and isinstance(private, ImageSchema):
+        numbers = _check_images_alike(declared, private)
+    elif isinstance(declared, TableSchema) and isinstance(private, TableSchema):
+        difference = first_difference(declared, private)
+        if difference is not None:
+            raise InvalidOrder(
+                f"{WHERE}: the same modelled columns are needed in both datasets; {difference}", where=WHERE
+            )
+        numbers = BYTES_OF_A_CODE * len(declared.modelled.fields)
+    else:
+        raise InvalidOrder(f"{WHERE}: both datasets must hold images, or both must be tables", where=WHERE)
+    if public.units * most * numbers > MOST_PUBLIC_BYTES:
+        raise InvalidOrder(f"{WHERE}: its rows take more than {MOST_PUBLIC_BYTES >> 20} MiB", where=WHERE)
+
+
+def _check_images_alike(declared: ImageSchema, private: ImageSchema) -> int:
+    """Bytes of one image."""
+    if declared.shape != private.shape or len(declared.class_names) != len(private.class_names):
+        raise InvalidOrder(
+            f"{WHERE}: images of the same height, width and channels, and as many classes, are needed", where=WHERE
+        )
+    return math.prod(declared.shape)

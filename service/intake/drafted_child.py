@@ -1,0 +1,86 @@
+"""The child process that drafts the schema of an upload. Run by `service.intake.sandboxed`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from PIL import JpegImagePlugin, PngImagePlugin
+
+from service.base.errors import TooLarge
+from service.intake import child
+from service.intake.image.draft import are_images, draft_images
+from service.intake.limits import IngestLimits
+from service.intake.room import Room
+from service.intake.sealed import SealedFile
+from service.intake.table.draft import draft_upload, pandas_index_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.intake import sandbox
+    from service.intake.table.columns import Column
+
+_BEFORE_THE_SANDBOX = (JpegImagePlugin, PngImagePlugin)
+"""Pillow would import them when it opens a picture."""
+_CELL_CHARACTERS = 60
+
+
+def draft(document: dict[str, Any]) -> dict[str, Any]:
+    """What is to be done, in the sandbox."""
+    upload = SealedFile.handed_over(document["upload"])
+    limits = IngestLimits.model_validate(document["limits"])
+    drafted = _image_draft(upload, limits) if are_images(upload.reader()) else _table_draft(upload, limits, document)
+    if len(json.dumps(drafted)) > document["most_bytes"]:
+        raise TooLarge(
+            "The file has so many columns or categories that its draft is too large for the page; declare it in a file and upload "
+            "both with `imprimatur upload`.",
+            limit_bytes=document["most_bytes"],
+        )
+    return drafted
+
+
+def _image_draft(upload: SealedFile, limits: IngestLimits) -> dict[str, Any]:
+    schema = draft_images(upload, limits)
+    return {"kind": "image", "schema": schema, "findings": {}, "notices": [], "names": [], "rows": []}
+
+
+def _table_draft(upload: SealedFile, limits: IngestLimits, document: dict[str, Any]) -> dict[str, Any]:
+    room = Room(SealedFile.handed_over(document["scratch"]), limits.unpacked_limit(upload.size))
+    first: list[list[str | None]] = []
+
+    def look(columns: Sequence[Column]) -> None:
+        first.extend(_first_cells(column, document["first_rows"]) for column in columns)
+
+    index_columns = pandas_index_in(upload.reader())
+    drafted = draft_upload(upload, limits, room, index_columns=index_columns, look=look, report=child.Reports())
+    findings: dict[str, list[str]] = {}
+    for finding in drafted.findings:
+        findings.setdefault(finding.column, []).append(finding.for_the_owner().partition(": ")[2])
+    return {
+        "kind": "table",
+        "schema": drafted.schema,
+        "findings": findings,
+        "notices": drafted.notices,
+        "names": [one.name for one in drafted.columns],
+        "rows": [list(row) for row in zip(*first, strict=True)],
+    }
+
+
+def _first_cells(column: Column, count: int) -> list[str | None]:
+    """Of its first rows, cut short."""
+    if column.codes is None:
+        text = column.cells.head(count).text
+    else:
+        text = column.cells.text.gather(pl.Series(column.codes[:count]))
+    return [None if cell is None else _cut(cell) for cell in text.to_list()]
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _CELL_CHARACTERS else f"{cell[: _CELL_CHARACTERS - 1]}…"
+
+
+def main(begun: sandbox.Begun) -> None:
+    """One job in, one answer out."""
+    child.main(begun, draft)

@@ -1,0 +1,53 @@
+"""Which declaration can be chosen by, and which candidates."""
+
+from __future__ import annotations
+
+from service.base.errors import InvalidOrder
+from service.base.text import did_you_mean, some_of
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.table_schema import TableSchema
+from service.methods.choose.methods import METHODS
+from service.methods.choose.order import Candidate, ChooseOrder
+
+
+def check(order: ChooseOrder, schema: DeclaredSchema) -> None:
+    """Refuse what has no column to predict, what may not be ordered, and candidates that the declaration cannot give."""
+    if isinstance(schema, ImageSchema):
+        return
+    if order.trials is not None:
+        raise InvalidOrder("trials: this is filled in; leave it out", where="trials")
+    for knob in ("condition_on", "purpose"):
+        if getattr(order, knob) is not None:
+            raise InvalidOrder(f"{knob}: say it in each candidate, and leave it out here", where=knob)
+    _check_category(schema, order.target or schema.target, "target", needed=True)
+    for place, candidate in enumerate(order.candidates):
+        _check_candidate(candidate, schema, f"candidates.{place}")
+
+
+def _check_candidate(candidate: Candidate, schema: TableSchema, where: str) -> None:
+    if candidate.chosen_because is not None:
+        raise InvalidOrder(f"{where}: chosen_because may not be ordered", where=where)
+    for knob in ("report", "accept", "owner_report"):
+        if getattr(candidate, knob):
+            raise InvalidOrder(f"{where}.{knob}: of the release as a whole; say it beside `candidates`", where=where)
+    method = METHODS[candidate.method]
+    if method.also_reads(candidate) is not None:
+        raise InvalidOrder(f"{where}: a candidate begins from no public dataset; leave it out", where=where)
+    _check_category(schema, candidate.condition_on, f"{where}.condition_on", needed=False)
+    try:
+        method.check(candidate, schema)
+    except InvalidOrder as error:
+        raise InvalidOrder(f"{where}: {error.detail}", where=where) from None
+
+
+def _check_category(schema: TableSchema, name: str | None, where: str, *, needed: bool) -> None:
+    fitting = [field.name for field in schema.modelled.fields if field.is_categorical]
+    if name is None and not needed:
+        return
+    if name is None:
+        choose = f"name one of {some_of(fitting)}" if fitting else "no field of this dataset has any"
+        raise InvalidOrder(f"{where}: a classifier needs a column of categories to predict; {choose}", where=where)
+    if name not in fitting:
+        meant = did_you_mean(name, fitting)
+        choose = f"choose one of {some_of(fitting)}{meant}" if fitting else "no field of this dataset has any"
+        raise InvalidOrder(f"{where}: {name!r} is not a column with declared categories; {choose}", where=where)

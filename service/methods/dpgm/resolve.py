@@ -1,0 +1,45 @@
+"""What an order of autoencoders leaves open, settled from the declared schema and n alone."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from service.base.errors import InvalidOrder
+from service.domain.shapes import ImageShape
+from service.methods.conditions import MAX_STRATA, categories_of, condition_of
+from service.methods.dpgm.order import AutoencoderOrder
+from service.methods.facts import Facts
+from service.methods.idpgan.images import LABEL
+from service.methods.idpgan.order import default_sampling_probability
+
+A = TypeVar("A", bound=AutoencoderOrder)
+
+MOST_PIXELS = 32 * 32 * 3
+"""The networks are perceptrons with one hidden layer."""
+
+
+def resolve(order: A, facts: Facts) -> A:
+    """Condition and sampling probability; `InvalidOrder` where these networks cannot make such data."""
+    shape = facts.shape(order.numeric_bins)
+    if isinstance(shape, ImageShape):
+        if shape.pixels > MOST_PIXELS:
+            raise InvalidOrder(
+                f"method: this one makes images of at most {MOST_PIXELS:,} numbers; method: mixture takes larger ones",
+                where="method",
+            )
+        condition = LABEL if shape.classes > 1 else None
+    else:
+        condition = condition_of(order, shape)
+        if categories_of(condition, shape) > MAX_STRATA:
+            raise InvalidOrder(
+                f"condition_on: this method makes rows for at most {MAX_STRATA} values", where="condition_on"
+            )
+        if not shape.cells.keys() - {condition}:
+            raise InvalidOrder("method: this one needs a column beside the condition", where="method")
+    q = order.sampling_probability
+    return order.model_copy(
+        update={
+            "condition_on": condition,
+            "sampling_probability": default_sampling_probability(facts.units) if q is None else q,
+        }
+    )

@@ -1,0 +1,129 @@
+"""What classifiers reached that were trained on rows or images of this software, in its benches: experience, and no promise.
+
+experience.csv is made by `python -m bench.forecast --experience` from the newest runs on public data. No private row is in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from service.domain.shapes import ImageShape
+from service.methods.facts import Facts
+from service.methods.forecast import Experience, Forecast
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, Order
+from service.privacy.events import Events
+
+ALIKE = 3.0
+"""Data are alike that have up to so many times as many rows or columns, at up to so many times the ε, or as many times fewer."""
+
+FEWEST = 5
+"""Runs that a range is given for; of a method that has fewer in all, one is enough."""
+
+UNKNOWN = (
+    "How far off counts will be does not follow from the price of this method: it trains a generator or measures no tables, and what that "
+    "makes of noise depends on the data."
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The mean of one method on one data set at one ε."""
+
+    method: str
+    holds: str
+    name: str
+    rows: int
+    columns: int
+    epsilon: float
+    real: float
+    """AUROC of boosted trees trained on real rows; of images the accuracy of a small network."""
+    reached: float
+
+
+@cache
+def runs() -> tuple[Run, ...]:
+    """All of them: a few hundred."""
+    text = files("service.methods").joinpath("experience.csv").read_text(encoding="utf-8")
+    return tuple(
+        Run(
+            each["method"],
+            each["holds"],
+            each["name"],
+            int(each["rows"]),
+            int(each["columns"]),
+            float(each["epsilon"]),
+            float(each["real"]),
+            float(each["reached"]),
+        )
+        for each in csv.DictReader(text.splitlines())
+    )
+
+
+def experience_of(method: str, holds: str, facts: Facts, order: Order) -> Experience | None:
+    """What runs on data of such a size at such an ε lost beside real rows; None where too few were made."""
+    shape = facts.shape(DEFAULT_NUMERIC_BINS)
+    columns = 0 if isinstance(shape, ImageShape) else len(shape.cells)
+    epsilon = order.epsilon if order.epsilon is not None else float(order.share or 0.0) * facts.budget.epsilon
+    of_method = [run for run in runs() if run.method == method and run.holds == holds]
+    alike = [
+        run
+        for run in of_method
+        if _is_near(run.epsilon, epsilon)
+        and _is_near(run.rows, facts.units)
+        and (holds == "image" or _is_near(run.columns, columns))
+    ]
+    if len(alike) < (FEWEST if len(of_method) > FEWEST else 1):
+        return None
+    lost = sorted(run.real - run.reached for run in alike)
+    return Experience(
+        tables=len({run.name for run in alike}),
+        low=_quantile(lost, 0.1),
+        median=_quantile(lost, 0.5),
+        high=_quantile(lost, 0.9),
+    )
+
+
+def in_words(found: Experience, holds: str) -> str:
+    """For a person."""
+    what, score, one, many = (
+        ("rows", "an AUROC of boosted trees", "table", "tables")
+        if holds == "table"
+        else ("images", "an accuracy", "set of images", "sets of images")
+    )
+    lower = f"lower by {_lost(found.median)}"
+    if found.tables > 1:
+        lower += f" at the median (four fifths: {_lost(found.low)} to {_lost(found.high)})"
+    return (
+        f"Experience, not a promise: on {found.tables} {one if found.tables == 1 else many} of such a size at such an ε, classifiers trained on such "
+        f"{what} had {score} {lower} than those trained on the real ones."
+    )
+
+
+def only_experience(method: str) -> Callable[[Order, Events, Facts], Forecast]:
+    """The forecast of a method whose noise cannot be turned into errors of counts."""
+
+    def forecast(order: Order, _events: Events, facts: Facts) -> Forecast:
+        holds = "image" if isinstance(facts.shape(DEFAULT_NUMERIC_BINS), ImageShape) else "table"
+        found = experience_of(method, holds, facts, order)
+        said = "No measured run was similar to this order." if found is None else in_words(found, holds)
+        return Forecast((UNKNOWN, said), experience=found)
+
+    return forecast
+
+
+def _is_near(one: float, other: float) -> bool:
+    return one > 0.0 < other and abs(math.log(one / other)) <= math.log(ALIKE) + 1e-9
+
+
+def _quantile(ordered: Sequence[float], part: float) -> float:
+    """The nearest rank."""
+    return ordered[min(len(ordered) - 1, math.floor(part * len(ordered)))]
+
+
+def _lost(value: float) -> str:
+    return f"{max(0.0, value):.3f}"

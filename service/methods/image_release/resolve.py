@@ -1,0 +1,87 @@
+"""What an order of single images leaves open, settled from the declaration alone."""
+
+from __future__ import annotations
+
+from service.base.errors import InvalidOrder
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.shapes import ImageShape
+from service.methods.facts import Facts
+from service.methods.image_release.order import Block, ImageReleaseOrder
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
+
+MOST_IMAGES = 1_000_000
+"""Of one release: the published network holds them all, and a unit with fewer than it may have is filled up with noise."""
+
+SMALLEST_EPSILON = 0.01
+"""Noise of 512 × 512 pixels in colour then fits in 64 bits, with all shares at their ends."""
+
+BECAUSE = "image_release: the schema's pixel_unit declares parts of images as units, and no other method protects these"
+
+
+def offer(_order: AnyOrder, facts: Facts) -> str | None:
+    """Only where no other method can: whole images, and persons, are better protected as members of a set."""
+    shape = facts.shape(DEFAULT_NUMERIC_BINS)
+    return BECAUSE if isinstance(shape, ImageShape) and shape.unit_pixels is not None else None
+
+
+def declared_unit(shape: tuple[int, int], unit_pixels: tuple[int, int] | None) -> Block | str:
+    """A declared unit in the words of orders."""
+    if unit_pixels is None:
+        return "image"
+    return "column" if unit_pixels == (shape[0], 1) else Block(rows=unit_pixels[0], columns=unit_pixels[1])
+
+
+def unit_rows_and_columns(order: ImageReleaseOrder, shape: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of pixels of one unit of a resolved order."""
+    if order.unit is None:
+        raise InvalidOrder("unit must be resolved before anything is measured", where="unit")
+    if isinstance(order.unit, Block):
+        return order.unit.rows, order.unit.columns
+    return shape if order.unit == "image" else (shape[0], 1)
+
+
+def check(order: ImageReleaseOrder, schema: DeclaredSchema) -> None:
+    """Refuse another unit than is declared, and sizes that no image has."""
+    if not isinstance(schema, ImageSchema):
+        return
+    declared = declared_unit(schema.shape[:2], schema.unit_pixels)
+    if order.unit not in {None, declared}:
+        said = f"a block of {declared.rows} × {declared.columns}" if isinstance(declared, Block) else f"`{declared}`"
+        raise InvalidOrder(
+            f"unit: this dataset's is {said}, for which its budget holds; leave it out, or declare another pixel_unit",
+            where="unit",
+        )
+    smallest = min(schema.height, schema.width)
+    if order.coefficients is not None and order.coefficients > smallest:
+        raise InvalidOrder(f"coefficients: at most {smallest}, the shorter side", where="coefficients")
+    if order.coefficients is None and order.sizes[0] > smallest:
+        raise InvalidOrder(f"sizes: at least one of at most {smallest}, the shorter side", where="sizes")
+
+
+def resolve(order: ImageReleaseOrder, facts: Facts) -> ImageReleaseOrder:
+    """The unit, and the sizes that fit."""
+    shape = facts.images()
+    if facts.units * shape.max_images_per_unit > MOST_IMAGES:
+        raise InvalidOrder(
+            f"method: image_release publishes at most {MOST_IMAGES} images; take `mixture`", where="method"
+        )
+    if _epsilon(order, facts) < SMALLEST_EPSILON:
+        raise InvalidOrder(
+            f"epsilon: image_release needs {SMALLEST_EPSILON:g} at least; below it all images are grey, and the noise of large ones is more than "
+            "whole numbers hold",
+            where="epsilon",
+        )
+    smallest = min(shape.height, shape.width)
+    return order.model_copy(
+        update={
+            "unit": declared_unit((shape.height, shape.width), shape.unit_pixels),
+            "sizes": tuple(size for size in order.sizes if size <= smallest) or order.sizes,
+        }
+    )
+
+
+def _epsilon(order: ImageReleaseOrder, facts: Facts) -> float:
+    """That is ordered; of an order of the rest, which is settled later, that of the budget."""
+    if order.epsilon is not None:
+        return order.epsilon
+    return facts.budget.epsilon * (order.share if isinstance(order.share, float) else 1.0)

@@ -1,0 +1,32 @@
+"""What an order of `pategan` leaves open: the condition, and how many teachers there are."""
+
+from __future__ import annotations
+
+from service.base.errors import InvalidOrder
+from service.domain.image_schema import DeclaredSchema
+from service.methods.conditions import condition_of
+from service.methods.facts import Facts
+from service.methods.pategan.order import MOST_DEFAULT_TEACHERS, ROWS_OF_A_TEACHER, PateganOrder
+
+
+def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
+    """The student sees records as they are: products of pairs are the critic's of other methods."""
+    if order.networks.pair_products:
+        raise InvalidOrder(
+            "networks.pair_products: the student of this method has none", where="networks.pair_products"
+        )
+
+
+def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
+    """By the declaration and the number of units."""
+    teachers = order.teachers or default_teachers(facts.units)
+    if teachers > facts.units:
+        raise InvalidOrder(
+            f"teachers: each needs a unit at least, and there are {facts.units}; order fewer", where="teachers"
+        )
+    condition = condition_of(order, facts.table(order.numeric_bins))
+    return order.model_copy(update={"teachers": teachers, "condition_on": condition})
+
+
+def default_teachers(units: int) -> int:
+    return max(1, min(MOST_DEFAULT_TEACHERS, units // ROWS_OF_A_TEACHER))

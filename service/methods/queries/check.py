@@ -1,0 +1,123 @@
+"""Which questions a declaration can answer."""
+
+from __future__ import annotations
+
+import math
+
+from service.base.errors import InvalidOrder
+from service.base.text import did_you_mean, some_of
+from service.domain.field_schema import FieldSchema, ValueRange
+from service.domain.image_schema import DeclaredSchema, ImageSchema
+from service.domain.table_schema import TableSchema
+from service.methods.queries.axes import axis_of
+from service.methods.queries.lattice import lattice_of
+from service.methods.queries.order import (
+    ArgMax,
+    CrossTable,
+    Histogram,
+    Keys,
+    Mean,
+    Median,
+    Quantiles,
+    QueriesOrder,
+    Question,
+    Sum,
+    Where,
+)
+from service.privacy.calibration import MOST_RELEASES
+
+MOST_CELLS = 100_000
+MOST_ANSWERS = 200_000
+"""Numbers in all answers of an order."""
+LARGEST_KEY = 2**62
+
+
+def check(order: QueriesOrder, schema: DeclaredSchema) -> None:
+    """Refuse what the declared columns cannot answer."""
+    if isinstance(schema, ImageSchema):
+        return
+    if order.condition_on is not None or order.purpose is not None:
+        where = "condition_on" if order.condition_on is not None else "purpose"
+        raise InvalidOrder(f"{where}: questions make no rows; leave it out, or give a question a `where`", where=where)
+    numbers = 0
+    for place, question in enumerate(order.questions):
+        asking = _Asking(f"questions.{place}", schema.modelled)
+        for condition in question.where:
+            asking.check_condition(condition)
+        numbers += asking.cells(question)
+    if numbers > MOST_ANSWERS:
+        raise InvalidOrder(f"questions: {numbers} numbers in one order; {MOST_ANSWERS} are the most", where="questions")
+    if sum(getattr(question, "noise", None) == "gaussian" for question in order.questions) >= MOST_RELEASES:
+        raise InvalidOrder(
+            f"questions: fewer than {MOST_RELEASES} of one order can have Gaussian noise; take geometric noise for the others",
+            where="questions",
+        )
+
+
+class _Asking:
+    """One question, and the columns that it may ask about."""
+
+    def __init__(self, where: str, schema: TableSchema) -> None:
+        self._where, self._schema = where, schema
+
+    def cells(self, question: Question) -> int:
+        """How many numbers the answer has at most; refuses what the columns cannot answer."""
+        fields = [self._field(name) for name in question.columns_asked]
+        if len({field.name for field in fields}) < len(fields):
+            raise self._refusal("a column is named twice")
+        if isinstance(question, Sum | Mean | Quantiles | Median):
+            self._check_range(fields[0], question)
+        if isinstance(question, Histogram | CrossTable | ArgMax):
+            cells = math.prod(axis_of(field, question.bins).size for field in fields)
+            if cells > MOST_CELLS:
+                raise self._refusal(f"{cells} cells; {MOST_CELLS} are the most: fewer bins or columns, or `keys`")
+            return cells
+        if isinstance(question, Keys) and math.prod(key_size(field) for field in fields) > LARGEST_KEY:
+            raise self._refusal("these columns have too many combinations; take fewer columns")
+        return len(question.probabilities) if isinstance(question, Quantiles) else 1
+
+    def check_condition(self, condition: Where) -> None:
+        field = self._field(condition.column)
+        meant = condition.values if condition.values is not None else value_range(condition)
+        try:
+            field.check_condition(meant)
+        except ValueError as error:
+            raise self._refusal(f"where: {error}") from None
+
+    def _check_range(self, field: FieldSchema, question: Question) -> None:
+        if field.is_categorical:
+            fitting = [each.name for each in self._schema.fields if not each.is_categorical]
+            raise self._refusal(
+                f"{field.name} has declared values, not a range; "
+                + (f"choose one of {some_of(fitting)}" if fitting else "ask for its histogram")
+            )
+        if isinstance(question, Sum) and field.type not in {"integer", "number"}:
+            raise self._refusal(f"{field.name} holds moments, which have no sum; ask for the mean or for quantiles")
+        if isinstance(question, Median) and (question.where or not field.constraints.required):
+            raise self._refusal(
+                "median: rows that do not count would stand at the middle of the range; take a required column "
+                "and no `where`, or ask for quantiles with probability 0.5"
+            )
+
+    def _field(self, name: str) -> FieldSchema:
+        field = self._schema.field(name)
+        if field is None:
+            names = self._schema.names
+            raise self._refusal(
+                f"there is no column {name!r} to ask about; choose one of {some_of(names)}{did_you_mean(name, names)}"
+            )
+        return field
+
+    def _refusal(self, sentence: str) -> InvalidOrder:
+        return InvalidOrder(f"{self._where}: {sentence}", where=self._where)
+
+
+def value_range(condition: Where) -> ValueRange:
+    """The range of a condition in the words of declarations."""
+    return ValueRange(minimum=condition.minimum, maximum=condition.maximum)
+
+
+def key_size(field: FieldSchema) -> int:
+    """Values that a column may have, as `keys` tells them apart; a missing one is one more."""
+    known = lattice_of(field).size if field.categories is None else len(field.categories)
+    return known + 1

@@ -1,0 +1,377 @@
+"""What an owner fills in of a draft, as a form and as a document. Nothing that was typed is lost, be it right or wrong.
+
+The document is the schema as it stands; a wrong word stays in it until it is mended. A column whose domain was read from
+the rows is marked DRAFT, as by `imprimatur schema draft`, until its owner ticks that it is publicly known; a document
+with such a mark is not published.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from imprimatur.draft_marks import DRAFT
+from service.base.errors import DraftSchema, InvalidInput
+from service.base.text import read_json
+from service.domain.field_schema import WORDS_OF_A_DOMAIN, has_at_most
+from service.domain.image_schema import is_image_schema, parse_schema
+from service.domain.privacy_unit import parse_privacy_unit
+from service.pages.column_form import ROLES, TYPES, ColumnForm
+from service.pages.purchases import is_bought, price_of, require_purchases, with_purchase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+_WITH_CATEGORIES = ("string", "integer", "number")
+_OF_THE_DRAFT = f"{DRAFT}: what stands here was read from the rows and is not declared yet."
+_OF_A_RANGE = frozenset({"decimals", "trailingZeros", "bins", "edges"})
+_NAMES_SAID = 5
+_OF_THE_COMMAND_LINE = {
+    "declare the public list of it as `enum` by hand": "choose categories and write the public list of them, or buy them",
+    "declare them as `enum` by hand": "choose categories and write the public list of them, or buy them",
+    "name it as the privacy unit (`--privacy-unit`) and leave it out of the schema": "choose it below as the column that says whose row it is",
+    "remove it from the file and say `--rows-are-units`": "leave it as it is and say so below",
+}
+_NUMBERS = frozenset({"integer", "number"})
+_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[ColumnForm]:
+    """Every column of the document, beside what was found in the file."""
+    shown = []
+    places = {name: place for place, name in enumerate(draft["names"])}
+    for place, field in enumerate(fields_of(document)):
+        name = str(field.get("name", ""))
+        at = places.get(name)
+        shown.append(
+            _form_of(
+                place,
+                field,
+                _markers(document),
+                findings=[_for_the_page(each) for each in draft["findings"].get(name, ())],
+                cells=() if at is None else [row[at] for row in draft["rows"]],
+            )
+        )
+    return shown
+
+
+def _for_the_page(finding: str) -> str:
+    """Without the words of the command line."""
+    for words, instead in _OF_THE_COMMAND_LINE.items():
+        finding = finding.replace(words, instead)
+    return finding
+
+
+def fields_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of a document that may be anything."""
+    found = document.get("fields")
+    return [field for field in found if isinstance(field, dict)] if isinstance(found, list) else []
+
+
+def with_columns(
+    document: dict[str, Any], form: Mapping[str, str], set_aside: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The document with what the form says of the columns that it shows.
+
+    `set_aside`: domains of columns that were given a role, by name; they come back with the type.
+    """
+    if not isinstance(document.get("fields"), list):  # of images, or to be mended as JSON
+        return document
+    fields = [
+        _with_form(field, _form_of(place, field, _markers(document)), form, set_aside)
+        for place, field in enumerate(fields_of(document))
+    ]
+    changed = {**document, "fields": fields}
+    if "target" in form:
+        changed.pop("target", None)
+        changed |= {"target": form["target"]} if form["target"] else {}
+    return changed
+
+
+def declaration_of(filled: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Schema and privacy unit as they are published. Raises what is still to be said or mended, in a sentence."""
+    if (text := filled.get("json_text")) is not None:
+        if from_text(text) is not None:
+            raise InvalidInput(
+                "The JSON was changed and is not in use yet: press the button below it, or put the former JSON back",
+                where="schema",
+            )
+        read_json(text, "schema")
+        raise InvalidInput("schema: the JSON must be an object", where="schema")
+    unit = _unit_of(filled)
+    document = dict(filled["document"])
+    if not is_image_schema(document):
+        said = fields_of(document)
+        kept = [field for field in said if unit is None or field.get("name") != unit.get("column")]
+        open_ = [str(field.get("name", "")) for field in kept if _is_draft(field) and not field.get("role")]
+        if open_:
+            raise DraftSchema(
+                f"{_listed(open_)}: this was read from the rows. Tick that it is public knowledge, or write what is "
+                "publicly known instead and tick it then; or leave the column out",
+                where="schema",
+                columns=open_,
+            )
+        require_purchases(kept)
+        _refuse_ambiguous(kept)
+        document["fields"] = [_undrafted(field) if field.get("role") else field for field in kept]
+    parse_schema(document | {"description": None} if _is_draft(document) else document)
+    if not filled.get("declared"):
+        raise DraftSchema(
+            "Go through the columns, and tick at the end that this is your declaration: a schema is public",
+            where="schema",
+        )
+    return _undrafted(document), unit
+
+
+def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
+    said = filled["unit"]
+    if said.get("several") not in {"no", "yes"}:
+        raise InvalidInput("Say whether several rows may be about one person", where="privacy_unit")
+    if said["several"] == "no":
+        return None
+    try:
+        most = int(said.get("most", "").strip())
+    except ValueError:
+        raise InvalidInput(
+            "Say in a whole number how many rows one person may have at most", where="privacy_unit"
+        ) from None
+    missing = {"missing": "own_unit"} if said.get("missing") == "own_unit" else {}
+    if is_image_schema(filled["document"]):
+        unit = {"max_images_per_unit": most, **missing}
+    else:
+        if not said.get("column"):
+            raise InvalidInput("Choose the column that says whose row it is", where="privacy_unit")
+        unit = {"column": said["column"], "max_rows_per_unit": most, **missing}
+    parse_privacy_unit(unit)
+    return unit
+
+
+def as_text(document: Mapping[str, Any]) -> str:
+    """For the field of experts."""
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+def from_text(text: str) -> dict[str, Any] | None:
+    """The document that was typed; None where it is none, and `declaration_of` says why."""
+    try:
+        found = read_json(text, "schema")
+    except InvalidInput:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+# -- one column ---------------------------------------------------------------------------------------------------------
+
+
+def _form_of(
+    place: int,
+    field: Mapping[str, Any],
+    markers: Sequence[str],
+    findings: Sequence[str] = (),
+    cells: Sequence[str | None] = (),
+) -> ColumnForm:
+    constraints = field.get("constraints")
+    constraints = constraints if isinstance(constraints, dict) else {}
+    enum = constraints.get("enum")
+    enum = enum if isinstance(enum, list) else []
+    role = field.get("role")
+    return ColumnForm(
+        place=place,
+        name=str(field.get("name", "")),
+        use=str(role or field.get("type", "string")),
+        categories=_lines(enum),
+        low=_said(constraints.get("minimum")),
+        high=_said(constraints.get("maximum")),
+        missing="\n".join(marker for marker in _markers(field, markers) if marker),
+        is_required=constraints.get("required") is True,
+        is_draft=_is_draft(field) and not role,
+        is_special=any(word in field for word in WORDS_OF_A_DOMAIN - {"constraints", "infer"}),
+        category_count=len(enum),
+        is_bought=is_bought(field),
+        price=price_of(field),
+        findings=findings,
+        cells=cells,
+    )
+
+
+def _with_form(
+    field: dict[str, Any], shown: ColumnForm, form: Mapping[str, str], set_aside: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The field as the form says; word for word as it was where the form says nothing new."""
+    prefix = f"c{shown.place}."
+    use = form.get(f"{prefix}use")
+    if use is None:  # of another part of the list
+        return field
+    if use != shown.use and (use in ROLES or use in TYPES):
+        before = set_aside.get(shown.name)
+        field = _used_as(field, use, set_aside)
+        if field is before and not any(form.get(prefix + word, "").strip() for word in ("categories", "low", "high")):
+            return field
+    if use in TYPES:
+        field = _with_domain(field, shown, form, use)
+        field = with_purchase(field, shown, form, use, set_aside)
+        field = _confirmed(field, is_public=bool(form.get(f"{prefix}public")))
+    return field
+
+
+def _used_as(field: dict[str, Any], use: str, set_aside: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    name = str(field.get("name", ""))
+    if use in ROLES:
+        if not field.get("role"):  # of one that was to be bought, what was set aside then
+            set_aside.setdefault(name, field)
+        return {"name": name, "type": "string", "role": use}
+    before = set_aside.pop(name, None)
+    if before is not None and before.get("type") == use:
+        return before
+    bare = {word: said for word, said in field.items() if word not in WORDS_OF_A_DOMAIN and word != "role"}
+    required = {"required": True} if (field.get("constraints") or {}).get("required") is True else {}
+    return bare | {"type": use} | ({"constraints": required} if required else {})
+
+
+def _with_domain(field: dict[str, Any], shown: ColumnForm, form: Mapping[str, str], use: str) -> dict[str, Any]:
+    """Categories, bounds, missing values: each only where something else was typed than was shown, or the type is another."""
+    prefix = f"c{shown.place}."
+    said = {
+        word: form.get(prefix + word, "").replace("\r\n", "\n") for word in ("categories", "low", "high", "missing")
+    }
+    constraints = dict(field.get("constraints") or {})
+    known = _known(constraints)
+    if use in _WITH_CATEGORIES and (use != shown.use or said["categories"].strip("\n") != shown.categories):
+        constraints.pop("enum", None)
+        if values := _values(said["categories"], use, field, known):
+            constraints = _without(constraints, {"minimum", "maximum"}) | {"enum": values}
+            are_written = all(has_at_most(field.get("decimals", 0), one) for one in values)
+            field = _without(field, {"bins", "edges"} if are_written else _OF_A_RANGE)
+    if use not in {"string", "boolean"} and not constraints.get("enum"):
+        for word, text, before in (("minimum", said["low"], shown.low), ("maximum", said["high"], shown.high)):
+            if use != shown.use or text.strip() != before:
+                typed = {word: _value(text.strip(), use, field, known)} if text.strip() else {}
+                constraints = _without(constraints, {word}) | typed
+    constraints.pop("required", None)
+    if form.get(f"{prefix}required"):
+        constraints["required"] = True
+    if said["missing"].strip("\n") != shown.missing:
+        field = field | {"missingValues": ["", *filter(None, said["missing"].split("\n"))]}
+    return _without(field, {"constraints"}) | ({"constraints": constraints} if constraints else {})
+
+
+def _without(part: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
+    return {word: said for word, said in part.items() if word not in words}
+
+
+def _confirmed(field: dict[str, Any], *, is_public: bool) -> dict[str, Any]:
+    if is_public:
+        return _undrafted(field)
+    if _is_draft(field):
+        return field
+    said = str(field.get("description") or "")
+    return field | {"description": f"{DRAFT}: {said}" if said else _OF_THE_DRAFT}
+
+
+def _is_draft(part: Mapping[str, Any]) -> bool:
+    return str(part.get("description") or "").startswith(DRAFT)
+
+
+def _undrafted(part: dict[str, Any]) -> dict[str, Any]:
+    return {word: said for word, said in part.items() if word != "description"} if _is_draft(part) else part
+
+
+def _markers(part: Mapping[str, Any], default: Sequence[str] = ("",)) -> Sequence[str]:
+    said = part.get("missingValues")
+    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else default
+
+
+def _lines(values: Sequence[Any]) -> str:
+    """One a line; as a JSON list where a line could not say it."""
+    texts = [_said(value) for value in values]
+    plain = "\n".join(texts)
+    are_lines = all(text.strip() == text != "" and "\n" not in text and "\r" not in text for text in texts)
+    return plain if are_lines and not plain.startswith("[") else json.dumps(list(values), ensure_ascii=False)
+
+
+def _known(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form has shown of a domain, and the value that each text stands for."""
+    values = [*(constraints.get("enum") or ()), constraints.get("minimum"), constraints.get("maximum")]
+    return {_said(value): value for value in values if value is not None}
+
+
+def _values(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
+    text = text.strip("\n")
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, list):
+            return found
+    return [_value(line.strip(), use, field, known) for line in text.split("\n") if line.strip()]
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    """Exactly what was typed: a whole number never through a float, and what is no number stays text, to be refused by name.
+
+    What the form showed is the value that it was. All else is read in the spelling of the column first: 50.000 is fifty thousand where its cells
+    have points between thousands. Where that cannot be told, it stays text.
+    """
+    if text in known:
+        return known[text]
+    plain = _plain(text, use, field)
+    if use not in _NUMBERS or not _NUMBER.fullmatch(plain) or (plain == text and _is_ambiguous(text, field)):
+        return plain
+    try:
+        return int(plain)
+    except ValueError:
+        value = float(plain)
+    return value if math.isfinite(value) else plain
+
+
+def _is_ambiguous(text: str, field: Mapping[str, Any]) -> bool:
+    """Whether a point may stand between thousands, or before a fraction."""
+    has_other_point = field.get("decimalChar") == "," or field.get("groupChar") == "."
+    return has_other_point and _MAY_BE_THOUSANDS.fullmatch(text) is not None
+
+
+def _refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
+    """Raise, in the words of the form, which number of a domain can be read in two ways."""
+    for field in fields:
+        constraints = field.get("constraints")
+        known = _known(constraints) if field.get("type") in _NUMBERS and isinstance(constraints, dict) else {}
+        for text in (each for each in known.values() if isinstance(each, str) and _is_ambiguous(each, field)):
+            raise InvalidInput(
+                f"{field.get('name')!r}: {text} could mean {text.replace('.', '')} or {text.replace('.', ',')}: write one of these",
+                where="schema",
+            )
+
+
+def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
+    """A number with the column's own signs, or a day in its own format, as schemas write them; any other text as it is."""
+    form = field.get("format")
+    if use == "date" and isinstance(form, str) and "%" in form:
+        with suppress(ValueError):
+            return dt.datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 - a day has no zone
+    decimal, group = str(field.get("decimalChar") or "."), str(field.get("groupChar") or "")
+    if use not in _NUMBERS or (decimal, group) == (".", ""):
+        return text
+    whole = f"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
+    spelled = re.fullmatch(rf"([+-]?)({whole})(?:{re.escape(decimal)}([0-9]+))?", text, re.ASCII)
+    if spelled is None:
+        return text
+    sign, digits, fraction = spelled.groups()
+    digits = digits.replace(group, "") if group else digits
+    return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SAID} more" if len(names) > _NAMES_SAID else ""
+    return ", ".join(map(repr, names[:_NAMES_SAID])) + more

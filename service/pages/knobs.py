@@ -1,0 +1,124 @@
+"""Knobs of a method as fields of a form, and a filled-in form as an order. Both are read from the method's own schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from service.base.errors import InvalidOrder
+from service.methods.catalogue import CATALOGUE
+from service.methods.knobs import Order
+from service.pages.forms import number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.methods.interface import Modality
+
+COMMON = {"method", *Order.model_fields}
+"""What every order names: the form has fields of its own for these."""
+PREFIX = "knob."
+DEFAULT_REPORT_SHARE = "5"
+"""Per cent of the precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One knob."""
+
+    name: str
+    description: str
+    kind: str
+    """`choice`, `number`, `text`, `json`, or `dataset`: one that is declared public."""
+    choices: tuple[str, ...] = ()
+    default: str = ""
+
+
+def methods_for(modality: Modality) -> dict[str, str]:
+    """Names of methods that make such data, with a sentence each; questions have a page of their own."""
+    made = {name: method for name, method in CATALOGUE.items() if method.returns == "generator"}
+    return {name: method.card.summary for name, method in made.items() if modality in method.takes}
+
+
+def fields_of(method: str) -> list[Field]:
+    """The knobs of a method; none for `auto`."""
+    if method not in CATALOGUE:
+        return []
+    schema = CATALOGUE[method].order.model_json_schema()
+    return [_field(name, each) for name, each in schema["properties"].items() if name not in COMMON]
+
+
+def _field(name: str, schema: Mapping[str, Any]) -> Field:
+    default = schema.get("default")
+    shown = "" if default is None else default if isinstance(default, str) else json.dumps(default)
+    kinds = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    return Field(name, schema.get("description", ""), *_kind(kinds), default=shown)
+
+
+def _kind(kinds: list[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
+    if len(kinds) != 1:
+        return "json", ()
+    (kind,) = kinds
+    if "enum" in kind or kind.get("type") == "boolean":
+        return "choice", tuple(map(str, kind.get("enum", ("true", "false"))))
+    if kind.get("type") in {"integer", "number"}:
+        return "number", ()
+    if kind.get("format") == "uuid":
+        return "dataset", ()
+    return ("text", ()) if kind.get("type") == "string" else ("json", ())
+
+
+def document_of(form: Mapping[str, str]) -> dict[str, Any]:
+    """The order that a form asks for, as the API takes it. What is left empty is left out."""
+    document: dict[str, Any] = {"method": form.get("method") or "auto"}
+    document["epsilon"] = (
+        None if form.get("step") == "want" else number_in(form.get("epsilon", ""), "epsilon", "1 or 0.5")
+    )
+    document |= {name: form[name] for name in ("condition_on", "purpose") if form.get(name)}
+    document |= _reports_of(form)
+    kinds = {field.name: field.kind for field in fields_of(document["method"])}
+    for name, value in form.items():
+        knob = name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and knob in kinds and value.strip():
+            document[knob] = _value(knob, kinds[knob], value.strip())
+    return document
+
+
+def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
+    """What the form asks to be measured of the finished generator (docs/reports.md)."""
+    document: dict[str, Any] = {"owner_report": True} if form.get("owner_report") else {}
+    held_out = form.get("report_held_out", "").strip()
+    if form.get("report"):
+        share = number_in(form.get("report_share") or DEFAULT_REPORT_SHARE, "share of the report", "5")
+        document["report"] = {"share": share / 100.0}
+        if held_out:
+            document["report"]["held_out"] = number_in(held_out, "held-out units", "10") / 100.0
+    elif held_out:
+        raise InvalidOrder(
+            "held-out units: the report for everybody is of them; tick the report as well", where="report"
+        )
+    limits = {name: form.get(f"accept_{name}", "").strip() for name in ("one_way_tv", "two_way_tv", "accuracy")}
+    accept: dict[str, Any] = {name: number_in(text, name, "8") / 100.0 for name, text in limits.items() if text}
+    if accept:
+        if "report" not in document:
+            raise InvalidOrder(
+                "publish only if: the report for everybody decides that; tick the report as well", where="accept"
+            )
+        document["accept"] = accept | ({"by": form["accept_by"]} if form.get("accept_by") else {})
+    return document
+
+
+def want_of(form: Mapping[str, str]) -> dict[str, Any]:
+    """How exact the form asks counts to be (`service.methods.wants`)."""
+    group = round(number_in(form.get("group", ""), "group", "200"))
+    return {"group": group, "within": number_in(form.get("within", ""), "within", "10") / 100.0}
+
+
+def _value(name: str, kind: str, text: str) -> Any:
+    if kind in {"text", "dataset"} or (kind == "choice" and text not in {"true", "false"}):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InvalidOrder(f"{name}: this cannot be read; write it as in the description", where=name) from None

@@ -1,0 +1,143 @@
+"""`/datasets/{id}/order`: an order is priced while it is filled in, shown once more, and placed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from service.auth.dependencies import ContextOf
+from service.base.errors import ImprimaturError
+from service.datasets import service as datasets
+from service.datasets.public_starts import public_starts
+from service.domain.image_schema import ImageSchema
+from service.domain.open_columns import open_fields
+from service.pages.budget import gauge
+from service.pages.confirming import confirm_page, shares_of
+from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.forms import Filled
+from service.pages.knobs import DEFAULT_REPORT_SHARE, document_of, fields_of, methods_for, want_of
+from service.pages.policy import PAGE_HEADERS
+from service.pages.rendering import is_fragment, page
+from service.releases import service as releases
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.auth.sessions import SignedIn
+    from service.datasets.models import Dataset
+    from service.pages.knobs import Field
+    from service.platform.context import Context
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("/datasets/{dataset_id}/order")
+def ask_for_order(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
+    """The form. A quote needs a reader; placing an order needs an analyst. While something is to be bought, that is first."""
+    if open_fields(datasets.find(context, visitor.principal, dataset_id).declared_schema):
+        return RedirectResponse(f"/datasets/{dataset_id}", 303, headers=dict(PAGE_HEADERS))
+    return _form(request, context, visitor, dataset_id, {"epsilon": "", "method": "auto"})
+
+
+@router.get("/datasets/{dataset_id}/order/knobs")
+def read_knobs(
+    request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, method: str = "auto"
+) -> Response:
+    """The part of the form that belongs to a method."""
+    knobs = fields_of(method)
+    starts = _starts_for(context, visitor, dataset_id, knobs)
+    return page(request, "knobs.html", signed_in=visitor, knobs=knobs, filled={}, public_starts=starts)
+
+
+@router.post("/datasets/{dataset_id}/order", dependencies=[OwnForm])
+async def quote(
+    request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled
+) -> Response:
+    """The price of what is filled in: a part of the page for a script, else the whole page with it."""
+    try:
+        document = document_of(filled)
+        if filled.get("step") == "want":
+            document = {**document, "epsilon": None, "want": want_of(filled)}
+        quoted = await run_in_threadpool(releases.quote, context, visitor.principal, dataset_id, document)
+    except ImprimaturError as error:
+        if is_fragment(request):
+            raise
+        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error.detail)
+    values: dict[str, Any] = {"quoted": quoted, "share": shares_of(quoted)}
+    if is_fragment(request):
+        return page(request, "quote.html", signed_in=visitor, **values)
+    if filled.get("step") == "confirm":
+        visitor.principal.require("analyst")
+        dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
+        return confirm_page(request, visitor, dataset, quoted, filled, document=document)
+    if quoted.wanted is not None:
+        filled = {**filled, "epsilon": f"{quoted.wanted.epsilon or quoted.wanted.largest:.3g}"}
+    return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, values=values)
+
+
+@router.post("/datasets/{dataset_id}/releases", dependencies=[OwnForm], name="order_release")
+def place(dataset_id: uuid.UUID, context: ContextOf, visitor: Analyst, filled: Filled) -> Response:
+    """Place the order that was confirmed. A form that is sent twice orders once: it carries a key of its own."""
+    key = filled.get("order_key", "")[:64] or None
+    release = releases.order_release(
+        context, visitor.principal, dataset_id, document_of(filled), key, name=filled.get("name", "").strip() or None
+    )
+    return RedirectResponse(f"/releases/{release.id}", 303, headers=dict(PAGE_HEADERS))
+
+
+def _form(
+    request: Request,
+    context: Context,
+    visitor: SignedIn,
+    dataset_id: uuid.UUID,
+    filled: dict[str, str],
+    *,
+    fault: str | None = None,
+    values: dict[str, Any] | None = None,
+) -> Response:
+    dataset = datasets.find(context, visitor.principal, dataset_id)
+    budget = datasets.read_budget(context, visitor.principal, dataset_id)
+    left = gauge(budget, [])
+    suggested = min(left.largest_next_epsilon, dataset.epsilon / 3.0)
+    knobs = fields_of(filled.get("method", "auto"))
+    return page(
+        request,
+        "order.html",
+        status=200 if fault is None else 422,
+        signed_in=visitor,
+        dataset=dataset,
+        gauge=left,
+        filled={**filled, "epsilon": filled.get("epsilon") or f"{suggested:.3g}"},
+        smallest=min(0.01, dataset.epsilon / 100.0),
+        methods=methods_for(_modality(dataset)),
+        conditions=_conditions(dataset),
+        knobs=knobs,
+        public_starts=_starts_for(context, visitor, dataset_id, knobs),
+        has_reports=_modality(dataset) == "table",
+        is_owner=is_owner(visitor),
+        report_share=DEFAULT_REPORT_SHARE,
+        fault=fault,
+        **(values or {"quoted": None}),
+    )
+
+
+def _starts_for(
+    context: Context, visitor: SignedIn, dataset_id: uuid.UUID, knobs: Sequence[Field]
+) -> list[tuple[str, str]]:
+    """Ids and names of public datasets, where the method may begin from one."""
+    if not any(knob.kind == "dataset" for knob in knobs):
+        return []
+    return [(str(each.id), each.name) for each in public_starts(context, visitor.principal, dataset_id)]
+
+
+def _modality(dataset: Dataset) -> Any:
+    return "image" if isinstance(dataset.declared_schema, ImageSchema) else "table"
+
+
+def _conditions(dataset: Dataset) -> list[str]:
+    schema = dataset.declared_schema
+    return [] if isinstance(schema, ImageSchema) else [each.name for each in schema.fields if each.is_categorical]

@@ -1,0 +1,89 @@
+"""`/sign-in`, `/sign-out`, `/language`: a key becomes a session, and ends with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import RedirectResponse
+
+from service.audit import service as audit
+from service.auth import sessions
+from service.auth.dependencies import ContextOf
+from service.auth.limits import RateLimits, address_of
+from service.auth.service import authenticate
+from service.base.errors import InvalidInput, Unauthenticated
+from service.pages.doors import OwnForm, PageRoute, Visitor, cookie_name, own_path, require_own_site, set_cookie
+from service.pages.languages import COOKIE, LANGUAGES
+from service.pages.policy import PAGE_HEADERS
+from service.pages.rendering import page
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+A_YEAR_SECONDS = 31_536_000
+
+
+def sign_in_page(request: Request, next_path: str, *, status: int = 200, fault: str | None = None) -> Response:
+    """The form for a key, and the way to the provider where there is one."""
+    has_provider = request.app.state.sign_in_provider is not None
+    values: dict[str, Any] = {"next": own_path(next_path), "fault": fault, "has_provider": has_provider}
+    return page(request, "sign_in.html", status=status, **values)
+
+
+@router.get("/sign-in")
+def ask_for_key(request: Request, visitor: Visitor, next: str = "/") -> Response:  # noqa: A002 - the word in the address
+    """The form for a key."""
+    if visitor is not None:
+        return RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
+    return sign_in_page(request, next)
+
+
+@router.post("/sign-in", dependencies=[Depends(require_own_site)])
+def sign_in(
+    request: Request,
+    context: ContextOf,
+    key: Annotated[str, Form(max_length=1_000)] = "",
+    next: Annotated[str, Form(max_length=1_000)] = "/",  # noqa: A002 - as above
+) -> Response:
+    """A session for a good key; the same form again, with a sentence, for a wrong one."""
+    limits: RateLimits = request.app.state.rate_limits
+    address = address_of(request.client.host if request.client else "unknown")
+    digest = context.secrets.api_key_digest(key.strip())
+    limits.before_lookup(address, digest)
+    try:
+        with context.driver() as connection:
+            principal = authenticate(connection, context.secrets, key.strip())
+            token = sessions.begin(connection, principal.key_id, longest_seconds=context.settings.page_longest_seconds)
+    except Unauthenticated as error:
+        limits.failed(address, digest)
+        request.state.authentication_failure, request.state.failed_key = "unknown", digest[:4].hex()
+        return sign_in_page(request, next, status=401, fault=error.detail)
+    limits.passed(digest, principal.tenant_id)
+    principal = replace(principal, action="sign_in", request_id=request.state.request_id)
+    with context.transaction() as session:
+        audit.record(session, principal, "key", principal.key_id)
+    reply = RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
+    set_cookie(reply, context.settings, token)
+    return reply
+
+
+@router.post("/sign-out", dependencies=[OwnForm])
+def sign_out(request: Request, context: ContextOf) -> Response:
+    """End the session, here and in the browser."""
+    name = cookie_name(context.settings)
+    with context.driver() as connection:
+        sessions.end(connection, request.cookies.get(name, ""))
+    reply = RedirectResponse("/sign-in", 303, headers={**PAGE_HEADERS, "Clear-Site-Data": '"cache"'})
+    reply.delete_cookie(name, path="/", secure=context.settings.behind_tls, httponly=True, samesite="lax")
+    return reply
+
+
+@router.get("/language/{language}")
+def choose_language(language: str, next: str = "/") -> Response:  # noqa: A002 - as above
+    """Remember the language in a cookie; it says nothing of who it is."""
+    if language not in LANGUAGES:
+        raise InvalidInput(f"language: one of {', '.join(LANGUAGES)}", where="language")
+    reply = RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
+    reply.set_cookie(COOKIE, language, max_age=A_YEAR_SECONDS, httponly=True, samesite="lax", path="/")
+    return reply

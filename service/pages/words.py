@@ -1,0 +1,53 @@
+"""Words of the database that a page shows, so that translations can be found for them."""
+
+from __future__ import annotations
+
+
+def N_(text: str) -> str:  # noqa: N802 - the name by which gettext's tools find texts to translate
+    """The text as it is; a template translates it where it is shown."""
+    return text
+
+
+STATES = [
+    N_("ready"),
+    N_("erased"),
+    N_("reserved"),
+    N_("charged"),
+    N_("published"),
+    N_("failed"),
+    N_("voided"),
+]
+SCOPES = [N_("owner"), N_("analyst"), N_("reader")]
+LEDGER = [N_("reserve"), N_("post"), N_("void"), N_("settle")]
+USES = {
+    "string": N_("categories (text)"),
+    "boolean": N_("yes or no"),
+    "integer": N_("whole numbers"),
+    "number": N_("numbers with a fraction"),
+    "date": N_("dates"),
+    "datetime": N_("dates with a time"),
+    "ignore": N_("nothing to publish: leave it out"),
+    "identifier": N_("an identifier: made anew in synthetic rows"),
+    "free_text": N_("free text: leave it out"),
+}
+"""What a column holds, by its type or role."""
+PARTS = [N_("relay"), N_("worker")]
+KINDS = {
+    "count": N_("how many rows"),
+    "histogram": N_("how many rows each value has"),
+    "cross_table": N_("how many rows each pair of values has"),
+    "mean": N_("the mean of a column"),
+    "sum": N_("the sum of a column"),
+    "quantiles": N_("quartiles of a column"),
+    "median": N_("the median of a column"),
+    "arg_max": N_("the most frequent value"),
+    "keys": N_("combinations that are common"),
+}
+"""Kinds of questions (docs/queries.md)."""
+SETS = {
+    "synthetic": N_("synthetic rows"),
+    "other_half": N_("fresh real rows"),
+    "independent": N_("independent columns"),
+}
+LEARNERS = {"logistic_regression": N_("logistic regression"), "boosting": N_("boosted trees")}
+"""What the owner's report compares (docs/reports.md)."""

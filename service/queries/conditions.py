@@ -1,0 +1,111 @@
+"""Conditions as people write them (docs/conditions.md), in the words of an order. From the declaration alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any
+
+from service.base.errors import InvalidOrder
+from service.domain.grids import grid_edges
+from service.domain.spelling_config import written_as
+
+if TYPE_CHECKING:
+    from service.domain.field_schema import FieldSchema, FieldType
+    from service.domain.table_schema import TableSchema
+    from service.samples.table.selections import RangeSelection
+
+MOST_CONDITIONS = 50
+MOST_CHARACTERS = 4_000
+
+
+def conditions_of_order(where: Any, schema: TableSchema, place: str) -> list[dict[str, Any]]:
+    """A text, several of them, a mapping, or what an order says already: as a list of what single columns must be."""
+    if _is_of_order(where):
+        return list(where)
+    if isinstance(where, str) and len(where) > MOST_CHARACTERS:
+        raise InvalidOrder(f"{place}.where: at most {MOST_CHARACTERS} characters", where=place)
+    if isinstance(where, list) and (len(where) > MOST_CONDITIONS or not all(isinstance(each, str) for each in where)):
+        raise InvalidOrder(f"{place}.where: a list of up to {MOST_CONDITIONS} texts is meant", where=place)
+    if not isinstance(where, str | list | dict):
+        raise InvalidOrder(f'{place}.where: write "age>=65&sex=f", or {{"age": {{"minimum": 65}}}}', where=place)
+    return _selected(where, schema, place)
+
+
+def _is_of_order(where: Any) -> bool:
+    return isinstance(where, list) and all(isinstance(each, dict) and "column" in each for each in where)
+
+
+def _selected(where: str | list[str] | dict[str, Any], schema: TableSchema, place: str) -> list[dict[str, Any]]:
+    from service.samples.table.base import SamplingError  # noqa: PLC0415 - large libraries: see samples.cache.expect_samples
+    from service.samples.table.conditions import Conditions  # noqa: PLC0415 - as above
+    from service.samples.table.selections import CategorySelection  # noqa: PLC0415 - as above
+    from service.samples.table.written import modelled_columns  # noqa: PLC0415 - as above
+
+    missing_value = next(iter(schema.missing_values), "")
+    columns = modelled_columns({"missing_value": missing_value, "columns": [_config(each) for each in schema.fields]})
+    found = []
+    try:
+        selections = Conditions(columns).selections(where)
+    except SamplingError as error:
+        raise InvalidOrder(f"{place}.where: {error}", where=place) from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidOrder(
+            f"{place}.where: this is not a condition; write one like age>=65&sex=f", where=place
+        ) from None
+    for at, selection in sorted(selections.items()):
+        field = schema.fields[at]
+        if isinstance(selection, CategorySelection):
+            declared = (*(field.categories or ()), None)
+            found.append(
+                {
+                    "column": field.name,
+                    "values": [value for value, met in zip(declared, selection.allowed, strict=False) if met],
+                }
+            )
+        else:
+            found.append({"column": field.name, **_of_range(selection, field, place)})
+    return found
+
+
+def _config(field: FieldSchema) -> dict[str, Any]:
+    """As the config.json of a generator describes a column; a range is one bin."""
+    missing = not field.constraints.required
+    head: dict[str, Any] = {"name": field.name, "type": field.type, **written_as(field)}
+    if field.categories is not None:
+        values = [*field.categories, *([None] if missing else [])]
+        return {**head, "size": len(values), "values": values}
+    edges = grid_edges(field, 1)
+    decimals = field.decimals_of_values
+    digits = {} if decimals is None else {"decimals": decimals}
+    digits |= {} if field.step == 1 else {"step": field.step}
+    return {**head, "size": len(edges) - 1 + missing, "edges": list(edges), "missing": missing, **digits}
+
+
+def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict[str, Any]:
+    if not selection.intervals and selection.missing:
+        return {"values": [None]}
+    if len(selection.intervals) != 1 or selection.missing:
+        raise InvalidOrder(
+            f"{place}.where: {field.name} can be in one range here, as age>=20&age<30; ask once for each range",
+            where=place,
+        )
+    ((low, high),) = selection.intervals
+    first, last = field.bounds
+    said: dict[str, Any] = {}
+    if low > first or high >= last:
+        said["minimum"] = _written(max(low, first), field.type, math.ceil)
+    if high < last:
+        said["maximum"] = _written(min(high, last), field.type, math.floor)
+    return said
+
+
+def _written(number: float, kind: FieldType, whole: Any) -> int | float | str:
+    """A bound as a declaration writes it."""
+    if kind == "number":
+        return float(number)
+    if kind == "integer":
+        return int(whole(number))
+    if kind == "date":
+        return (dt.date(1970, 1, 1) + dt.timedelta(days=whole(number))).isoformat()
+    return dt.datetime.fromtimestamp(whole(number), dt.UTC).isoformat()

@@ -1,0 +1,131 @@
+"""Samples as the API and the page stream them: what may be asked of one, and the reply.
+
+A dependency and a reply, for every endpoint that draws; what is drawn is `service/samples`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from service.base.errors import InvalidInput, NotInRelease
+from service.base.text import read_json
+from service.platform.context import Context
+from service.releases.answers import not_a_generator
+from service.releases.bundles import Bundles
+from service.releases.models import Release
+from service.releases.open_samples import OpenSamples
+from service.samples.cache import SamplerCache
+from service.samples.formats import SampleFormat, default_format, described_formats, media_type
+from service.samples.formulas import Formulas
+
+if TYPE_CHECKING:
+    from service.samples.samplers import Sampler
+
+MOST_CONDITIONS, MOST_CONDITION_CHARACTERS, MOST_WEIGHTS_CHARACTERS = 64, 4_000, 16_000
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """Which rows or images, and how they are written. No format: the default one of rows or of images."""
+
+    rows: int
+    format: SampleFormat | None = None
+    where: Sequence[str] | None = None
+    seed: int | None = None
+    formulas: Formulas = "keep"
+    weights: str | None = None
+
+
+def sample_request(
+    rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
+    format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
+    where: Annotated[
+        list[Annotated[str, Field(max_length=MOST_CONDITION_CHARACTERS)]] | None,
+        Query(
+            max_length=MOST_CONDITIONS,
+            description="Only such rows: `age>=65&sex=f` (percent-encoded), `rank in [1, 2]`, `age not missing`, COLUMN:VALUE,"
+            ' or JSON like {"age": {"minimum": 65}}. Several must all be met. Of images label:CLASS, once.',
+        ),
+    ] = None,
+    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Repeats the rows of as large a sample.")] = None,
+    formulas: Annotated[
+        Formulas,
+        Query(
+            description="CSV texts that a spreadsheet would carry out: as they are, or, for those who open the file in"
+            " a spreadsheet, with an apostrophe before them (escape)."
+        ),
+    ] = "keep",
+    weights: Annotated[
+        str | None,
+        Query(
+            max_length=MOST_WEIGHTS_CHARACTERS,
+            description='JSON: how often values shall come, {"income": {">50K": 0.5, "<=50K": 0.5}} or {"sex": "uniform"}.',
+        ),
+    ] = None,
+) -> SampleRequest:
+    """The query of a sample."""
+    return SampleRequest(rows, format, where, seed, formulas, weights)
+
+
+async def sample_response(
+    request: Request,
+    context: Context,
+    release: Release,
+    sample: SampleRequest,
+    headers: dict[str, str] | None = None,
+) -> StreamingResponse:
+    """A stream of rows; a wrong request is refused before the first byte."""
+    limit = context.settings.sample_rows_limit
+    if sample.rows > limit:
+        raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
+    open_samples: OpenSamples = request.app.state.open_samples
+    with open_samples.open(release.tenant_id) as one:
+        sampler = await run_in_threadpool(sampler_of, request, release)
+        from service.samples.samplers import content_of  # noqa: PLC0415 - large libraries: loaded with the sampler
+        from service.samples.streams import stream_rows  # noqa: PLC0415 - as above
+
+        weights = None if sample.weights is None else read_json(sample.weights.encode(), "weights")
+        chosen = sample.format or default_format(content_of(sampler))
+        pieces = await one.draw(
+            lambda: stream_rows(
+                sampler,
+                rows=sample.rows,
+                format=chosen,
+                seed=sample.seed,
+                where=sample.where,
+                weights=weights,
+                formulas=sample.formulas,
+                each=one.each,
+            )
+        )
+        disposition = f'attachment; filename="synthetic.{chosen}"'
+        return one.reply(pieces, media_type(chosen), {"Content-Disposition": disposition, **(headers or {})})
+
+
+def sampler_of(request: Request, release: Release) -> Sampler:
+    """The sampler of a published release."""
+    samplers: SamplerCache = request.app.state.samplers
+    bundles: Bundles = request.app.state.bundles
+    try:
+        return samplers.get(bundles.checked_key(release))
+    except NotInRelease:
+        raise not_a_generator(release.id) from None
+
+
+def bundle_reply(release_id: UUID, pieces: Iterator[bytes]) -> StreamingResponse:
+    """The published ZIP as a file."""
+    disposition = f'attachment; filename="generator-{release_id}.zip"'
+    return StreamingResponse(pieces, media_type="application/zip", headers={"Content-Disposition": disposition})
+
+
+def picture_reply(picture: bytes) -> Response:
+    """A preview. The next one is another picture at the same address."""
+    return Response(picture, media_type="image/png", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,84 @@
+"""`--want` as it is typed, and what a quote looks like for a person."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from imprimatur.cli.order_options import build_order, read_want
+from imprimatur.replies import Budget, Quote
+
+COUNTS = {
+    "marginals": 3,
+    "count_std": {"smallest": 1.0, "median": 2.0, "largest": 3.0},
+    "off_by": 3.92,
+    "smallest_group": 7,
+    "total_variation": {"expected": 0.02, "low": 0.01, "high": 0.03},
+}
+QUOTE = {
+    "order": {"method": "marginals"},
+    "price": {"epsilon": 2.0, "delta": 1e-7, "shares": {"simple": 1, "renyi": 2}},
+    "steps": 1,
+    "first_noise_multiplier": 1.0,
+    "last_noise_multiplier": 1.0,
+    "fits": True,
+    "remaining": {"simple": 5, "renyi": 5},
+}
+
+
+def test_what_is_wanted_is_numbers_by_name():
+    assert read_want("group=200, within=0.1") == {"group": 200, "within": 0.1}
+    assert read_want(None) is None
+    order = build_order(None, None, method="auto", want=read_want("two_way_tv=0.05"))
+    assert order == {"method": "auto", "want": {"two_way_tv": 0.05}}
+
+
+@pytest.mark.parametrize("typed", ["group", "group=", "group=many", "group=true", "group=[1]", ""])
+def test_anything_else_is_refused(typed):
+    with pytest.raises(typer.BadParameter, match="is not NAME=NUMBER"):
+        read_want(typed)
+
+
+def test_an_order_without_epsilon_or_want_is_still_refused():
+    with pytest.raises(typer.BadParameter, match="give --epsilon, such as 1, or --share"):
+        build_order(None, None, method="auto", want=None)
+
+
+def test_a_quote_is_typed_and_says_sentences_first():
+    forecast = {"sentences": ["All are measured.", "Off by 4."], "pairs": "all", "one_way": COUNTS, "two_way": None}
+    wanted = {"epsilon": 2.0, "largest": 5.0, "says": "About ε = 2 is the least that gives that."}
+    quote = Quote.of({**QUOTE, "forecast": forecast, "wanted": wanted, "warnings": ["little"]})
+    assert quote.forecast.one_way.count_std.median == 2.0
+    assert quote.forecast.one_way.total_variation.high == 0.03
+    assert quote.forecast.two_way is None
+    assert str(quote).splitlines() == [
+        "About ε = 2 is the least that gives that.",
+        "All are measured.",
+        "Off by 4.",
+        "Warning: little",
+        "ε = 2, δ = 1e-07; it fits.",
+    ]
+
+
+def test_a_quote_of_an_older_service_has_no_forecast():
+    quote = Quote.of(QUOTE)
+    assert (quote.forecast, quote.wanted, quote.warnings) == (None, None, ())
+    assert str(quote) == "ε = 2, δ = 1e-07; it fits."
+
+
+def test_a_budget_says_what_its_two_accounts_are():
+    accounts = {
+        "simple": {"posted": 700_000_000, "pending": 50_000_000, "remaining": 250_000_000},
+        "renyi": {"posted": 270_000_000, "pending": 0, "remaining": 730_000_000, "order": 7},
+    }
+    budget = Budget.of(
+        {
+            "epsilon": 3.0,
+            "delta": 1e-6,
+            "accounts": accounts,
+            "remaining_share": 0.73,
+            "epsilon_spent": 1.0,
+            "largest_next_epsilon": 1.2,
+        }
+    )
+    assert "basic 75 % used, Rényi 27 %: an order needs room in one." in str(budget)

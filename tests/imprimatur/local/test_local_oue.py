@@ -1,0 +1,95 @@
+"""Optimised unary encoding: unbiased, as far off as the formula says, and no more is told by saying it again."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from imprimatur.local import OUE, InvalidReport
+from imprimatur.local.coins import WHOLE
+from imprimatur.local.estimates import bits_of
+
+VALUES = [f"value {place}" for place in range(16)]
+PEOPLE, TRIALS = 40, 1_000
+
+
+def test_estimates_are_unbiased_and_their_variance_is_that_of_the_formula() -> None:
+    epsilon = 1.0
+    oue = OUE(VALUES, epsilon)
+    device = oue.reporter(memoised=False)
+    found = [oue.estimate(device.report(VALUES[i % 4]) for i in range(PEOPLE)).counts for _ in range(TRIALS)]
+    formula = PEOPLE * 4.0 * math.exp(epsilon) / (math.exp(epsilon) - 1.0) ** 2
+    rare = [each[value] for each in found for value in VALUES[4:]]
+    assert abs(statistics.fmean(rare)) < 4.0 * math.sqrt(formula / len(rare))
+    assert statistics.variance(rare) == pytest.approx(formula, rel=0.05)
+    assert oue.std(PEOPLE) ** 2 == pytest.approx(formula, rel=1e-9)
+    held = [each[value] for each in found for value in VALUES[:4]]
+    of_ten = oue.std(PEOPLE, 10.0) ** 2
+    assert abs(statistics.fmean(held) - 10.0) < 4.0 * math.sqrt(of_ten / len(held))
+    assert statistics.variance(held) == pytest.approx(of_ten, rel=0.09)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_no_report_is_more_likely_than_epsilon_allows(epsilon: float) -> None:
+    """Every report of three bits, in exact fractions of the coins that are tossed."""
+    oue = OUE(["a", "b", "c"], epsilon)
+    flip = Fraction(oue.flip_part, WHOLE)
+
+    def chance(report: tuple[int, ...], own: int) -> Fraction:
+        found = Fraction(1)
+        for place, bit in enumerate(report):
+            one = Fraction(1, 2) if place == own else flip
+            found *= one if bit else 1 - one
+        return found
+
+    worst = max(chance(r, a) / chance(r, b) for r in product((0, 1), repeat=3) for a in range(3) for b in range(3))
+    assert math.log(worst) == pytest.approx(oue.epsilon, rel=1e-12)
+    assert oue.epsilon <= epsilon * (1.0 + 1e-12)
+
+
+def test_the_same_value_is_the_same_report_and_another_device_has_another() -> None:
+    oue = OUE(VALUES, 1.0)
+    device = oue.reporter()
+    assert len({device.report("value 3") for _ in range(50)}) == 1
+    assert oue.reporter(device.secret).report("value 3") == device.report("value 3")
+    assert len({oue.reporter().report("value 3") for _ in range(50)}) > 40
+    assert len({oue.reporter(memoised=False).report("value 3") for _ in range(50)}) > 40
+
+
+def test_memoised_reports_of_many_devices_are_counted_alike() -> None:
+    oue = OUE(VALUES, 2.0)
+    found = oue.estimate(oue.reporter().report("value 0") for _ in range(4_000))
+    assert abs(found.counts["value 0"] - 4_000) < 4.5 * oue.std(4_000, 4_000)
+    assert all(abs(found.counts[value]) < 4.5 * oue.std(4_000) for value in VALUES[1:])
+
+
+def test_what_costs_is_said() -> None:
+    said = str(OUE(["a", "b"], 1.0))
+    assert "One report: ε = 1." in said
+    assert "for ever: ε = 1 where reports are memoised" in said
+
+
+@pytest.mark.parametrize("values", [["a"], ["a", "a"]])
+def test_a_list_of_values_is_checked(values: list[str]) -> None:
+    with pytest.raises(ValueError, match="different values"):
+        OUE(values, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 41.0])
+def test_an_epsilon_is_checked(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        OUE(["a", "b"], epsilon)
+
+
+def test_an_undeclared_value_is_not_sent_and_a_malformed_report_is_not_counted() -> None:
+    oue = OUE(["a", "b", "c"], 1.0)
+    with pytest.raises(ValueError, match="not declared"):
+        oue.reporter().report("d")
+    for wrong in ("", "8", "00", "g", "-1", "+1", "²"):
+        with pytest.raises(InvalidReport):
+            oue.estimate([wrong])
+    assert bits_of("7", 3) == 7

@@ -1,0 +1,112 @@
+"""Questions over HTTP: quoted, charged, answered by a worker, and answered again from that at no cost."""
+
+import pytest
+
+from tests.service.http.test_datasets_api import _assert_problem
+from workers import lease as leases
+from workers.run import Attempt
+
+
+@pytest.fixture
+def ask(api, dataset_id):
+    return lambda body, key=None: api.http.post(
+        f"/v1/datasets/{dataset_id}/queries", json=body, headers=key or api.analyst
+    )
+
+
+@pytest.fixture
+def answered(api, context, ask, signing_key):  # noqa: ARG001 - what signs certificates
+    def wait(body):
+        reply = ask(body)
+        assert reply.status_code == 202, reply.text
+        release = reply.json()["release"]
+        while str((lease := leases.claim_next(context.settings)).release_id) != release["id"]:
+            pass  # an earlier order, which stays claimed
+        Attempt(context, lease).run()
+        return api.http.get(release["links"]["answers"], headers=api.reader).json()["answers"]
+
+    return wait
+
+
+def spent(api, dataset_id):
+    return api.http.get(f"/v1/datasets/{dataset_id}/budget", headers=api.reader).json()["accounts"]
+
+
+def test_a_question_is_quoted_charged_and_answered(api, dataset_id, ask, answered):
+    question = {"kind": "count", "where": "city=Rome", "epsilon": 1.0}
+    before = spent(api, dataset_id)
+    quote = ask({**question, "dry_run": True})
+    assert quote.status_code == 200, quote.text
+    assert quote.json()["price"]["epsilon"] == 1.0
+    assert quote.json()["fits"]
+    assert quote.json()["questions"][0]["state"] == "quoted"
+    assert spent(api, dataset_id) == before
+    (answer,) = answered(question)
+    assert answer["interval"][0] <= answer["value"] <= answer["interval"][1]
+    assert answer["question"]["where"] == [{"column": "city", "values": ["Rome"]}]
+    assert answer["key"] == quote.json()["questions"][0]["key"]
+    assert spent(api, dataset_id) != before
+
+
+def test_a_question_that_was_asked_before_costs_nothing(api, dataset_id, ask, answered):
+    (first,) = answered({"kind": "count", "where": "city in [Rome, Oslo]", "epsilon": 0.5})
+    paid = spent(api, dataset_id)
+    again = ask({"kind": "count", "where": {"city": ["Oslo", "Rome"]}, "epsilon": 0.4})
+    assert again.status_code == 200, again.text
+    (question,) = again.json()["questions"]
+    assert (question["state"], question["answer"]) == ("answered", first)
+    assert (again.json()["price"], again.json()["release"]) == (None, None)
+    assert spent(api, dataset_id) == paid
+    dearer = ask({"kind": "count", "where": "city in [Rome, Oslo]", "epsilon": 0.9})
+    assert dearer.status_code == 202
+    assert dearer.json()["questions"][0]["state"] == "ordered"
+    waiting = ask({"kind": "count", "where": "city in [Rome, Oslo]", "epsilon": 0.9})
+    assert (waiting.status_code, waiting.json()["questions"][0]["state"]) == (200, "waiting")
+    assert waiting.json()["questions"][0]["release_id"] == dearer.json()["release"]["id"]
+
+
+def test_of_a_batch_only_what_is_new_is_paid(ask, answered):
+    count, histogram = {"kind": "count"}, {"kind": "histogram", "column": "city", "weight": 3.0}
+    (first,) = answered({**count, "epsilon": 0.5})
+    reply = ask({"questions": [histogram, count], "epsilon": 1.0})
+    assert reply.status_code == 202, reply.text
+    assert reply.json()["price"]["epsilon"] == pytest.approx(0.75)
+    new, known = reply.json()["questions"]
+    assert (new["state"], new["place"], known["answer"]) == ("ordered", 0, first)
+
+
+def test_answers_are_not_given_to_others_and_other_questions_are_not_the_same(api, ask, answered):
+    answered({"kind": "count", "where": "city=Rome", "epsilon": 0.5})
+    for other in ({"where": "city=Oslo"}, {}, {"where": "city=Rome", "noise": "gaussian"}):
+        assert (
+            ask({"kind": "count", "epsilon": 0.5, "dry_run": True, **other}).json()["questions"][0]["state"] == "quoted"
+        )
+    _assert_problem(ask({"kind": "count", "epsilon": 0.1}, api.stranger), 404, "not_found")
+    _assert_problem(ask({"kind": "count", "epsilon": 0.1}, api.reader), 403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"kind": "count", "where": "citty=Rome", "epsilon": 1.0}, "citty"),
+        ({"kind": "count", "where": "city=nowhere", "epsilon": 1.0}, "nowhere"),
+        ({"kind": "mean", "column": "city", "epsilon": 1.0}, "has declared values, not a range"),
+        ({"kind": "counts", "epsilon": 1.0}, "questions.0"),
+        ({"kind": "count", "where": 7, "epsilon": 1.0}, "questions.0.where"),
+        ({"questions": [], "epsilon": 1.0}, "questions"),
+        ({"questions": [{"kind": "count"}], "column": "x", "epsilon": 1.0}, "column: with `questions`"),
+        ({"kind": "count"}, "exactly one of epsilon and share"),
+        ([], "a request is a JSON object"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_reserved(api, dataset_id, ask, body, sentence):
+    before = spent(api, dataset_id)
+    refused = ask(body)
+    assert refused.status_code == 422, refused.text
+    assert sentence in refused.json()["detail"]
+    assert spent(api, dataset_id) == before
+
+
+def test_the_last_question_of_a_budget_is_refused(ask):
+    assert ask({"kind": "count", "epsilon": 2.9}).status_code == 202
+    _assert_problem(ask({"kind": "histogram", "column": "city", "epsilon": 2.9}), 409, "budget_exhausted")

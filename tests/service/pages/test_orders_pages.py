@@ -1,0 +1,154 @@
+"""An order from the form to the release: priced while it is filled in, shown once more, placed once."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import service.pages.releases as pages_of_releases
+from service.methods.catalogue import NAMES, parse_order
+from service.pages.knobs import document_of, fields_of
+from service.requests.problems import STATUS
+
+FILLED = {"method": "marginals", "epsilon": "1", "knob.pairs": "none"}
+
+
+def replaced(row, **values):
+    names = [column.name for column in row.__table__.columns] + ["order"]
+    return SimpleNamespace(**{name: getattr(row, name) for name in names} | values)
+
+
+def hidden(page):
+    return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page))
+
+
+def test_the_form_shows_what_fits_and_every_method_that_takes_a_table(api, browser_of, dataset_id):
+    page = browser_of(api.analyst).get(f"/datasets/{dataset_id}/order").text
+    assert "One more release of at most ε = 3." in page
+    assert 'value="marginals"' in page
+    assert 'value="mixture"' not in page
+    assert "city" in page
+    assert "<option>age</option>" not in page
+
+
+def test_a_script_gets_the_price_alone(api, browser_of, dataset_id):
+    browser = browser_of(api.reader)
+    part = browser.post(f"/datasets/{dataset_id}/order", FILLED, **{"HX-Request": "true"})
+    assert part.status_code == 200
+    assert "<html" not in part.text
+    assert re.search(r"It costs \d+ % of the whole budget; \d+ % would be left", part.text)
+    assert "at most 73.2 in 100" in part.text
+
+
+def test_a_wrong_number_is_said_where_the_price_would_be(api, browser_of, dataset_id):
+    browser = browser_of(api.reader)
+    for epsilon in ("x", "-1", ""):
+        part = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "epsilon": epsilon}, **{"HX-Request": "true"})
+        assert part.status_code == 422
+        assert part.text.strip().startswith('<p class="fault"')
+        whole = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "epsilon": epsilon})
+        assert whole.status_code == 422
+        assert 'role="alert"' in whole.text
+
+
+def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    assert "It costs" in browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "quote"}).text
+    confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "confirm", "name": "spring"})
+    assert "cannot be taken back" in confirm.text
+    sent = hidden(confirm.text)
+    assert sent["knob.pairs"] == "none"
+    first = browser.post(f"/datasets/{dataset_id}/releases", sent)
+    again = browser.post(f"/datasets/{dataset_id}/releases", sent)
+    assert first.url.path == again.url.path
+    assert "spring" in first.text
+    listed = api.http.get(f"/v1/releases?dataset_id={dataset_id}", headers=api.reader).json()["items"]
+    assert [each["order"]["pairs"] for each in listed] == ["none"]
+
+
+def test_a_reader_sees_prices_and_places_nothing(api, browser_of, dataset_id):
+    browser = browser_of(api.reader)
+    assert ">Continue<" not in browser.get(f"/datasets/{dataset_id}/order").text
+    assert browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "confirm"}).status_code == 403
+    assert browser.post(f"/datasets/{dataset_id}/releases", {**FILLED, "order_key": "a"}).status_code == 403
+
+
+def test_what_does_not_fit_says_so_and_is_refused(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "epsilon": "9", "step": "confirm"})
+    assert "It does not fit" in confirm.text
+    assert "disabled" in confirm.text
+    assert browser.post(f"/datasets/{dataset_id}/releases", hidden(confirm.text)).status_code == 409
+
+
+def test_an_order_is_cancelled_before_it_costs_anything(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    release = browser.post(f"/datasets/{dataset_id}/releases", {**FILLED, "order_key": "k"}).url.path
+    assert "cancelling costs nothing" in browser.get(f"{release}/cancel").text
+    assert "state-voided" in browser.post(f"{release}/cancel").text
+    assert (
+        browser.post(f"{release}/cancel").status_code
+        == STATUS[next(e for e in STATUS if e.__name__ == "NotCancellable")]
+    )
+
+
+def test_a_cancel_that_was_to_cost_nothing_is_asked_again_once_the_work_has_begun(
+    api, browser_of, dataset_id, monkeypatch
+):
+    browser = browser_of(api.analyst)
+    release = browser.post(f"/datasets/{dataset_id}/releases", {**FILLED, "order_key": "k"}).url.path
+    seen = hidden(browser.get(f"{release}/cancel").text)["seen"]
+    shown_of = pages_of_releases.shown_of
+
+    def begun(*asked):
+        shown = shown_of(*asked)
+        return shown | {"release": replaced(shown["release"], state="charged", recorded_steps=1)}
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(pages_of_releases, "shown_of", begun)
+        asked_again = browser.post(f"{release}/cancel", {"seen": seen})
+    assert "The work has begun meanwhile" in asked_again.text
+    assert hidden(asked_again.text)["seen"] == "charged"
+    assert "state-voided" in browser.post(f"{release}/cancel", {"seen": seen}).text  # it had not, really
+
+
+def test_what_is_confirmed_names_its_limits_and_the_way_back(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    limits = {"report": "1", "report_share": "5", "accept_one_way_tv": "0.6"}
+    confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, **limits, "step": "confirm"}).text
+    assert "off by at most 0.6 %" in confirm
+    assert f'href="/datasets/{dataset_id}/order"' in confirm
+
+
+def test_held_out_units_without_a_report_are_not_dropped_silently(api, browser_of, dataset_id):
+    part = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", {**FILLED, "report_held_out": "10"})
+    assert part.status_code == 422
+    assert "tick the report as well" in part.text
+
+
+@pytest.mark.parametrize("method", [name for name in NAMES if name not in {"queries", "choose"}])
+def test_every_knob_has_a_field_and_a_default_that_is_left_empty_is_left_out(method):
+    fields = fields_of(method)
+    assert {field.kind for field in fields} <= {"choice", "number", "text", "json", "dataset"}
+    document = document_of({"method": method, "epsilon": "1,5", **{f"knob.{field.name}": "" for field in fields}})
+    assert document == {"method": method, "epsilon": 1.5}
+    filled = {f"knob.{each.name}": each.default for each in fields if each.default and each.kind != "json"}
+    assert parse_order(document_of({"method": method, "epsilon": "1", **filled}))
+
+
+def test_a_field_that_is_no_knob_is_not_passed_on():
+    form = {"method": "marginals", "epsilon": "1", "knob.nonsense": "1", "chosen_because": "me", "knob.method": "x"}
+    assert document_of(form) == {"method": "marginals", "epsilon": 1.0}
+
+
+def test_the_forecast_is_beside_the_price_and_the_least_epsilon_is_found(api, browser_of, dataset_id):
+    browser = browser_of(api.reader)
+    part = browser.post(f"/datasets/{dataset_id}/order", FILLED, **{"HX-Request": "true"}).text
+    assert "How exact it will be" in part
+    assert part.count("<li>") >= 2
+    found = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "100", "within": "50"})
+    (epsilon,) = re.findall(r'id="epsilon"[^>]*value="([^"]+)"', found.text)
+    assert 0 < float(epsilon) <= 3
+    assert 'role="status"' in found.text
+    wrong = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "x", "within": "50"})
+    assert "group: write a number" in wrong.text

@@ -1,0 +1,146 @@
+"""Sessions of the page: who gets one, what ends it, and which forms are taken."""
+
+import re
+
+import pytest
+
+from service.auth import sessions
+from service.upkeep.installation import owner_transaction
+
+
+def test_a_key_becomes_a_session_and_the_cookie_says_nothing(api, browser_of):
+    browser = browser_of()
+    key = api.owner["Authorization"].partition(" ")[2]
+    reply = browser.sign_in(api.owner, "/datasets")
+    assert (reply.status_code, reply.headers["location"]) == (303, "/datasets")
+    cookie = reply.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert key not in cookie
+    page = browser.get("/")
+    assert "first owner" in page.text
+    assert key not in page.text
+
+
+def test_a_wrong_key_gets_a_sentence_and_no_session(browser_of):
+    browser = browser_of()
+    reply = browser.sign_in({"Authorization": "Bearer imp_wrong"})
+    assert reply.status_code == 401
+    assert "not known" in reply.text
+    assert "set-cookie" not in reply.headers
+    assert browser.get("/datasets", follow_redirects=False).headers["location"] == "/sign-in?next=/datasets"
+
+
+@pytest.mark.parametrize("away", ["//elsewhere.example", "https://elsewhere.example", "/\\elsewhere.example", "/a\nb"])
+def test_no_one_is_sent_away_from_here(api, browser_of, away):
+    assert browser_of().sign_in(api.owner, away).headers["location"] == "/"
+
+
+def test_signing_out_ends_the_session_on_this_side_too(api, browser_of):
+    browser = browser_of(api.owner)
+    cookies = dict(browser.http.cookies)
+    assert browser.post("/sign-out").url.path == "/sign-in"
+    for name, value in cookies.items():
+        browser.http.cookies.set(name, value)
+    assert browser.get("/datasets", follow_redirects=False).status_code == 303
+
+
+def test_a_session_ends_with_its_key(api, browser_of):
+    browser = browser_of(api.analyst)
+    assert browser.get("/datasets").status_code == 200
+    keys = api.http.get("/v1/keys", headers=api.owner).json()["items"]
+    (mine,) = [each["id"] for each in keys if each["name"] == "analyst"]
+    assert api.http.delete(f"/v1/keys/{mine}", headers=api.owner).status_code == 204
+    assert browser.get("/datasets", follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize("column", ["seen_at", "created_at"])
+def test_a_session_ends_when_no_one_is_there_and_after_a_day_s_work(api, context, browser_of, column):
+    browser = browser_of(api.owner)
+    with owner_transaction(context.settings) as session:
+        session.connection().exec_driver_sql(f"UPDATE page_sessions SET {column} = {column} - interval '13 hours'")
+    assert browser.get("/datasets", follow_redirects=False).status_code == 303
+
+
+def test_a_form_without_the_token_of_the_session_is_refused(api, browser_of):
+    browser, other = browser_of(api.owner), browser_of(api.owner)
+    for token in ("", "0" * 64, other.token()):
+        reply = browser.http.post("/sign-out", data={"csrf_token": token})
+        assert reply.status_code == 403
+        assert "load the page again" in reply.text
+    assert browser.get("/datasets").status_code == 200
+    assert (
+        browser.http.post("/sign-out", data={"csrf_token": browser.token()}, follow_redirects=False).status_code == 303
+    )
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://elsewhere.example"}, {"Sec-Fetch-Site": "cross-site"}])
+def test_a_form_of_another_site_is_refused(api, browser_of, headers):
+    browser = browser_of(api.owner)
+    assert browser.post("/sign-out", **headers).status_code == 403
+    key = api.owner["Authorization"].partition(" ")[2]
+    assert browser_of().http.post("/sign-in", data={"key": key}, headers=headers).status_code == 403
+
+
+def test_behind_tls_the_cookie_is_of_this_host_alone(api, context, database):
+    from fastapi.testclient import TestClient
+
+    from service.http.app import create_app
+    from tests.service.pages.conftest import Browser
+
+    settings = context.settings.model_copy(update={"database_url": database.api_url, "behind_tls": True})
+    with TestClient(create_app(settings), base_url="https://testserver") as http:
+        cookie = Browser(http).sign_in(api.owner).headers["set-cookie"]
+    assert cookie.startswith("__Host-imprimatur=")
+    assert "Secure" in cookie
+    assert "Path=/" in cookie
+    assert "Domain" not in cookie
+
+
+def test_many_wrong_keys_are_refused_before_they_are_looked_up(context, browser_of):
+    browser, most = browser_of(), int(3 * context.settings.rate_limit_failures_per_minute)
+    statuses = (browser.sign_in({"Authorization": f"Bearer imp_{number}"}).status_code for number in range(most))
+    assert next(statuses) == 401
+    assert 429 in statuses
+
+
+def test_a_script_that_asks_for_a_part_is_sent_to_sign_in(browser_of):
+    reply = browser_of().get("/datasets", headers={"HX-Request": "true"}, follow_redirects=False)
+    assert (reply.status_code, reply.headers["hx-redirect"]) == (401, "/sign-in")
+
+
+def test_only_a_hash_of_the_cookie_is_kept(api, context, browser_of):
+    browser = browser_of(api.owner)
+    (token,) = browser.http.cookies.values()
+    with owner_transaction(context.settings) as session:
+        (digest,) = session.connection().exec_driver_sql("SELECT digest FROM page_sessions").scalars()
+    assert bytes(digest).hex() not in token
+    assert token.encode() not in bytes(digest)
+    with context.driver() as connection:
+        assert sessions.find(connection, bytes(digest).hex(), idle_seconds=60, longest_seconds=60) is None
+
+
+def test_both_languages(api, browser_of):
+    browser = browser_of(api.owner)
+    english = browser.get("/datasets").text
+    assert '<html lang="de">' in browser.get("/datasets", headers={"Accept-Language": "de-CH,de;q=0.9"}).text
+    german = browser.get("/language/de?next=/datasets").text
+    assert 'html lang="en"' in english
+    assert 'html lang="de"' in german
+    assert "Datensätze" in german
+    assert browser.get("/language/xx").status_code == 422
+
+
+def test_every_file_that_a_page_names_is_here_and_kept_for_ever(browser_of):
+    page = browser_of().get("/").text
+    named = re.findall(r'(?:src|href)="(/assets/[^"]+)"', page)
+    assert len(named) >= 4
+    for address in named:
+        reply = browser_of().get(address)
+        assert reply.status_code == 200
+        assert "immutable" in reply.headers["cache-control"]
+        assert reply.headers["content-encoding"] == "gzip"
+        plain = browser_of().get(address, headers={"Accept-Encoding": "identity"})
+        assert "content-encoding" not in plain.headers
+        assert plain.content == reply.content
+    assert browser_of().get("/assets/0000000000000000/style.css").status_code == 404

@@ -1,0 +1,38 @@
+"""Texts of the page in both languages: none is missing, none is left over, and the compiled file is the newest."""
+
+import gettext
+import io
+import re
+
+import pytest
+
+from service.pages import languages
+from supply import translations
+
+
+def test_every_text_has_its_german_one_and_no_german_text_is_left_over():
+    found = translations.found()
+    assert {"Sign in", "published", ("%(n)s unit", "%(n)s units")} <= found
+    translated = {message.id: message.string for message in translations.read("de") if message.id}
+    assert set(translated) == found
+    for origin, text in translated.items():
+        assert all([text] if isinstance(text, str) else text), origin
+
+
+def test_both_texts_have_the_same_places_for_numbers():
+    for message in translations.read("de"):
+        texts = (message.string,) if isinstance(message.string, str) else message.string
+        ids = (message.id,) if isinstance(message.id, str) else message.id
+        for text, origin in zip(texts, ids, strict=True):
+            assert set(re.findall(r"%\((\w+)\)", text)) == set(re.findall(r"%\((\w+)\)", origin)), message.id
+
+
+def test_the_compiled_file_is_made_of_the_texts():
+    fresh = gettext.GNUTranslations(io.BytesIO(translations.compiled(translations.read("de"))))
+    compiled = languages.translations("de")
+    assert {**compiled._catalog, "": ""} == {**fresh._catalog, "": ""}  # the header holds a date
+
+
+@pytest.mark.parametrize("language", sorted(languages.LANGUAGES))
+def test_each_language_can_be_loaded(language):
+    assert languages.translations(language).gettext("Sign in") in {"Sign in", "Anmelden"}

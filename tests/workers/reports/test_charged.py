@@ -1,0 +1,107 @@
+"""The charged report reads rows by its event alone, and nothing leaves it without that event's noise."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from service.domain.table_schema import parse_table_schema
+from service.methods.catalogue import parse_order
+from service.privacy.events import GaussianEvent
+from service.releases.report_pages import charged_page
+from tests.tiny_mixtures import mixture_files
+from tests.workers.reports.test_owner_figures import ROWS, SCHEMA, as_file, real_frame
+from workers.encoding.table import encode_table
+from workers.mechanism.secure_random import SecureRandom
+from workers.plan import Plan, StepNotOnPlan
+from workers.reports import charged
+from workers.reports.charged import charged_report, layout_of, tables_of
+from workers.reports.rows import domain_of
+from workers.sources import GivenTable
+
+PARSED = parse_table_schema(SCHEMA)
+DOMAIN = domain_of(PARSED)
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Of a generator that knows single columns and nothing else."""
+    frame = real_frame()
+    counts = [np.bincount(c.encode(frame[c.name]), minlength=c.size) + 0.01 for c in DOMAIN.columns]
+    logits = torch.from_numpy(np.log(np.concatenate(counts))).float()
+    config, network = mixture_files(SCHEMA, logits[None, None].repeat(1, 2, 1), numeric_bins=32)
+    return {"config.json": json.dumps(config).encode(), "generator.onnx": network}
+
+
+@pytest.fixture(autouse=True)
+def fewer_rows(monkeypatch):
+    monkeypatch.setattr(charged, "SYNTHETIC_ROWS", 20_000)
+
+
+def reported(files, noise_multiplier, *, accept=None, frame=None):
+    rows = encode_table(as_file(real_frame() if frame is None else frame), DOMAIN, units=ROWS)
+    order = parse_order({"method": "marginals", "epsilon": 1.0, "report": {}, "accept": accept})
+    plan = Plan((GaussianEvent("report", noise_multiplier),))
+    found = charged_report(order, plan, GivenTable(rows, DOMAIN), SecureRandom(), files, PARSED)
+    assert plan.position == 1
+    return found
+
+
+class Untouchable:
+    """A dataset that must not be read."""
+
+    def table(self, **_how):
+        raise AssertionError("rows were read before their event was taken")
+
+
+def test_without_its_event_no_row_is_read(files):
+    order = parse_order({"method": "marginals", "epsilon": 1.0, "report": {}})
+    for events in ((), (GaussianEvent("marginals", 1.0),)):
+        with pytest.raises(StepNotOnPlan):
+            charged_report(order, Plan(events), Untouchable(), SecureRandom(), files, PARSED)
+
+
+def test_errors_of_single_columns_and_of_pairs_are_told_apart(files):
+    found = reported(files, 2.0)
+    assert found["one_way"]["tv"] < 0.02
+    assert 0.15 < found["two_way"]["tv"] < 0.3
+    assert found["two_way"]["low"] < found["two_way"]["tv"] < found["two_way"]["high"]
+    pairs = {tuple(one["columns"]): one["noisy_tv"] for one in found["pairs"]}
+    assert pairs["age", "income"] > 2 * pairs["sex", "rich"]
+    page = charged_page(found, "x")
+    assert "age × income" in page
+    assert "http" not in page
+
+
+def test_every_figure_has_the_noise_of_the_event(files):
+    """The same rows and the same generator twice: figures differ by about what they say of their noise."""
+    one, other = (reported(files, 60.0) for _ in range(2))
+    for kind, name in (("columns", "column"), ("pairs", "columns")):
+        for a, b in zip(one[kind], other[kind], strict=True):
+            assert a[name] == b[name]
+            assert a["noisy_tv"] != b["noisy_tv"]
+            assert abs(a["noisy_tv"] - b["noisy_tv"]) < 8 * a["noise_std"]
+    alone = np.mean([pair["of_noise_alone"] for pair in one["pairs"]])
+    assert one["two_way"]["noisy_tv"] > 0.8 * alone
+    # One Gaussian over all tables: Σ (1 / std)² = 1 / σ², of at least as much noise in each.
+    assert all(60.0 * np.sqrt(2 / (2 * np.pi)) / ROWS < each["of_noise_alone"] for each in one["columns"])
+
+
+def test_what_is_accepted_is_decided_on_the_noisy_figure(files):
+    assert reported(files, 2.0, accept={"two_way_tv": 0.5})["accepted"] is True
+    refused = reported(files, 2.0, accept={"one_way_tv": 0.5, "two_way_tv": 0.01})
+    assert refused["accepted"] is False
+    assert refused["accept"] == {"one_way_tv": 0.5, "two_way_tv": 0.01, "by": "estimate"}
+    assert "not accepted" in charged_page(refused, "x")
+    assert reported(files, 2.0)["accepted"] is None
+    assert reported(files, 2_000.0, accept={"two_way_tv": 0.1, "by": "bound"})["accepted"] is False  # nothing is known
+
+
+def test_what_is_measured_follows_from_the_declaration():
+    tables = tables_of(DOMAIN, "rich")
+    assert tables == [(0,), (1,), (2,), (3,), (0, 3), (1, 3), (2, 3), (0, 1), (0, 2), (1, 2)]
+    layout = layout_of(DOMAIN)
+    assert layout.pair_widths == (2, 8, 8, 2)
+    assert layout.groups_of(1)[-1] == 7  # missing stays alone
+    assert (layout.groups_of(1)[:-1] < 7).all()

@@ -1,0 +1,43 @@
+"""Estimates of total variation by noisy tables, where the truth is known."""
+
+import numpy as np
+import pytest
+
+from workers.reports.noisy_distance import NoisyTable, mean_distance
+
+
+def tables_with(random, *, error, noise, tables=20, cells=64):
+    """Noisy tables whose true differences have this root mean square, and the true mean total variation."""
+    made, truth = [], []
+    for _ in range(tables):
+        differences = error * random.standard_normal(cells)
+        truth.append(0.5 * np.abs(differences).sum())
+        noisy = differences + noise * random.standard_normal(cells)
+        made.append(NoisyTable(noisy, np.full(cells, noise**2)))
+    return made, float(np.mean(truth))
+
+
+@pytest.mark.parametrize(("error", "noise"), [(2e-3, 1e-4), (2e-3, 1e-3), (2e-3, 2e-3), (1e-3, 3e-3)])
+def test_the_estimate_is_without_the_bias_of_noise_and_its_bounds_hold(error, noise):
+    random = np.random.default_rng(0)
+    held, estimates, truths = [], [], []
+    for _ in range(60):
+        made, truth = tables_with(random, error=error, noise=noise)
+        found = mean_distance(made)
+        held.append(found.low <= truth <= found.high)
+        estimates.append(found.estimate)
+        truths.append(truth)
+    assert np.mean(held) >= 0.85
+    assert np.mean(estimates) == pytest.approx(np.mean(truths), rel=0.05)
+    if noise >= error:
+        assert found.noisy > 1.3 * found.estimate
+
+
+def test_of_a_generator_without_error_nothing_is_claimed():
+    made, _ = tables_with(np.random.default_rng(1), error=0.0, noise=1e-3)
+    found = mean_distance(made)
+    assert found.estimate < 0.3 * found.noisy
+    assert found.high > found.estimate
+    noisy = np.mean([table.total_variation for table in made])
+    assert noisy == pytest.approx(np.mean([table.of_noise_alone for table in made]), rel=0.1)
+    assert abs(noisy - found.noisy) < 1e-12

@@ -1,0 +1,1 @@
+"""The run of `method: declaration`: `run.py` says what it does."""

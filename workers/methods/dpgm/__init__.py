@@ -1,0 +1,1 @@
+"""`dpgm`: private k-means, and a variational autoencoder for each cluster."""

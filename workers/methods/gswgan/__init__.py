@@ -1,0 +1,1 @@
+"""`gswgan`: discriminators on disjoint parts, trained without noise; a step releases a noisy slope of one of them."""

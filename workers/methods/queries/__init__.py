@@ -1,0 +1,1 @@
+"""The run side of `method: queries`."""

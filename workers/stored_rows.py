@@ -1,0 +1,121 @@
+"""The rows of an attempt's dataset: decrypted and encoded in memory, when a run asks for them and not before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+
+from service.base.errors import NotFound
+from service.domain.image_schema import ImageSchema
+from service.platform.crypto import decrypt, open_decrypted
+from workers.encoding.images import EncodedImages, encode_images
+from workers.encoding.table import EncodedTable, TableDomain, encode_table
+from workers.encoding.values import TableValues, read_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from service.datasets.models import Dataset
+    from service.platform.context import Context
+
+Answer = TypeVar("Answer")
+
+
+class Attempt(Protocol):
+    """What reading rows needs of an attempt."""
+
+    context: Context
+    dataset: Dataset
+    public: Dataset | None
+
+    def patiently(self, action: Callable[[], Answer]) -> Answer: ...
+
+    def data_key(self) -> bytes: ...
+
+    def plain_data(self) -> Iterator[bytes]: ...
+
+
+class PublicRows:
+    """An attempt's public dataset, read as its own is, under its own key."""
+
+    def __init__(self, attempt: Attempt, dataset: Dataset) -> None:
+        self._attempt = attempt
+        self.context, self.dataset = attempt.context, dataset
+        self.public: Dataset | None = None
+
+    def patiently(self, action: Callable[[], Answer]) -> Answer:
+        return self._attempt.patiently(action)
+
+    def data_key(self) -> bytes:
+        if self.dataset.wrapped_data_key is None:
+            raise NotFound("the rows were erased")
+        return self.context.secrets.unwrap_data_key(bytes(self.dataset.wrapped_data_key), self.dataset.id)
+
+    def plain_data(self) -> Iterator[bytes]:
+        if self.dataset.storage_key is None:
+            raise NotFound("the rows were erased")
+        return decrypt(self.context.storage.stream(self.dataset.storage_key), self.data_key())
+
+
+class StoredRows:
+    """The rows or images of an attempt's dataset, decrypted when a run asks for them."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._dataset = attempt.dataset
+
+    @property
+    def holds_images(self) -> bool:
+        return self._dataset.image_schema is not None
+
+    def table(self, *, numeric_bins: int, with_places: bool = False) -> tuple[EncodedTable, TableDomain]:
+        domain = TableDomain.from_schema(self._dataset.table_schema, numeric_bins=numeric_bins)
+        return self._attempt.patiently(lambda: self._encoded(domain, with_places=with_places)), domain
+
+    def _encoded(self, domain: TableDomain, *, with_places: bool) -> EncodedTable:
+        """Decrypt and encode a table group by group; large codes lie in a scratch file without a name."""
+        attempt, dataset, unit = self._attempt, self._dataset, self._dataset.unit
+        return encode_table(
+            self._rows(),
+            domain,
+            units=dataset.units,
+            max_rows_per_unit=1 if unit is None else unit.most,
+            scratch_dir=attempt.context.settings.scratch_dir,
+            with_places=with_places,
+        )
+
+    def values(self, names: Sequence[str]) -> TableValues:
+        dataset, unit = self._dataset, self._dataset.unit
+        most = 1 if unit is None else unit.most
+        return self._attempt.patiently(
+            lambda: read_values(
+                self._rows(), dataset.table_schema.modelled, names, units=dataset.units, max_rows_per_unit=most
+            )
+        )
+
+    def _rows(self) -> BinaryIO:
+        attempt, key, storage = self._attempt, self._dataset.storage_key, self._attempt.context.storage
+        if key is None:
+            raise NotFound("the rows were erased")
+        return open_decrypted(
+            lambda start, stop: storage.read_range(key, start, stop), storage.size(key), attempt.data_key()
+        )
+
+    def public_images(self) -> EncodedImages:
+        return self._public().images()
+
+    def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
+        return self._public().table(numeric_bins=numeric_bins)
+
+    def _public(self) -> StoredRows:
+        """Of the public dataset that the order names, which the attempt has looked up and found declared public."""
+        if self._attempt.public is None:
+            raise NotFound("this order has no public dataset")
+        return StoredRows(PublicRows(self._attempt, self._attempt.public))
+
+    def images(self) -> EncodedImages:
+        attempt, dataset = self._attempt, self._dataset
+        schema, unit = ImageSchema.model_validate(dataset.schema), dataset.unit
+        most = None if unit is None else unit.most
+        return attempt.patiently(
+            lambda: encode_images(attempt.plain_data(), schema, units=dataset.units, max_images_per_unit=most)
+        )
