@@ -14,6 +14,8 @@ import imprimatur
 from imprimatur.cli.application import app
 from imprimatur.errors import DeclarationNeeded, InvalidInput
 
+pytestmark = pytest.mark.slow
+
 ROWS = 400
 OPEN = {
     "fields": [

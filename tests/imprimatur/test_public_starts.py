@@ -15,6 +15,8 @@ import pytest
 import imprimatur
 from imprimatur.errors import InvalidInput, NotFound
 
+pytestmark = pytest.mark.slow
+
 ORDER = {
     "epsilon": 1.0,
     "steps": 6,

@@ -41,15 +41,18 @@ def assert_below(finding: attacks.Finding, *, at_least: float) -> None:
     assert finding.ratio >= at_least, "a weak audit proves nothing"
 
 
+@pytest.mark.slow
 def test_plain_gaussian_step_comes_within_a_fifth_of_its_claim() -> None:
     assert_below(attacks.plain_gaussian(4_000), at_least=0.8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allocation", ["least_noise", "equal_share", "flat"])
 def test_groups(allocation: str) -> None:
     assert_below(attacks.groups_and_allocation(1_600, allocation), at_least=0.6)
 
 
+@pytest.mark.slow
 def test_histogram() -> None:
     """Whole numbers have more noise than they pay for: here 1.13 times as much, and 1.34 times below."""
     assert_below(attacks.histogram(800), at_least=0.5)
@@ -66,6 +69,7 @@ def test_sampled_steps() -> None:
     assert_below(attacks.sampled_steps(480), at_least=0.2)
 
 
+@pytest.mark.slow
 def test_steps_on_a_drawn_part() -> None:
     assert_below(attacks.drawn_part(600), at_least=0.2)
 

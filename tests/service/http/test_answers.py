@@ -95,6 +95,7 @@ def test_nothing_is_drawn_from_answers_and_the_refusal_says_where_they_are(api, 
     assert not cache._samplers
 
 
+@pytest.mark.slow
 def test_a_generator_has_no_answers_and_the_refusal_says_where_it_is(api, published):
     release = published(NETWORK)
     refused = read(api, release["links"]["answers"])

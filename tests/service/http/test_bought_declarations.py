@@ -15,6 +15,8 @@ from tests.service.http.test_datasets_api import _assert_problem
 from workers import lease as leases
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 OPEN = {
     "fields": [
         {"name": "age", "type": "integer", "constraints": {"required": True}, "infer": {"epsilon": 2.0}},

@@ -10,6 +10,8 @@ from service.releases.models import Release
 from workers import lease as leases
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 CANDIDATES = [
     {"method": "marginals", "steps": 5, "numeric_bins": 4},
     {"method": "marginals", "steps": 5, "purpose": "tables"},

@@ -13,6 +13,8 @@ from tests.reservations import claim
 from tests.service.http.test_datasets_api import _assert_problem
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 MIXTURE = {"method": "marginals", "epsilon": 1.0, "steps": 20}
 
 

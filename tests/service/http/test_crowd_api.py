@@ -17,6 +17,8 @@ from service.platform.database import transaction
 from tests.private_servers import api_process, private_postgres
 from tests.service.http.conftest import SCHEMA, TABLE
 
+pytestmark = pytest.mark.slow
+
 ORDER = {"method": "idpgan", "share": 0.1, "steps": 1, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}}
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 

@@ -15,6 +15,8 @@ from tests.noiseless import NoNoise, table_of
 from tests.reservations import claim
 from workers import run
 
+pytestmark = pytest.mark.slow
+
 ROWS = 4_000
 ORDER = {"method": "marginals", "epsilon": 1.0, "pairs": "none", "tree_precision_share": 0.01, "device": "cpu"}
 TEXTS = {

@@ -15,6 +15,8 @@ from workers.methods.marginals.measure import releases as measuring
 from workers.reports import accuracy, charged
 from workers.run import Attempt
 
+pytestmark = pytest.mark.slow
+
 ORDER = {
     "method": "marginals",
     "epsilon": 2.0,

@@ -17,6 +17,8 @@ import pytest
 from tests.service.http.bad_inputs import DATASET, FIELDS, GOOD_ROWS, form, upload
 from tests.service.http.test_bad_inputs import PATIENCE_SECONDS, Server
 
+pytestmark = pytest.mark.slow
+
 POLLS, POLL_SECONDS = 2_000, 0.02
 MOST_POLLS_TO_THE_END = 100
 """Two seconds' worth, of a process that would never end; a busy machine polls more slowly."""

@@ -21,6 +21,8 @@ from tests.database_roles import TEST_ROLE
 from tests.private_servers import private_postgres
 from tests.reservations import faults_of
 
+pytestmark = pytest.mark.slow
+
 CLIENTS, ORDERS, ROOM = 64, 1_600, 100
 BUDGET = open_budget(1.0, 1e-6)
 ORDER = {"method": "idpgan", "share": 0.0917, "steps": 1, "sampling_probability": 1.0, "thresholds": {"kind": "fixed"}}

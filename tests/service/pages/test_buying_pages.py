@@ -10,6 +10,8 @@ from tests.service.http.test_bought_declarations import OPEN, PEOPLE, TOTAL, car
 from tests.service.pages.test_orders_pages import hidden
 from tests.service.pages.test_upload_walk import WAYS, all_public, owner, staged, values_of
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["owner", "staged"]
 
 

@@ -8,6 +8,8 @@ from tests.service.http.test_public_datasets import acts, upload
 from tests.service.pages.test_orders_pages import hidden
 from tests.service.pages.test_upload_walk import declared, owner, staged, values_of
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["owner", "staged", "upload"]
 
 PUBLIC, KNOWN = {"rows_are_public": "on"}, {"public_for_ever": "on"}

@@ -15,6 +15,8 @@ from service.pages.knobs import document_of
 from tests.service.releases.test_owner_reports import once_there
 from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
 
+pytestmark = pytest.mark.slow
+
 FILLED = {"method": "marginals", "epsilon": "1"}
 MARKED = "Not private: do not share."
 

@@ -18,6 +18,8 @@ from service.upkeep.installation import owner_transaction
 from tests.service.pages.conftest import Browser
 from tests.sign_in_provider import SECRET, TestProvider
 
+pytestmark = pytest.mark.slow
+
 HERE = "http://localhost/sign-in/oidc/callback"
 
 

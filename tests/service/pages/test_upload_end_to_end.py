@@ -6,8 +6,11 @@ import re
 import time
 
 import httpx
+import pytest
 
 from tests.service.pages.test_upload_walk import PATIENCE_SECONDS, all_public, once_read, values_of
+
+pytestmark = pytest.mark.slow
 
 
 def test_from_a_file_to_downloaded_rows_through_pages_alone(stack, new_tenant):

@@ -73,6 +73,7 @@ def test_a_range_holds_all_rows_but_those_that_the_price_leaves_out():
     assert found["rows_off_by_at_most"] == rows_off(**how)
 
 
+@pytest.mark.slow
 def test_bounds_are_drawn_and_not_read_from_the_rows():
     """So little epsilon says next to nothing of where the rows are: the same rows give other bounds each time."""
     ages = np.full(200, 40)
@@ -137,6 +138,7 @@ def test_a_value_of_one_unit_alone_is_below_the_threshold_by_its_failure_probabi
     assert found["city"]["constraints"] == {"enum": []}
 
 
+@pytest.mark.slow
 def test_the_bounds_of_units_of_many_rows_are_as_much_dearer():
     """One unit moves the number of rows below a value by all its rows."""
     how = {"candidates": 2_701, "epsilon": 1.0}

@@ -83,6 +83,7 @@ def nulled(images: EncodedImages, unit: int) -> EncodedImages:
 # -- what a unit changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e200])
 def test_two_clipped_matrices_are_never_further_apart_than_the_sensitivity(size: float) -> None:
     rng = np.random.default_rng(0)
@@ -229,6 +230,7 @@ def test_all_discriminators_follow_the_generator_unless_fewer_are_ordered() -> N
         assert order_of(trained_a_step=ordered).trained_a_step == trained
 
 
+@pytest.mark.slow
 def test_without_noise_each_class_is_learnt() -> None:
     """Bright on the left or on the right; the mean of both would not do."""
     units, steps = 120, 400
@@ -254,6 +256,7 @@ def test_without_noise_each_class_is_learnt() -> None:
     assert float((right - left).abs().mean()) > 0.4
 
 
+@pytest.mark.slow
 def test_discriminators_learn_their_parts() -> None:
     """Without noise to speak of the generator follows them: its images become as dark as the real ones."""
     images = images_of()

@@ -27,6 +27,8 @@ from workers.methods.interface import run_class
 from workers.plan import Plan
 from workers.sources import GivenImages, GivenTable
 
+pytestmark = pytest.mark.slow
+
 COLOURS = ["r", "g", "b"]
 METHODS = ["idpgan", "dpgan", "ganobfuscator"]
 ID = str(uuid.UUID(int=7))

@@ -86,6 +86,7 @@ def test_it_takes_no_event_and_changes_no_price(method: str) -> None:
     assert with_start.events == without.events
 
 
+@pytest.mark.slow
 def test_the_generator_learns_what_public_images_look_like() -> None:
     run = run_of("idpgan", 10, 200, public_steps=300, optimizer={"generator_learning_rate": 3e-3})
     run.gan.warm_up(lambda _share: None)

@@ -95,6 +95,7 @@ def joint_of(trained: TableRelease, rows: int = 20_000) -> np.ndarray:
     return np.bincount((colour * 6 + size).numpy(), minlength=18) / rows
 
 
+@pytest.mark.slow
 def test_a_generator_learns_from_the_tables_what_drowned_steps_cannot_teach() -> None:
     table = make_table()
     order = make_order(20, generator_steps=300, generator_learning_rate=1e-2)

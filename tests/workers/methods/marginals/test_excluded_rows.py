@@ -95,6 +95,7 @@ def distance(rows: pl.DataFrame) -> float:
     return float(np.mean(apart))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("events", "knobs"),
     [
