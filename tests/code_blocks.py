@@ -22,7 +22,7 @@ OUTPUT = {"text", "csv"}
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
 IDENTIFIER = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}(?:-[0-9a-f]{4,12})*\b")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*(?:e-\d+)?")
-SECONDS_PER_BLOCK = 180
+SECONDS_PER_BLOCK = 600
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ NANO = 1_000_000_000
 TINY = {**ORDER, "epsilon": 0.5}
 
 
-def wait_for(condition, seconds=120.0):
+def wait_for(condition, seconds=600.0):
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it never happened"
