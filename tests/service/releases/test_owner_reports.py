@@ -65,6 +65,23 @@ def test_the_owner_gets_it_and_no_one_else(stack, client, release, tmp_path):
     assert reply.status_code == 401
 
 
+def test_who_looks_while_it_is_not_there_has_read_nothing(stack, client, release):
+    """The audit log says who has read what is not private, and no one who has not."""
+    once_there(release)
+    Storage.from_url(stack.settings.storage_url).delete(owner_reports.key_of(release.dataset_id, release.id))
+    before = reads_of(client, release, "read_owner_report")
+    assert refusal_of(release.owner_report).code == "not_ready"
+    assert reads_of(client, release, "read_owner_report") == ["not_ready", *before]
+    assert refusal_of(lambda: client.preview(release.id)).code == "not_ready"
+    assert reads_of(client, release, "preview") == ["not_ready"]
+
+
+def reads_of(client, release, action):
+    """How such requests for the release ended, the newest first."""
+    lines = (each for each in client.audit_log() if each["object_id"] == release.id)
+    return [each["outcome"] for each in lines if each["action"] == action]
+
+
 def test_it_lies_encrypted_and_goes_with_the_rows(stack, client, release):
     once_there(release)
     storage = Storage.from_url(stack.settings.storage_url)
