@@ -46,6 +46,8 @@ def sentence_of(error: Mapping[str, Any]) -> str:
         return f"choose one of {error['ctx']['expected_tags']}"
     if kind == "union_tag_not_found":
         return f"say which one is meant: {error['ctx']['discriminator']} is missing"
+    if kind.startswith(("datetime", "timezone")):
+        return "give a moment with its time zone, like 2027-01-31T00:00:00Z"
     return str(error["msg"]).removeprefix("Value error, ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -28,7 +29,7 @@ from service.base.errors import (
 )
 from service.base.text import read_json
 from service.datasets import service as datasets
-from service.datasets.declaration import declaration_of
+from service.datasets.declaration import Declaration, declaration_of
 from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
 from service.intake.caller import Caller
@@ -95,7 +96,8 @@ async def publish(
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
     said beside the promise (a large ε or δ) and of what the order buys (next to nothing), in `X-Warnings`. A method that
-    returns answers instead of rows is refused before anything is uploaded.
+    returns answers instead of rows is refused before anything is uploaded. Sent again with the same `Idempotency-Key`, because
+    the reply was lost, it answers with the release of the first time; without a key the rows are refused as known.
     """
     placing = Placing(idempotency_key, urgency(priority), names.checked_name(release_name))
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
@@ -133,7 +135,13 @@ def _upload_and_order(
     order = parse_order(document)
     check_makes_rows(order)
     check_order(order, declaration.schema)
-    dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
+    try:
+        dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
+    except DuplicateRows as known:
+        made = _made_before(context, principal, known, declaration, document, placing.idempotency_key)
+        if made is None:
+            raise
+        return made
     try:
         release = service.order_release(
             context,
@@ -149,6 +157,24 @@ def _upload_and_order(
         error.values["dataset_id"] = str(dataset.id)
         raise
     return dataset, notices, release
+
+
+def _made_before(
+    context: Context,
+    principal: Principal,
+    known: DuplicateRows,
+    declaration: Declaration,
+    document: Any,
+    idempotency_key: str | None,
+) -> tuple[Dataset, list[str], Release] | None:
+    """What the same request made when its reply was lost: the same rows, declaration, budget and order under the same key."""
+    if idempotency_key is None or not known.values.get("same_declaration"):
+        return None
+    dataset = datasets.find(context, principal, uuid.UUID(known.values["dataset_id"]))
+    if dataset.epsilon != declaration.budget.epsilon:
+        return None
+    release = service.find_ordered(context, principal, dataset.id, document, idempotency_key)
+    return None if release is None else (dataset, [], release)
 
 
 def _wanted_sample(upload: Upload) -> SampleRequest:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_owner_report(context: Context, principal: Principal, release_id: uuid.UUID) -> dict[str, Any]:
-    """The report; says so to the audit log. The door has let owner keys in alone, and it is looked at again here."""
+    """The report; says so to the audit log where there is one. The door has let owner keys in alone, and it is looked at again here."""
     principal.require("owner")
     with context.transaction() as session:
         release = repository.find(session, principal.tenant_id, release_id)
@@ -37,14 +37,17 @@ def read_owner_report(context: Context, principal: Principal, release_id: uuid.U
             raise NotReady(
                 f"this release is {release.state}; its report is made after it is published", state=release.state
             )
-        audit.record(session, principal, "release", release_id)
         dataset = datasets.find(session, principal.tenant_id, release.dataset_id)
     try:
-        return owner_reports.get(context, dataset, release_id)
+        report = owner_reports.get(context, dataset, release_id)
     except NotFound:
         raise NotReady(
             "the report is not there yet: a worker makes it beside its other work, within minutes", state=release.state
         ) from None
+    with context.transaction() as session:
+        # Before it is handed out, and only then: who looked too early has read nothing.
+        audit.record(session, principal, "release", release_id)
+    return report
 
 
 def has_owner_report(context: Context, principal: Principal, release_id: uuid.UUID) -> bool:

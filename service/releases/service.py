@@ -135,6 +135,18 @@ def order_release(
     return _place(context, principal, quoted, written)
 
 
+def find_ordered(
+    context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any, idempotency_key: str
+) -> Release | None:
+    """The release that this order made under this key; `IdempotencyConflict` where the key made another one."""
+    with context.driver() as connection:
+        earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
+        if earlier_id is None:
+            return None
+        repository.make_durable(connection)  # its own request may not have come so far
+    return _same_body(find(context, principal, earlier_id), _body_digest(dataset_id, document))
+
+
 def _place(context: Context, principal: Principal, quoted: Quote, written: dict[str, Any]) -> Release:
     """One statement decides and writes everything down; another waits until that is on the disk."""
     idempotency_key, settings = written["idempotency_key"], context.settings
@@ -230,11 +242,11 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
 
 
 def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) -> bytes:
-    """The picture of a release in training; says so to the audit log."""
+    """The picture of a release in training; says so to the audit log where there is one."""
+    picture = previews.read_preview(context.storage, find(context, principal, release_id))
     with context.transaction() as session:
-        release = repository.find(session, principal.tenant_id, release_id)
         audit.record(session, principal, "release", release_id)
-    return previews.read_preview(context.storage, release)
+    return picture
 
 
 def open_bundle(context: Context, principal: Principal, bundles: Bundles, release_id: uuid.UUID) -> Iterator[bytes]:

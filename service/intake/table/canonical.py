@@ -81,7 +81,9 @@ class ColumnReader:
 
     @property
     def _spelled(self) -> str:
-        return spelling_of(self.field) or f", {_SPELLED[self.field.type]}"
+        zone = self.field.timezone
+        skipped = "" if zone in {None, "UTC"} else f", or lie in an hour that clocks skip in {zone}"
+        return (spelling_of(self.field) or f", {_SPELLED[self.field.type]}") + skipped
 
     def read(self, column: Column) -> pl.Series:
         """The chunk's rows in the declared type; null for missing and for what was counted as unusable.

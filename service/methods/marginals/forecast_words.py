@@ -22,11 +22,10 @@ def pairs(order: MarginalsOrder, noisy: NoisyCounts) -> str:
     beside = (
         f" Each column is counted within each value of {order.condition_on!r} in any case." if has_condition else ""
     )
-    number = f"{noisy.all_pairs:,} pairs of {'the other ' if has_condition else ''}columns"
+    of_columns = f"of {'the other ' if has_condition else ''}columns"
+    number = f"{noisy.all_pairs:,} pairs {of_columns}"
     if noisy.all_pairs == 0:
         return "There is no pair of columns to measure." + beside
-    if noisy.all_pairs == 1:
-        number = number.replace("pairs", "pair")
     within = (
         f"within each of the {noisy.pair_strata} values of {order.condition_on!r}"
         if noisy.pair_strata > 1
@@ -39,13 +38,21 @@ def pairs(order: MarginalsOrder, noisy: NoisyCounts) -> str:
         "chosen": f"Of the {number}, noisy scores choose which are measured, {within}; they may choose none.",
         "none": f"None of the {number} is measured: columns are drawn as if they were independent{lost}.",
     }
+    if noisy.all_pairs == 1:
+        words = {
+            "all": f"The one pair {of_columns} is measured, {within}.",
+            "few_or_all": f"The one pair {of_columns} is measured, {within}, if noisy scores choose it.",
+            "chosen": f"Noisy scores choose whether the one pair {of_columns} is measured, {within}.",
+            "none": f"The one pair {of_columns} is not measured: columns are drawn as if they were independent{lost}.",
+        }
     return words[order.pairs] + ("" if order.pairs == "none" else beside)
 
 
 def groups(order: MarginalsOrder, said: Forecast, units: int) -> str:
     """How far off the count of a group will be."""
     off = [f"±{in_digits(counts.off_by)} {where}" for where, counts in _kinds(order, said)]
-    return f"A group of {usual_group(units):,} rows will be off by about {', '.join(off)} (at most, 19 times in 20)."
+    rows = usual_group(units)
+    return f"A group of {rows:,} row{'s' if rows > 1 else ''} will be off by about {', '.join(off)} (at most, 19 times in 20)."
 
 
 def smallest(order: MarginalsOrder, said: Forecast) -> str:
@@ -92,7 +99,8 @@ def warnings(order: MarginalsOrder, noisy: NoisyCounts, shape: TableShape, said:
         )
     elif rows >= MUCH_OF_THE_TABLE * noisy.units:
         found.append(
-            f"This order buys little: in one column, a group of less than about {in_digits(rows)} of {noisy.units:,} rows cannot be told apart from an empty one."
+            f"This order buys little: in one column, a group of less than about {in_digits(rows)} rows cannot be told apart from an empty one, "
+            f"and there are {noisy.units:,} units in all."
         )
     if noisy.all_pairs and order.pairs in {"none", "chosen"}:
         found.append(_lost(order, noisy, shape))

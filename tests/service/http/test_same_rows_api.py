@@ -189,6 +189,24 @@ def test_publish_takes_distinct_from(api, dataset_id):
     assert publish(distinct_from=json.dumps([dataset_id])).status_code == 202
 
 
+def test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_time(api):
+    """The reply was lost on its way; without this the caller has paid and is told that the rows are known."""
+
+    def publish(key="one", order='{"method": "marginals", "epsilon": 1}', budget='{"epsilon": 3}'):
+        headers = api.owner if key is None else {**api.owner, "Idempotency-Key": key}
+        fields = {"schema": json.dumps(SCHEMA), "budget": budget, "order": order}
+        return api.http.post("/v1/publish", data=fields, files={"file": ("t.csv", TABLE)}, headers=headers)
+
+    first, again = publish(), publish()
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["x-dataset-id"] == first.headers["x-dataset-id"]
+    _assert_problem(publish(order='{"method": "marginals", "epsilon": 2}'), 409, "idempotency_conflict")
+    for other in ({"key": "two"}, {"key": None}, {"budget": '{"epsilon": 5}'}):
+        _assert_problem(publish(**other), 409, "duplicate_rows")
+    assert len(api.http.get("/v1/releases", headers=api.reader).json()["items"]) == 1
+
+
 def test_the_same_pictures_with_other_labels_and_classes_have_one_budget(api):
     pixels, labels = make_images()
     first = api.upload(npz(pixels, labels), schema=json.dumps(image_schema())).json()["id"]

@@ -77,6 +77,21 @@ def test_an_order_that_buys_next_to_nothing_says_so():
     assert "344 units" in warnings[0]
 
 
+def test_units_that_may_have_several_rows_are_not_called_rows():
+    """How many rows they have together is private, and not said."""
+    (warning,) = (each for each in quoted(2.0, most=3).warnings if each.startswith("This order buys little"))
+    assert "344 units" in warning
+    assert "344 rows" not in warning
+
+
+def test_one_row_and_one_pair_are_said_as_one():
+    two = {"fields": PENGUINS["fields"][:2]}
+    for pairs in ("all", "none"):
+        first, second, *_ = quoted(4.0, schema=two, units=12, pairs=pairs).sentences
+        assert first.startswith("The one pair of columns is ")
+        assert second.startswith("A group of 1 row will be off")
+
+
 def test_the_lost_relation_of_few_rows_is_said_by_name():
     found = quoted(1.0)
     assert found.pairs == "none"

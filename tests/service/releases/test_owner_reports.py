@@ -65,6 +65,23 @@ def test_the_owner_gets_it_and_no_one_else(stack, client, release, tmp_path):
     assert reply.status_code == 401
 
 
+def test_who_looks_while_it_is_not_there_has_read_nothing(stack, client, release):
+    """The audit log says who has read what is not private, and no one who has not."""
+    assert refusal_of(lambda: client.preview(release.id)).code == "not_ready"
+    assert reads_of(client, release, "read_preview") == 0
+    once_there(release)
+    Storage.from_url(stack.settings.storage_url).delete(owner_reports.key_of(release.dataset_id, release.id))
+    before = reads_of(client, release, "read_owner_report")
+    assert refusal_of(release.owner_report).code == "not_ready"
+    assert (before, reads_of(client, release, "read_owner_report")) == (1, 1)
+
+
+def reads_of(client, release, action):
+    """How often the release was read so, by the audit log."""
+    lines = (each for each in client.audit_log() if each["object_id"] == release.id)
+    return sum((each["action"], each["outcome"]) == (action, "done") for each in lines)
+
+
 def test_it_lies_encrypted_and_goes_with_the_rows(stack, client, release):
     once_there(release)
     storage = Storage.from_url(stack.settings.storage_url)

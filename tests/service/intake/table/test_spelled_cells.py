@@ -193,6 +193,16 @@ def test_another_spelling_is_refused_with_the_declared_one(reader, line, column)
         reader.read(reader.write(f'{HEADER}{line}\n01/01/2020,"1 €",Ja,1,NA\n'), SCHEMA)
 
 
+@pytest.mark.parametrize("words", [{}, {"format": "%Y-%m-%d %H:%M"}])
+def test_a_time_that_clocks_skip_is_refused_with_that_reason(reader, words):
+    """It looks as declared, so that the spelling alone would not say what is wrong."""
+    schema = parse_table_schema(
+        {"fields": [{"name": "at", "type": "datetime", "timezone": "Europe/Berlin", "constraints": DAYS, **words}]}
+    )
+    with pytest.raises(InvalidFile, match=r"of type datetime, .*, or lie in an hour that clocks skip in Europe/Berlin"):
+        reader.read(reader.write("at\n2024-03-31 02:30\n2024-03-31 03:30\n"), schema)
+
+
 def test_the_same_values_spelled_otherwise_are_the_same_columns(reader):
     """A second budget must not be a new spelling away."""
     count = 60
