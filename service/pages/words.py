@@ -43,11 +43,11 @@ USES = {
     "number": N_("numbers with a fraction"),
     "date": N_("dates"),
     "datetime": N_("dates with a time"),
-    "ignore": N_("nothing to publish: leave it out"),
-    "identifier": N_("an identifier: made anew in synthetic rows"),
+    "ignore": N_("nothing to publish: left out"),
+    "identifier": N_("an identifier: made anew"),
     "free_text": N_("free text: leave it out"),
 }
-"""What a column holds, by its type or role."""
+"""What a column holds, by its type or role. Short: each fits the choice on a narrow screen (tests/browser)."""
 PARTS = [N_("relay"), N_("worker")]
 KINDS = {
     "count": N_("how many rows"),
