@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import typer
 from fastapi import FastAPI
 from typer.testing import CliRunner
 
 import imprimatur.client
 from imprimatur import errors as client_errors
 from imprimatur.cli.application import app
+from imprimatur.cli.results import as_excel_wants
 from imprimatur.formats import chosen_format
 from imprimatur.replies import ImageFormat, RowFormat
 from service.base.errors import InvalidInput
@@ -92,6 +94,12 @@ def test_client_and_command_line_know_every_format():
     assert chosen_format(None, None) is None
     with pytest.raises(client_errors.InvalidInput):
         chosen_format(None, Path("rows.excel"))
+
+
+def test_for_excel_on_the_command_line_is_the_format_of_that_name():
+    assert [as_excel_wants(format_) for format_ in (None, "csv", "excel")] == [{"format": "excel"}] * 3
+    with pytest.raises(typer.BadParameter):
+        as_excel_wants("parquet")
 
 
 def test_the_page_has_words_for_every_format():
