@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-RowFormat = Literal["csv", "parquet", "jsonl", "arrow"]
+RowFormat = Literal["csv", "excel", "parquet", "jsonl", "arrow"]
 ImageFormat = Literal["npz", "zip", "png"]
 SampleFormat = RowFormat | ImageFormat
 ROW_FORMATS: tuple[str, ...] = get_args(RowFormat)
 IMAGE_FORMATS: tuple[str, ...] = get_args(ImageFormat)
+WITHOUT_ENDING = {"excel"}
+"""Formats that are named, since their files look like those of another one."""
 OTHER_ENDINGS = {"ndjson": "jsonl", "pq": "parquet", "feather": "arrow"}
 
 
@@ -22,7 +24,7 @@ def format_of_path(path: Path) -> SampleFormat | None:
     """What the ending of a file's name means; None of none, and of an unknown one."""
     ending = path.suffix.lstrip(".").lower()
     ending = OTHER_ENDINGS.get(ending, ending)
-    return cast("SampleFormat", ending) if ending in {*ROW_FORMATS, *IMAGE_FORMATS} else None
+    return cast("SampleFormat", ending) if ending in {*ROW_FORMATS, *IMAGE_FORMATS} - WITHOUT_ENDING else None
 
 
 def chosen_format(named: str | None, path: Path | None, schema: Mapping[str, Any] | None = None) -> SampleFormat | None:
@@ -37,7 +39,7 @@ def chosen_format(named: str | None, path: Path | None, schema: Mapping[str, Any
     if named is None and path is not None and path.suffix:
         found = format_of_path(path)
         if found not in offered:
-            endings = ", ".join(f".{name}" for name in offered)
+            endings = ", ".join(f".{name}" for name in offered if name not in WITHOUT_ENDING)
             raise invalid(
                 "format", f"{path}: the ending says no format of this sample; end it in {endings}, or name one"
             )

@@ -72,7 +72,9 @@ ReleaseName = Annotated[
 ]
 ForExcel = Annotated[
     bool,
-    typer.Option("--for-excel", help="CSV for a spreadsheet: an apostrophe before what it would run as a formula."),
+    typer.Option(
+        "--for-excel", help="CSV that Excel opens by a double click, format excel: no text runs as a formula."
+    ),
 ]
 Explanation = Annotated[
     bool,

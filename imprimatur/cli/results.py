@@ -239,10 +239,10 @@ def weights_of(text: str | None) -> dict[str, Any] | None:
 
 
 def as_excel_wants(format_: str | None) -> dict[str, str]:
-    """The word of the service for it; only CSV has formulas."""
-    if format_ not in {None, "csv"}:
+    """The word of the service for it."""
+    if format_ not in {None, "csv", "excel"}:
         raise typer.BadParameter(f"it is for CSV, which {format_} is not", param_hint="--for-excel")
-    return {"formulas": "escape"}
+    return {"format": "excel"}
 
 
 def write_to_stdout(chunks: Iterator[bytes]) -> None:

@@ -23,9 +23,10 @@ from service.auth import sessions
 from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
-from service.base.errors import Forbidden, ImprimaturError, InvalidInput, Unauthenticated
+from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment, page
+from service.pages.ways_back import after_signing_in, is_download, way_back
 from service.requests.problems import RefusedBody, status_of
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ def _refusal(request: Request, error: ImprimaturError) -> Response:
         return _to_sign_in(request)
     status = noted(request, error)
     signed_in = None  # what is shown besides may depend on who asks; a refusal shows nothing
-    return page(request, "refusal.html", status=status, signed_in=signed_in, error=error)
+    back = None if isinstance(error, NotFound) else way_back(request)
+    values: dict[str, Any] = {"error": error, "back": back, "is_download": is_download(request)}
+    return page(request, "refusal.html", status=status, signed_in=signed_in, **values)
 
 
 def noted(request: Request, error: ImprimaturError) -> int:
@@ -179,6 +182,8 @@ def _to_sign_in(request: Request) -> Response:
     if is_fragment(request):  # the script that asked follows this header with the whole page
         return Response(status_code=401, headers={"HX-Redirect": SIGN_IN, **PAGE_HEADERS})
     back = (
-        f"?next={urllib.parse.quote(request.url.path)}" if request.method == "GET" and request.url.path != "/" else ""
+        f"?next={urllib.parse.quote(after_signing_in(request))}"
+        if request.method == "GET" and request.url.path != "/"
+        else ""
     )
     return RedirectResponse(f"{SIGN_IN}{back}", 303, headers=dict(PAGE_HEADERS))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LANGUAGES = {"en": "English", "de": "Deutsch"}
 DEFAULT = "en"
+DECIMAL_COMMA = {"de"}
+"""Languages whose spreadsheets write numbers with a comma."""
 COOKIE = "imprimatur_language"
 DOMAIN = "imprimatur"
 

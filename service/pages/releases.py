@@ -20,8 +20,11 @@ from service.methods.catalogue import CATALOGUE
 from service.pages import synthetic
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.languages import DECIMAL_COMMA, language_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
+from service.pages.ways_back import TypedBefore
+from service.pages.words import FORMAT_WORDS
 from service.platform.database import database_time
 from service.releases import service as releases
 from service.releases.models import ACTIVE
@@ -29,7 +32,7 @@ from service.releases.names import shown_name
 from service.releases.refusals import NOT_ACCEPTED
 from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_request, sample_response
 from service.requests.problems import status_of
-from service.samples.formats import FORMATS, formats_of
+from service.samples.formats import formats_of
 
 if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
@@ -55,7 +58,7 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         and (release.state == "published" or release.failure == NOT_ACCEPTED),
         "has_owner_report": bool(release.order_.get("owner_report")) and is_owner(visitor),
         "is_owner": is_owner(visitor),
-        "formats": {each: FORMATS[each].help for each in formats_of("images" if is_image else "rows")},
+        "formats": {each: FORMAT_WORDS[each] for each in formats_of("images" if is_image else "rows")},
         "seconds_left": _seconds_left(context, release),
     }
 
@@ -72,7 +75,9 @@ def _seconds_left(context: Context, release: Release) -> float | None:
 
 
 @router.get("/releases/{release_id}")
-def read_release(request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader) -> Response:
+def read_release(
+    request: Request, release_id: uuid.UUID, context: ContextOf, visitor: Reader, before: TypedBefore
+) -> Response:
     """The whole page."""
     shown = shown_of(context, visitor, release_id)
     answers, bought = None, None
@@ -83,7 +88,7 @@ def read_release(request: Request, release_id: uuid.UUID, context: ContextOf, vi
             answers = releases.read_answers(context, visitor.principal, request.app.state.bundles, release_id)[
                 "answers"
             ]
-    return page(request, "release.html", signed_in=visitor, **shown, answers=answers, bought=bought)
+    return page(request, "release.html", signed_in=visitor, **shown, answers=answers, bought=bought, typed=before)
 
 
 @router.get("/releases/{release_id}/progress")
@@ -139,17 +144,20 @@ async def read_rows(
     """Synthetic rows in a table, page by page."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
     shown = await run_in_threadpool(shown_of, context, visitor, release_id)
-    rows, fault = [], None
+    drawn, fault = synthetic.Texts([], []), None
     try:
-        rows = await synthetic.draw(request, context, release, synthetic.ROWS_TO_TURN, [where] if where else None)
+        drawn = await synthetic.draw_texts(
+            request, context, release, synthetic.ROWS_TO_TURN, [where] if where else None
+        )
     except (InvalidInput, NotInRelease) as error:
         fault = error
     begin = part * synthetic.ROWS_OF_A_PAGE
     values: dict[str, Any] = {
-        "columns": list(rows[0]) if rows else [],
-        "rows": [list(row.values()) for row in rows[begin : begin + synthetic.ROWS_OF_A_PAGE]],
+        "columns": drawn.names,
+        "rows": drawn.rows[begin : begin + synthetic.ROWS_OF_A_PAGE],
+        "numbers": synthetic.numbers_of(shown["dataset"].declared_schema),
         "begin": begin,
-        "count": len(rows),
+        "count": len(drawn.rows),
         "part": part,
         "where": where,
         "fault": None if fault is None else fault.detail,  # beside the field, so that it can be mended
@@ -163,9 +171,10 @@ async def read_charts(request: Request, release_id: uuid.UUID, context: ContextO
     """Histograms and a map of pairs, of synthetic rows."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
     shown = await run_in_threadpool(shown_of, context, visitor, release_id)
-    rows = await synthetic.draw(request, context, release, synthetic.ROWS_TO_COUNT)
-    found = await run_in_threadpool(lambda: (synthetic.histograms(rows), synthetic.links(rows)))
-    values: dict[str, Any] = {"histograms": found[0], "links": found[1], "count": len(rows)}
+    count, schema = synthetic.ROWS_TO_COUNT, shown["dataset"].declared_schema
+    drawn = await synthetic.draw_columns(request, release, schema, count)
+    found = await run_in_threadpool(lambda: (synthetic.histograms(drawn.columns), synthetic.links(drawn.columns)))
+    values: dict[str, Any] = {"histograms": found[0], "links": found[1], "count": count, "left_out": drawn.left_out}
     return page(request, "charts.html", signed_in=visitor, **shown, **values)
 
 
@@ -177,10 +186,13 @@ async def download(
     visitor: Reader,
     sample: Annotated[SampleRequest, Depends(sample_request)],
 ) -> StreamingResponse:
-    """A sample as a file, in any format."""
+    """A sample as a file, in any format. A spreadsheet is taken to be of the page's language."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
     filled = [each for each in sample.where or () if each]  # a form sends an empty field, too
-    return await sample_response(request, context, release, replace(sample, where=filled or None))
+    has_comma = language_of(request) in DECIMAL_COMMA
+    return await sample_response(
+        request, context, release, replace(sample, where=filled or None, decimal_comma=has_comma)
+    )
 
 
 @router.get("/releases/{release_id}/generator.zip", name="read_generator")

@@ -17,6 +17,7 @@ from imprimatur.wording import duration_in_words
 from service.pages.assets_of import asset_address
 from service.pages.languages import LANGUAGES, language_of, translations
 from service.pages.policy import PAGE_HEADERS
+from service.pages.words import shown_state
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -45,6 +46,7 @@ def templates(language: str) -> Environment:
         "unbroken": unbroken,
         "in_100": in_100,
         "duration": duration_in_words,
+        "shown_state": shown_state,
     }
     environment.globals |= {"asset": asset_address, "version": VERSION, "languages": LANGUAGES, "language": language}
     environment.globals["fingerprint"] = fingerprint

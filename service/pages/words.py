@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from service.releases.models import ACTIVE
+
+if TYPE_CHECKING:
+    from service.releases.models import Release
+
 
 def N_(text: str) -> str:  # noqa: N802 - the name by which gettext's tools find texts to translate
     """The text as it is; a template translates it where it is shown."""
     return text
+
+
+def shown_state(release: Release) -> str:
+    """The state of a release in the words of people: the API calls a cancelled one failed, or voided."""
+    if release.state in ACTIVE:
+        return "being cancelled" if release.cancel_requested else release.state
+    has_ended_so = release.failure == "cancelled" or (release.state == "voided" and release.cancel_requested)
+    return "cancelled" if has_ended_so and release.state != "published" else release.state
 
 
 STATES = [
@@ -16,6 +31,8 @@ STATES = [
     N_("published"),
     N_("failed"),
     N_("voided"),
+    N_("cancelled"),
+    N_("being cancelled"),
 ]
 SCOPES = [N_("owner"), N_("analyst"), N_("reader")]
 LEDGER = [N_("reserve"), N_("post"), N_("void"), N_("settle")]
@@ -26,11 +43,11 @@ USES = {
     "number": N_("numbers with a fraction"),
     "date": N_("dates"),
     "datetime": N_("dates with a time"),
-    "ignore": N_("nothing to publish: leave it out"),
-    "identifier": N_("an identifier: made anew in synthetic rows"),
+    "ignore": N_("nothing to publish: left out"),
+    "identifier": N_("an identifier: made anew"),
     "free_text": N_("free text: leave it out"),
 }
-"""What a column holds, by its type or role."""
+"""What a column holds, by its type or role. Short: each fits the choice on a narrow screen (tests/browser)."""
 PARTS = [N_("relay"), N_("worker")]
 KINDS = {
     "count": N_("how many rows"),
@@ -51,3 +68,14 @@ SETS = {
 }
 LEARNERS = {"logistic_regression": N_("logistic regression"), "boosting": N_("boosted trees")}
 """What the owner's report compares (docs/reports.md)."""
+FORMAT_WORDS = {
+    "csv": N_("CSV: text with a header"),
+    "excel": N_("CSV for Excel: opened by a double click"),
+    "jsonl": N_("JSON lines: one object per line"),
+    "parquet": N_("Parquet: typed columns, compressed"),
+    "arrow": N_("Arrow: an IPC stream"),
+    "npz": N_("NPZ: NumPy arrays of images and labels"),
+    "zip": N_("ZIP: PNG files and their labels as CSV"),
+    "png": N_("PNG: one picture, a class a row"),
+}
+"""Of each format of samples."""

@@ -213,6 +213,7 @@ _LISTED = (
     Release.estimate,
     Release.dataset_id,
     Release.state,
+    Release.cancel_requested,
     Release.order_,
     Release.simple_cost,
     Release.renyi_cost,

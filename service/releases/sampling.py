@@ -23,11 +23,14 @@ from service.releases.bundles import Bundles
 from service.releases.models import Release
 from service.releases.open_samples import OpenSamples
 from service.samples.cache import SamplerCache
-from service.samples.formats import SampleFormat, default_format, described_formats, media_type
+from service.samples.formats import FORMATS, SampleFormat, default_format, described_formats, media_type
 from service.samples.formulas import Formulas
+from service.samples.request import Wanted
 
 if TYPE_CHECKING:
     from service.samples.samplers import Sampler
+    from service.samples.table.base import Columns
+    from service.samples.table.written import RowColumn
 
 MOST_CONDITIONS, MOST_CONDITION_CHARACTERS, MOST_WEIGHTS_CHARACTERS = 64, 4_000, 16_000
 
@@ -42,6 +45,8 @@ class SampleRequest:
     seed: int | None = None
     formulas: Formulas = "keep"
     weights: str | None = None
+    decimal_comma: bool = False
+    """Whether the caller's spreadsheet writes numbers so: known of the page, by its language, and of no other caller."""
 
 
 def sample_request(
@@ -60,7 +65,7 @@ def sample_request(
         Formulas,
         Query(
             description="CSV texts that a spreadsheet would carry out: as they are, or, for those who open the file in"
-            " a spreadsheet, with an apostrophe before them (escape)."
+            " a spreadsheet, with an apostrophe before them (escape; the format excel always does)."
         ),
     ] = "keep",
     weights: Annotated[
@@ -90,24 +95,40 @@ async def sample_response(
     with open_samples.open(release.tenant_id) as one:
         sampler = await run_in_threadpool(sampler_of, request, release)
         from service.samples.samplers import content_of  # noqa: PLC0415 - large libraries: loaded with the sampler
-        from service.samples.streams import stream_rows  # noqa: PLC0415 - as above
+        from service.samples.streams import stream  # noqa: PLC0415 - as above
 
         weights = None if sample.weights is None else read_json(sample.weights.encode(), "weights")
         chosen = sample.format or default_format(content_of(sampler))
-        pieces = await one.draw(
-            lambda: stream_rows(
-                sampler,
-                rows=sample.rows,
-                format=chosen,
-                seed=sample.seed,
-                where=sample.where,
-                weights=weights,
-                formulas=sample.formulas,
-                each=one.each,
-            )
+        wanted = Wanted(
+            sample.rows,
+            seed=sample.seed,
+            where=sample.where,
+            formulas=sample.formulas,
+            each=one.each,
+            weights=weights,
+            decimal_comma=sample.decimal_comma,
         )
-        disposition = f'attachment; filename="synthetic.{chosen}"'
+        pieces = await one.draw(lambda: stream(sampler, wanted, chosen))
+        disposition = f'attachment; filename="synthetic.{FORMATS[chosen].ending}"'
         return one.reply(pieces, media_type(chosen), {"Content-Disposition": disposition, **(headers or {})})
+
+
+async def drawn_columns(
+    request: Request, release: Release, rows: int, seed: int
+) -> tuple[Sequence[RowColumn], list[Columns]]:
+    """The columns of a release of rows, and chunks of drawn ones, for what is computed here and not sent as a file."""
+    open_samples: OpenSamples = request.app.state.open_samples
+    with open_samples.open(release.tenant_id) as one:
+        sampler = await run_in_threadpool(sampler_of, request, release)
+        from service.samples.table.sampler import TableSampler  # noqa: PLC0415 - large libraries: loaded with the sampler
+
+        if not isinstance(sampler, TableSampler):
+            raise InvalidInput("this release makes images, which have no columns", where="release")
+        chunks = await one.draw(lambda: sampler.draws(rows, seed=seed, each=one.each))
+        drawn: list[Columns] = []
+        while (chunk := await one.draw(lambda: next(chunks, None))) is not None:
+            drawn.append(chunk)
+        return sampler.columns, drawn
 
 
 def sampler_of(request: Request, release: Release) -> Sampler:

@@ -28,11 +28,18 @@ class Format:
     help: str
     """A few words on what the file is."""
     endings: tuple[str, ...]
-    """Of file names that mean it, the usual one first."""
+    """Of file names that mean it, the usual one first; none where files of it look like those of another format."""
+    like: str = ""
+    """The format whose endings its files have, where it has none of its own."""
     default: bool = False
     """Written where a request names none."""
     in_script: bool = False
     """The `sample.py` of a bundle writes it, too."""
+
+    @property
+    def ending(self) -> str:
+        """Of the names of its files."""
+        return FORMATS[self.like].ending if self.like else self.endings[0]
 
     def load_writer(self) -> Callable[[Any, Any], Any]:
         """(sampler, request) -> the bytes, piece by piece; a wrong request raises `InvalidInput` before the first."""
@@ -50,6 +57,14 @@ FORMATS: dict[str, Format] = {
         endings=("csv",),
         default=True,
         in_script=True,
+    ),
+    "excel": Format(
+        content="rows",
+        media_type="text/csv; charset=utf-8",
+        writer="service.samples.row_streams:excel",
+        help="CSV for Excel: a byte order mark, texts like formulas disarmed, and with decimal commas semicolons",
+        endings=(),
+        like="csv",
     ),
     "jsonl": Format(
         content="rows",

@@ -27,3 +27,5 @@ class Wanted:
     weights: Weights | None = None
     drawn: Iterable[Columns] | None = None
     """Rows of a table that have been drawn already."""
+    decimal_comma: bool = False
+    """Of a file for a spreadsheet: numbers have a decimal comma there, even if no column is declared so."""

@@ -1,4 +1,4 @@
-"""Writers of rows: CSV, JSON lines, Parquet and Arrow. Each checks its request before the first piece."""
+"""Writers of rows: CSV, CSV for Excel, JSON lines, Parquet and Arrow. Each checks its request before the first piece."""
 
 from __future__ import annotations
 
@@ -41,18 +41,35 @@ _ROW_GROUP_CELLS = 2**17
 """Of one sample these are in memory, and hundreds may be read at once."""
 _MOST_SHORT_CODES = 2**15
 _ISO_SECONDS = "%Y-%m-%dT%H:%M:%S"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How cells are put into a file."""
+
+    separator: str = ","
+    decimal_comma: bool = False
+    """Of numbers that are not spelled otherwise."""
+    moments: str = _ISO_SECONDS
+    begin: bytes = b""
 
 
 def csv(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
     """Header first; a text that a spreadsheet would carry out as the request says."""
     draws = _begun(sampler, wanted)
-    written = disarmed if wanted.formulas == "escape" else str
-    spelled = {column.name for column in sampler.columns if column.is_spelled}
-    own = {c.name for c in sampler.columns if c.missing and c.missing_value != sampler.missing_value}
-    made_anew = {c.name for c in sampler.columns if isinstance(c, IdentifierColumn) and c.type == "string"}
-    disarmed_too = made_anew if wanted.formulas == "escape" else set[str]()
-    texts = _Texts(spelled | own | disarmed_too, written, fill_missing=own)
-    return _csv(_plain_batches(draws, sampler, _lookups(sampler, written), texts), sampler, written)
+    return _csv(draws, sampler, disarmed if wanted.formulas == "escape" else str, _Layout())
+
+
+def excel(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
+    """CSV that a spreadsheet opens by a double click: in UTF-8 by its first bytes, and nothing in it is carried out.
+
+    A spreadsheet that writes numbers with a decimal comma reads semicolons between cells, and a point as part of a date.
+    """
+    draws = _begun(sampler, wanted)
+    has_comma = wanted.decimal_comma or any(c.spelling.get("decimal") == "," for c in sampler.columns)
+    layout = _Layout(";" if has_comma else ",", has_comma, _ISO_SECONDS.replace("T", " "), _BYTE_ORDER_MARK)
+    return _csv(draws, sampler, disarmed, layout)
 
 
 def jsonl(sampler: TableSampler, wanted: Wanted) -> Generator[bytes]:
@@ -108,19 +125,24 @@ class _Texts:
     names: Collection[str]
     written: Callable[[str], str] = str
     fill_missing: Collection[str] = ()
+    with_comma: Collection[str] = ()
+    """Columns of numbers whose decimal point becomes a comma."""
 
     def of(self, column: RowColumn, drawn: np.ndarray[Any, Any]) -> pa.Array:
         """The drawn column as it is spelled."""
+        missing = self.written(column.missing_value) if column.missing and column.name in self.fill_missing else None
         if isinstance(column, CategoryColumn):
-            missing = (column.missing_value if column.name in self.fill_missing else None) if column.missing else None
-            values = zip(column.values, column.texts, strict=True)
-            lookup = pa.array([missing if v is None else self.written(text) for v, text in values], pa.string())
+            values = zip(column.values, self._as_written(column, column.texts), strict=True)
+            lookup = pa.array([missing if v is None else text for v, text in values], pa.string())
             return lookup.take(pa.array(drawn))
-        texts = column.spelled(drawn)
-        if self.written is not str:
-            texts = list(map(self.written, texts))
+        texts = self._as_written(column, column.spelled(drawn))
         array = pa.array(texts, pa.string(), mask=np.ma.getmaskarray(drawn))
-        return array.fill_null(column.missing_value) if column.name in self.fill_missing else array
+        return array if missing is None else array.fill_null(missing)
+
+    def _as_written(self, column: RowColumn, texts: list[str]) -> list[str]:
+        if column.name in self.with_comma:
+            texts = [text.replace(".", ",") for text in texts]
+        return texts if self.written is str else list(map(self.written, texts))
 
 
 def _plain_batches(
@@ -183,13 +205,39 @@ def _coded_batches(
     return (pa.RecordBatch.from_arrays(list(arrays(drawn)), schema=schema) for drawn in draws), schema
 
 
-def _csv(batches: Iterable[pa.RecordBatch], sampler: TableSampler, written: Callable[[str], str]) -> Generator[bytes]:
-    missing = quoted(written(sampler.missing_value), empty_too=len(sampler.columns) == 1)  # an empty line: no row
-    yield (",".join(quoted(written(name), empty_too=True) for name in sampler.names) + "\n").encode()
+def _csv(
+    draws: Iterable[Columns], sampler: TableSampler, written: Callable[[str], str], layout: _Layout
+) -> Generator[bytes]:
+    spelled = {column.name for column in sampler.columns if column.is_spelled}
+    own = {c.name for c in sampler.columns if c.missing and c.missing_value != sampler.missing_value}
+    made_anew = {c.name for c in sampler.columns if isinstance(c, IdentifierColumn) and c.type == "string"}
+    disarmed_too = set[str]() if written is str else made_anew
+    with_comma = {column.name for column in sampler.columns if layout.decimal_comma and _has_plain_point(column)}
+    texts = _Texts(spelled | own | disarmed_too, written, fill_missing=own, with_comma=with_comma)
+    batches = _plain_batches(draws, sampler, _lookups(sampler, written), texts)
+    separator = layout.separator
+    # An empty line is no row.
+    missing = quoted(written(sampler.missing_value), empty_too=len(sampler.columns) == 1, separator=separator)
+    names = (quoted(written(name), empty_too=True, separator=separator) for name in sampler.names)
+    yield layout.begin + (separator.join(names) + "\n").encode()
     for batch in batches:
         piece = io.BytesIO()
-        pl.DataFrame(batch).write_csv(piece, include_header=False, null_value=missing, datetime_format=_ISO_SECONDS)
+        pl.DataFrame(batch).write_csv(
+            piece,
+            include_header=False,
+            null_value=missing,
+            datetime_format=layout.moments,
+            separator=separator,
+            decimal_comma=layout.decimal_comma,
+        )
         yield piece.getvalue()
+
+
+def _has_plain_point(column: RowColumn) -> bool:
+    """Of a column of numbers: whether a point in its texts is the decimal point, and nothing else stands beside the digits."""
+    said = column.spelling
+    is_number = column.type in {"integer", "number"} and not isinstance(column, IdentifierColumn)
+    return is_number and said.get("decimal", ".") == "." and not any(map(said.get, ("group", "prefix", "suffix")))
 
 
 def _jsonl(batches: Iterable[pa.RecordBatch], numbers: Collection[str]) -> Generator[bytes]:

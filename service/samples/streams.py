@@ -32,11 +32,18 @@ def stream_rows(
     formulas: Formulas = "keep",
     each: InOrder = map,
 ) -> Generator[bytes]:
-    """The bytes of `rows` synthetic rows or images, piece by piece; a piece may be empty, to let other samples have a turn.
+    """The stream of a sample that these words ask for.
 
-    A wrong request raises `InvalidInput` here, before the first piece. `format` is the default one unless it is named;
     `where` and `weights` are what `TableSampler.draws` takes; `formulas` says what happens to CSV texts that a spreadsheet would carry out;
     `each` draws chunks of rows, as `map` would.
+    """
+    return stream(sampler, Wanted(rows, seed, where, formulas, each, weights), format)
+
+
+def stream(sampler: Sampler, wanted: Wanted, format: str | None = None) -> Generator[bytes]:  # noqa: A002 - as above
+    """The bytes of synthetic rows or images, piece by piece; a piece may be empty, to let other samples have a turn.
+
+    A wrong request raises `InvalidInput` here, before the first piece. `format` is the default one unless it is named.
     """
     content = content_of(sampler)
     name = default_format(content) if format is None else format
@@ -44,5 +51,5 @@ def stream_rows(
         raise InvalidInput(
             f"this release makes {content}: choose format {', '.join(formats_of(content))}", where="format"
         )
-    pieces: Generator[bytes] = WRITERS[name](sampler, Wanted(rows, seed, where, formulas, each, weights))
+    pieces: Generator[bytes] = WRITERS[name](sampler, wanted)
     return pieces

@@ -298,7 +298,7 @@ def visit(url, key, text):
     assert ended["state"] == "published", ended
     see("release", "GET", f"/v1/releases/{release}")
     see("certificate", "GET", f"/v1/releases/{release}/certificate")
-    for sample_format in ("csv", "jsonl", "parquet", "arrow"):
+    for sample_format in ("csv", "excel", "jsonl", "parquet", "arrow"):
         see("-", "GET", f"/v1/releases/{release}/sample?rows=20&format={sample_format}&seed=1")
     archive = zipfile.ZipFile(io.BytesIO(see("-", "GET", f"/v1/releases/{release}/generator").content))
     for member in archive.namelist():

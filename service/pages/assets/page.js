@@ -212,7 +212,7 @@ function drawBeside(place) {
   }
 }
 
-// Lines over time.
+// Lines over time, as high on a narrow screen as on a wide one.
 function drawLines(place) {
   for (const canvas of place.querySelectorAll("canvas[data-lines]")) {
     const { labels, lines } = JSON.parse(canvas.dataset.lines);
@@ -220,7 +220,8 @@ function drawLines(place) {
     const style = getComputedStyle(document.documentElement);
     const colours = ["--imprimatur-left", "--imprimatur-spent"].map((name) => style.getPropertyValue(name).trim());
     const datasets = lines.map(({ label, values }, place) => ({ label, data: values, stepped: true, borderColor: colours[place] }));
-    new Chart(canvas, { type: "line", data: { labels, datasets }, options: { animation: false, scales: { y: { min: 0, suggestedMax: 100 } } } });
+    const scales = { x: { ticks: { maxRotation: 0, autoSkip: true, autoSkipPadding: 16 } }, y: { min: 0, suggestedMax: 100 } };
+    new Chart(canvas, { type: "line", data: { labels, datasets }, options: { animation: false, maintainAspectRatio: false, scales } });
   }
 }
 document.addEventListener("htmx:afterSettle", (event) => drawCharts(event.target));

@@ -27,6 +27,7 @@ class CategoryColumn:
         self.values = [float(v) if self.type == "number" and v is not None else v for v in config["values"]]
         write = values_written(config)
         self.is_spelled = write is not None
+        self.spelling: Mapping[str, Any] = config.get("spelling") or {}
         self._read = number_read(config)
         plain = [self.missing_value if v is None else text_of(v) for v in self.values]
         self.texts = (
@@ -135,8 +136,8 @@ def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def quoted(text: str, *, empty_too: bool) -> str:
+def quoted(text: str, *, empty_too: bool, separator: str = ",") -> str:
     """A CSV field; an empty category is quoted to tell it from a missing value."""
-    if (empty_too and not text) or any(character in text for character in ',"\r\n'):
+    if (empty_too and not text) or any(character in text for character in f'{separator}"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text

@@ -31,6 +31,7 @@ class IdentifierColumn:
         self.size = 1
         self.missing = False
         self.is_spelled = self.is_json_number = False
+        self.spelling: Mapping[str, Any] = {}
         self.missing_value = ""
         alphabets: list[str] = config["identifier"]
         self._alphabets = [np.array([ord(one) for one in alphabet], dtype=np.uint32) for alphabet in alphabets]

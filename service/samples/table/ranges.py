@@ -74,7 +74,8 @@ class GridColumn:
         self.is_spelled = self._write is not None
         self.is_json_number = is_json_number(config)
         self._read = range_read(config)
-        self._clocks = ClockTimes(config.get("spelling") or {})
+        self.spelling: Mapping[str, Any] = config.get("spelling") or {}
+        self._clocks = ClockTimes(self.spelling)
         low, high = self.edges[:-1], np.nextafter(self.edges[1:], self.edges[:-1])  # the last value inside
         steps_per_one = np.ones_like(low)
         if self.type == "number":

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import typer
 from fastapi import FastAPI
 from typer.testing import CliRunner
 
 import imprimatur.client
 from imprimatur import errors as client_errors
 from imprimatur.cli.application import app
+from imprimatur.cli.results import as_excel_wants
 from imprimatur.formats import chosen_format
 from imprimatur.replies import ImageFormat, RowFormat
 from service.base.errors import InvalidInput
+from service.pages.words import FORMAT_WORDS
 from service.releases.endpoints import SAMPLE_CONTENT, router
 from service.releases.publish import PROPERTIES
 from service.samples import image_streams, row_streams
@@ -52,7 +55,10 @@ def test_every_format_has_a_writer_and_every_writer_a_format():
 def test_endings_are_unique():
     endings = [ending for each in FORMATS.values() for ending in each.endings]
     assert len(endings) == len(set(endings))
-    assert [each.endings[0] for each in FORMATS.values()] == list(FORMATS)
+    assert [each.endings[0] for each in FORMATS.values() if not each.like] == [
+        name for name, each in FORMATS.items() if not each.like
+    ]
+    assert all(bool(each.endings) != bool(each.like) and each.ending in endings for each in FORMATS.values())
 
 
 def test_the_api_offers_every_format():
@@ -62,7 +68,8 @@ def test_the_api_offers_every_format():
     assert query["format"]["description"] == described_formats()
     assert all(re.search(rf"\b{name} \(", described_formats()) for name in FORMATS)
     assert PROPERTIES["format"]["enum"] == list(FORMATS)
-    assert list(content) == list(SAMPLE_CONTENT) == [each.media_type.split(";")[0] for each in FORMATS.values()]
+    media_types = [each.media_type.split(";")[0] for each in FORMATS.values()]
+    assert list(content) == list(SAMPLE_CONTENT) == list(dict.fromkeys(media_types))
 
 
 def test_the_query_of_a_sample_stays_what_clients_know():
@@ -83,8 +90,20 @@ def test_client_and_command_line_know_every_format():
     for named, output in (("xlsx", None), (None, Path("rows.xlsx"))):
         with pytest.raises(client_errors.InvalidInput) as refused:
             chosen_format(named, output)
-        assert all(name in str(refused.value) for name in FORMATS)
+        assert all(name in str(refused.value) for name, each in FORMATS.items() if named or not each.like)
     assert chosen_format(None, None) is None
+    with pytest.raises(client_errors.InvalidInput):
+        chosen_format(None, Path("rows.excel"))
+
+
+def test_for_excel_on_the_command_line_is_the_format_of_that_name():
+    assert [as_excel_wants(format_) for format_ in (None, "csv", "excel")] == [{"format": "excel"}] * 3
+    with pytest.raises(typer.BadParameter):
+        as_excel_wants("parquet")
+
+
+def test_the_page_has_words_for_every_format():
+    assert list(FORMAT_WORDS) == list(FORMATS)
 
 
 @pytest.mark.parametrize("command", ["sample", "publish"])

@@ -22,7 +22,10 @@ DANGEROUS = (
     "\n=1",
     "\uff1d1",
 )
-HARMLESS = ("-", "+", "-1", "+5.25", "-1e5", "1,000", "-12%", "a=1", "'=1", "", "Rome", "x-1")
+HARMLESS = (
+    *("-", "+", "-1", "+5.25", "-1e5", "1,000", "-12%", "a=1", "'=1", "", "Rome", "x-1"),
+    *("-5,00 €", "-$5", "-1\u202f234,5", "-3 %"),
+)
 
 
 @pytest.mark.parametrize("text", DANGEROUS)
@@ -64,13 +67,30 @@ TEXTS = [name for name in formats_of("rows") if FORMATS[name].media_type.startsw
 def test_every_text_format_is_disarmed_on_demand(name):
     """A spreadsheet opens text files, whatever they are called: a declared category and a column's name at least."""
     assert "csv" in TEXTS
-    written, kept = rows_of(format=name, formulas="escape"), rows_of(format=name, formulas="keep")
+    written, kept = rows_of(format=name, formulas="escape"), rows_of(format="csv", formulas="keep")
     for dangerous in (*(text for text in DANGEROUS if '"' not in text), "=A1"):
-        assert dangerous in kept, "this format writes such texts otherwise: look for them as it does"
+        assert dangerous in kept
         assert f"'{dangerous}" not in kept
+        assert dangerous in written, "this format writes such texts otherwise: look for them as it does"
         assert written.count(f"'{dangerous}") == written.count(dangerous) > 0
 
 
 def test_no_other_format_is_touched():
     kept = [json.loads(line) for line in rows_of(format="jsonl", formulas="escape").splitlines()]
     assert {row["=A1"] for row in kept} == {*DANGEROUS, "-1", "plain"}
+
+
+def test_csv_for_a_spreadsheet_is_always_disarmed():
+    assert rows_of(format="excel", formulas="keep") == rows_of(format="excel", formulas="escape")
+
+
+def test_a_missing_marker_of_one_column_is_disarmed_too():
+    fields = [
+        {"name": "n", "type": "integer", "missingValues": ["=1+1"], "constraints": {"minimum": 0, "maximum": 9}},
+        {"name": "c", "type": "string", "missingValues": ["@A1"], "constraints": {"enum": ["a"]}},
+    ]
+    sampler = tiny_sampler({"fields": fields})
+    written = b"".join(stream_rows(sampler, rows=500, seed=1, format="csv", formulas="escape")).decode()
+    assert {"'=1+1", "'@A1"} < {cell for row in csv.reader(io.StringIO(written)) for cell in row}
+    assert "\n=1+1" not in written
+    assert ",@A1" not in written
