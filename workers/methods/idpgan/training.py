@@ -256,8 +256,12 @@ class Idpgan(ABC):
 
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
-        """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
-        real, present, conditions = self._rows_to_clip(units)
+        """What the critic's loss is of for these units. Private."""
+        return self._batch_of(*self._rows_to_clip(units))
+
+    @torch.no_grad()
+    def _batch_of(self, real: Tensor, present: Tensor, conditions: Tensor | None) -> CriticBatch:
+        """Records, private or public, with a fake of the same label and a place x̂ between the two for each."""
         mix = self.randomness.uniforms(len(real), 1, dtype=torch.float32, device=self.device)
         return CriticBatch(
             real=real,
