@@ -41,7 +41,7 @@ class PublicNorms(Idpgan):
         super().critic_step()
 
     def _public_norm(self) -> float:
-        wanted = min(self.order.looked_at, self.order.public_records, self.bounds.units_per_block)
+        wanted = min(self.order.public_records_a_step, self.bounds.units_per_block)
         chosen = np.random.default_rng((SEED, self.plan.position)).choice(
             self.order.public_records, wanted, replace=False
         )

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from service.methods.idpgan.knobs import AdaptiveCriticSteps, AdaptiveThresholds
 from service.methods.idpgan.price import RELEVANCE
+from service.methods.idpgan.work import GENERATOR_BATCH
 from service.methods.knobs import settled_rate
 from workers.checkpoints import Checkpoint, position_of, put_back, resume, tensors_of
 from workers.engines.choosing import choose_engine
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from workers.generators.released import Released
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
-
-GENERATOR_BATCH = (64, 4_096)
-"""Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 
 CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
