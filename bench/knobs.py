@@ -60,6 +60,8 @@ PUBLIC: dict[str, tuple[str, dict[str, Any]]] = {
         "the same, `public_mask_rest` zero",
         {**NAMED, "public_mask_share": 0.2, "public_mask_rest": "zero"},
     ),
+    "mask of a half": ("`public_mask_share` 0.5", {**NAMED, "public_mask_share": 0.5}),
+    "mask of most": ("`public_mask_share` 0.8", {**NAMED, "public_mask_share": 0.8}),
 }
 """Variants of where networks begin; their knobs are of the order itself."""
 SHOWN = ("accuracy", "inception")

@@ -30,7 +30,7 @@ from workers.networks.auxiliary import AuxiliaryPerceptron
 from workers.sources import GivenTable
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from service.methods.idpgan.price import TrainedOrder
     from workers.encoding.table import TableDomain
@@ -49,9 +49,9 @@ class AuxiliaryTable(PublicTable):
         classes = domain.widths[-1]
         return AuxiliaryPerceptron(domain.total_width - classes, order.networks.critic_hidden, classes)
 
-    def _critic_batch(self, units: np.ndarray) -> CriticBatch:
+    def _batch_of(self, real: Tensor, present: Tensor, conditions: Tensor | None) -> CriticBatch:
         """As for images: of a generated row the critic sees no label."""
-        batch = super()._critic_batch(units)
+        batch = super()._batch_of(real, present, conditions)
         fake = batch.fake.clone()
         fake[:, -self.domain.widths[-1] :] = 0.0
         return dataclasses.replace(batch, fake=fake)

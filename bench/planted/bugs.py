@@ -2299,7 +2299,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "clip norms that are meant to be public follow private records",
-        ((PUBLIC, "        with self._public_records():\n", "        if True:\n"),),
+        (
+            (
+                PUBLIC,
+                "self._batch_of(*self._public_rows(np.sort(chosen)))",
+                "self._critic_batch(np.arange(min(wanted, self.units)))",
+            ),
+        ),
         (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),
     ),
     Bug(
@@ -2307,8 +2313,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 PUBLIC,
-                "            self._public = made_up_images(self.order.public_records, private)\n",
-                "            self._public = private\n",
+                "        return made_up_images(self.shape, self.order.public_records, self.classes, places=self.bounds.rows_per_unit)\n",
+                "        return self.images\n",
             ),
         ),
         (f"{T_COMPARISONS}::test_clip_norms_come_from_public_images_alone",),

@@ -1,6 +1,6 @@
 """How much a job is, before it begins: what it computes and holds, and the seconds that takes. From an order and declarations alone.
 
-Methods count their loops (`Method.estimate`); what a count costs on a machine is fitted to measured runs by `bench/jobs.py`.
+Methods count their loops (`Method.estimate`); what a count costs on a machine is fitted to measured runs by `python -m bench.jobs`.
 """
 
 from __future__ import annotations

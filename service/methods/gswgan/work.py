@@ -13,7 +13,7 @@ CRITIC_PASSES, SLOPE_PASSES, GENERATOR_PASSES = 24.0, 4.0, 8.0
 NUMBERS_PER_WEIGHT = 3
 """Of a discriminator that is kept: itself and Adam's two means."""
 AT_ONCE = 64
-"""Discriminators of a block of the start."""
+"""Discriminators that are trained side by side, at the start and between private steps."""
 ARRAYS = 16
 """That long as a batch of records, alive at once."""
 

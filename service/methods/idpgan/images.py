@@ -90,12 +90,12 @@ def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> Im
     """Those of the order, or those for such images; `InvalidOrder` where the images do not allow them."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
-            f"method: idpgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour); method: mixture takes larger ones",
+            f"method: this one makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour); method: mixture takes larger ones",
             where="method",
         )
     if shape.max_images_per_unit > MOST_IDPGAN_IMAGES_PER_UNIT:
         raise InvalidOrder(
-            f"method: idpgan goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
+            f"method: this one goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
             f"{shape.max_images_per_unit}; method: mixture reads them all",
             where="method",
         )
@@ -110,7 +110,9 @@ def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> Im
     networks = order.image_networks or default_networks(shape, from_nothing=from_nothing)
     least = -(-min(shape.height, shape.width) // networks.shrink)
     if least < 2:
-        raise InvalidOrder("method: idpgan needs images of at least 2 × 2 pixels, once they are shrunk", where="method")
+        raise InvalidOrder(
+            "method: this one needs images of at least 2 × 2 pixels, once they are shrunk", where="method"
+        )
     most = math.floor(math.log2(least))
     for name in ("generator_channels", "critic_channels") if networks.layers == "convolutions" else ():
         if len(getattr(networks, name)) > most:

@@ -17,11 +17,12 @@ from service.methods.knobs import (
     Widths,
 )
 
+MOST_WEIGHT_BOUND = 1e3
 WeightBound = Annotated[
     float | None,
     Field(
         gt=0.0,
-        le=1e3,
+        le=MOST_WEIGHT_BOUND,
         description="After every step each number of the critic is put back between minus this and this.",
     ),
 ]

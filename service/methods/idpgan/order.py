@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from service.methods.idpgan.knobs import (
+    MOST_WEIGHT_BOUND,
     AdaptiveCriticSteps,
     AdaptiveThresholds,
     Augmentation,
@@ -197,9 +198,10 @@ class IdpganOrder(PublicStartOrder, GanOrder):
         float | None,
         Field(
             gt=0.0,
-            le=1e3,
+            le=MOST_WEIGHT_BOUND,
             description="After every step each number of the critic is put back between minus this and this. "
-            "Default: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none.",
+            "Default: 0.1 for tables from nothing, 0.05 or 0.1 by n and ε for perceptrons of images from nothing, else none; "
+            "divided by public_mask_share where that is ordered.",
         ),
     ] = None
 

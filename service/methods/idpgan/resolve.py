@@ -10,7 +10,7 @@ from service.domain.shapes import ImageShape, TableShape
 from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.facts import Facts
 from service.methods.idpgan.images import networks_of, resolve_images, with_classes
-from service.methods.idpgan.knobs import FromNothing, TablesFirst
+from service.methods.idpgan.knobs import MOST_WEIGHT_BOUND, FromNothing, TablesFirst
 from service.methods.idpgan.order import (
     FROM_NOTHING,
     NEAR_TABLES,
@@ -25,6 +25,7 @@ from service.methods.marginals.resolve import check_choice, settled
 
 G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
+T = TypeVar("T", IdpganOrder, PlainGanOrder)
 
 BECAUSE = f"idpgan: condition_on has more than {MAX_STRATA} categories, which is the most that marginals takes; without condition_on it would be marginals (docs/results.md)"
 
@@ -80,12 +81,14 @@ def _check_public_start(order: GanOrder) -> None:
 
 def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
     """Condition, sampling probability, networks, and where they begin."""
-    shape = facts.shape(order.numeric_bins)
+    shape, names_bound = facts.shape(order.numeric_bins), "critic_weight_bound" in order.model_fields_set
     if isinstance(shape, ImageShape):
         order = resolve_start(resolve_images(order, facts, shape), facts, shape)
-        return check_private_step(with_sampling_probability(order, facts.units))
-    order = order.model_copy(update={"condition_on": condition_of(order, shape)})
-    return check_private_step(_with_warm_start(with_sampling_probability(order, facts.units), facts, shape))
+        order = with_sampling_probability(order, facts.units)
+    else:
+        order = order.model_copy(update={"condition_on": condition_of(order, shape)})
+        order = _with_warm_start(with_sampling_probability(order, facts.units), facts, shape)
+    return check_private_step(order if names_bound else _with_bound_of_mask(order))
 
 
 def resolve_plain(order: P, facts: Facts) -> P:
@@ -96,6 +99,8 @@ def resolve_plain(order: P, facts: Facts) -> P:
         order = with_classes(order.model_copy(update={"image_networks": networks}), shape)
     else:
         order = order.model_copy(update={"condition_on": condition_of(order, shape)})
+    if "critic_weight_bound" not in order.model_fields_set:
+        order = _with_bound_of_mask(order)
     return check_private_step(with_sampling_probability(order, facts.units))
 
 
@@ -123,6 +128,14 @@ def with_sampling_probability(order: G, units: int) -> G:
     if order.sampling_probability is not None:
         return order
     return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+
+
+def _with_bound_of_mask(order: T) -> T:
+    """As wide as makes up for what a mask leaves out: a critic of a fifth of its weights, each within the usual bound, has next to no slope."""
+    if order.mask_share is None or order.critic_weight_bound is None:
+        return order
+    wider = min(MOST_WEIGHT_BOUND, order.critic_weight_bound / order.mask_share)
+    return order.model_copy(update={"critic_weight_bound": wider})
 
 
 def unnamed(order: GanOrder, defaults: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from service.methods.mixture.work import estimate as mixture_work
 from service.methods.work import FLOAT, Work, coded_rows, perceptron_weights
 
 GENERATOR_BATCH = (64, 4_096)
-"""As `workers.methods.idpgan.training` has it."""
+"""Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 PRIVATE_PASSES, FREE_PASSES = 12, 6
 """Of a record through the critic: real, fake and between with their slopes, and sums of products; through both networks."""
 BLOCK_ROWS, KEPT_ROWS = 2_048, 256

@@ -10,7 +10,7 @@ from service.methods.idpgan.knobs import Networks, Optimizer
 from service.methods.knobs import LabelShare, LearningRate, Order
 
 MOST_TEACHERS = 5_000
-ROWS_OF_A_TEACHER = 10
+UNITS_OF_A_TEACHER = 10
 """Units of a part, where the order names no number of teachers."""
 MOST_DEFAULT_TEACHERS = 2_000
 

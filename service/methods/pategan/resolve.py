@@ -6,7 +6,7 @@ from service.base.errors import InvalidOrder
 from service.domain.image_schema import DeclaredSchema
 from service.methods.conditions import condition_of
 from service.methods.facts import Facts
-from service.methods.pategan.order import MOST_DEFAULT_TEACHERS, ROWS_OF_A_TEACHER, PateganOrder
+from service.methods.pategan.order import MOST_DEFAULT_TEACHERS, UNITS_OF_A_TEACHER, PateganOrder
 
 
 def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
@@ -29,4 +29,4 @@ def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
 
 
 def default_teachers(units: int) -> int:
-    return max(1, min(MOST_DEFAULT_TEACHERS, units // ROWS_OF_A_TEACHER))
+    return max(1, min(MOST_DEFAULT_TEACHERS, units // UNITS_OF_A_TEACHER))

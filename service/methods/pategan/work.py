@@ -9,7 +9,7 @@ from service.methods.pategan.resolve import default_teachers
 from service.methods.work import FLOAT, Work, coded_rows
 
 GENERATOR_BATCH, STUDENT_BATCH = 256, 256
-"""As `workers.methods.pategan.run` has it."""
+"""Records of a step of either."""
 PASSES = 6
 """Of a row through a teacher: forward, and back by weights, of real and synthetic ones."""
 ARRAYS = 8

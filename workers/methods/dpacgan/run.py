@@ -26,8 +26,8 @@ class AuxiliaryImages(PublicImages):
             return AuxiliaryPerceptron(math.prod(self.seen), self.sizes.critic_hidden, self.classes, self.activation)
         return AuxiliaryCritic(self.seen, self.sizes.critic_channels, self.classes, self.activation)
 
-    def _critic_batch(self, units: np.ndarray) -> CriticBatch:
-        batch = super()._critic_batch(units)
+    def _batch_of(self, real: Tensor, present: Tensor, conditions: Tensor | None) -> CriticBatch:
+        batch = super()._batch_of(real, present, conditions)
         return dataclasses.replace(batch, fake=self._without_class(batch.fake))
 
     def free_batch(self, free: EncodedImages, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:

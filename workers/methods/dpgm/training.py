@@ -147,7 +147,7 @@ class AutoencoderRun(ABC):
         )
 
     def release_whole(self, purpose: str, private: PrivateSum, shares: Sequence[float]) -> tuple[Floats, ...]:
-        """Whole sums with noise; `shares` of the precision 1/σ² for each of them, 1 together. The event is taken before."""
+        """Whole sums with noise; `shares` of the precision 1/σ² for each of them, 1 together. Takes the event; its noise is on all that comes out."""
         noise_multiplier = self.plan.take_gaussian(purpose)
         noise_stds = [
             sensitivity * noise_multiplier / share**0.5

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,8 @@ from workers.methods.idpgan.tables import TableIdpgan
 from workers.methods.idpgan.training import Idpgan
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from workers.encoding.table import TableDomain
 
 SMALLEST_NORM, LARGEST_NORM = 1e-6, 1e6
@@ -40,73 +41,62 @@ class PublicNorms(Idpgan):
         super().critic_step()
 
     def _public_norm(self) -> float:
-        wanted = min(self.order.looked_at, self.order.public_records, self.bounds.units_per_block)
+        wanted = min(self.order.public_records_a_step, self.bounds.units_per_block)
         chosen = np.random.default_rng((SEED, self.plan.position)).choice(
             self.order.public_records, wanted, replace=False
         )
-        with self._public_records():
-            gradients = self.step.seen(self.gradients.gradients(self._critic_batch(np.sort(chosen)), self.loss))
-            norms = gradients.tensor_norms.square().sum(dim=1).sqrt()
-            usable = norms[norms <= LARGEST_NORM]  # neither infinite nor NaN
-            return max(SMALLEST_NORM, float(usable.mean())) if len(usable) else SMALLEST_NORM
+        batch = self._batch_of(*self._public_rows(np.sort(chosen)))
+        norms = self.step.seen(self.gradients.gradients(batch, self.loss)).tensor_norms.square().sum(dim=1).sqrt()
+        usable = norms[norms <= LARGEST_NORM]  # neither infinite nor NaN
+        return max(SMALLEST_NORM, float(usable.mean())) if len(usable) else SMALLEST_NORM
 
     @abstractmethod
-    def _public_records(self) -> AbstractContextManager[None]:
-        """While it is open, `_rows` reads public records."""
+    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What `_rows` gives of private units, of these made-up ones."""
 
 
 class PublicTable(PublicNorms, TableIdpgan):
     """Of a table: every bin and every category is as likely as any other."""
 
-    _public: EncodedTable | None = None
+    @cached_property
+    def made_up(self) -> EncodedTable:
+        """Public records, one a unit."""
+        return made_up_table(self.domain, self.order.public_records, places=self.bounds.rows_per_unit)
 
-    @contextmanager
-    def _public_records(self) -> Iterator[None]:
-        private = self.table
-        if self._public is None:
-            self._public = made_up_table(self.domain, self.order.public_records, private)
-        self.table = self._public
-        try:
-            yield
-        finally:
-            self.table = private
+    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self._rows_of(self.made_up, places)
 
 
 class PublicImages(PublicNorms, ImageIdpgan):
     """Of images: smooth and random, every class as likely as any other."""
 
-    _public: EncodedImages | None = None
+    @cached_property
+    def made_up(self) -> EncodedImages:
+        """Public records, one a unit."""
+        return made_up_images(self.shape, self.order.public_records, self.classes, places=self.bounds.rows_per_unit)
 
-    @contextmanager
-    def _public_records(self) -> Iterator[None]:
-        private = self.images
-        if self._public is None:
-            self._public = made_up_images(self.order.public_records, private)
-        self.images = self._public
-        try:
-            yield
-        finally:
-            self.images = private
+    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self._rows_of(self.made_up, places)
 
 
-def made_up_table(domain: TableDomain, records: int, like: EncodedTable) -> EncodedTable:
-    """As many units of one row each; `like` says how many places a unit has, and nothing of its rows is used."""
+def made_up_table(domain: TableDomain, records: int, *, places: int) -> EncodedTable:
+    """As many units of one row each, which has the first of a unit's places."""
     rng = np.random.default_rng(SEED)
     codes = np.stack([rng.integers(0, width, records) for width in domain.widths], axis=1).astype(np.uint16)
-    return EncodedTable(codes, records, _one_each(records, like.unit_starts is not None), like.max_rows_per_unit)
+    return EncodedTable(codes, records, _one_each(records, places), places)
 
 
-def made_up_images(records: int, like: EncodedImages) -> EncodedImages:
-    """As many units of one image each, of the declared size."""
-    rng, pixels = np.random.default_rng(SEED), int(np.prod(like.shape))
-    basis = cosine_basis(like.shape, min(WAVES, pixels))  # (pixels, waves)
+def made_up_images(shape: tuple[int, int, int], records: int, classes: int, *, places: int) -> EncodedImages:
+    """As many units of one image each, which has the first of a unit's places. shape: height, width, channels."""
+    rng, pixels = np.random.default_rng(SEED), math.prod(shape)
+    basis = cosine_basis(shape, min(WAVES, pixels))  # (pixels, waves)
     waves = rng.standard_normal((records, basis.shape[1])) @ basis.T
     low, high = waves.min(axis=1, keepdims=True), waves.max(axis=1, keepdims=True)
     grey = np.rint(255.0 * (waves - low) / np.maximum(high - low, 1e-9)).astype(np.uint8)
-    labels = rng.integers(0, max(1, like.classes), records)
-    starts = _one_each(records, like.unit_starts is not None)
-    return EncodedImages(grey, labels, like.shape, like.classes, starts, like.max_images_per_unit)
+    labels = rng.integers(0, classes, records)
+    return EncodedImages(grey, labels, shape, classes, _one_each(records, places), places)
 
 
-def _one_each(records: int, has_units: bool) -> np.ndarray | None:
-    return np.arange(records + 1, dtype=np.int64) if has_units else None
+def _one_each(records: int, places: int) -> np.ndarray | None:
+    """Where each unit's records begin; None where a unit is one record, as private ones have it."""
+    return np.arange(records + 1, dtype=np.int64) if places > 1 else None

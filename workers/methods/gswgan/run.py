@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from service.methods.gswgan.price import parts_of, trained_a_step_of
+from service.methods.gswgan.work import AT_ONCE
 from workers.checkpoints import Checkpoint, position_of, put_back, resume, tensors_of
 from workers.generators.released import ImageRelease
 from workers.mechanism.joint_clipping import clip_jointly
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 KEPT = ("generator", "averaged_generator", "adam")
 """By checkpoints. Discriminators are private and begin anew."""
-AT_ONCE = 64
-"""Discriminators of one block."""
 
 LABEL_SCALE = 4.0
 """A discriminator sees a class as this number in its place."""

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from service.methods.idpgan.knobs import AdaptiveCriticSteps, AdaptiveThresholds
 from service.methods.idpgan.price import RELEVANCE
+from service.methods.idpgan.work import GENERATOR_BATCH
 from service.methods.knobs import settled_rate
 from workers.checkpoints import Checkpoint, position_of, put_back, resume, tensors_of
 from workers.engines.choosing import choose_engine
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from workers.generators.released import Released
     from workers.mechanism.secure_random import SecureRandom
     from workers.plan import Plan
-
-GENERATOR_BATCH = (64, 4_096)
-"""Smallest and largest generator batch; in between it is a part of the expected draw, which is public."""
 
 CRITIC_STEPS_CLIMB = (1, 2, 5, 10, 20, 50, 100, 200)
 
@@ -256,8 +254,12 @@ class Idpgan(ABC):
 
     @torch.no_grad()
     def _critic_batch(self, units: np.ndarray) -> CriticBatch:
-        """Rows of these units, with a fake of the same label and a place x̂ between the two for each."""
-        real, present, conditions = self._rows_to_clip(units)
+        """What the critic's loss is of for these units. Private."""
+        return self._batch_of(*self._rows_to_clip(units))
+
+    @torch.no_grad()
+    def _batch_of(self, real: Tensor, present: Tensor, conditions: Tensor | None) -> CriticBatch:
+        """Records, private or public, with a fake of the same label and a place x̂ between the two for each."""
         mix = self.randomness.uniforms(len(real), 1, dtype=torch.float32, device=self.device)
         return CriticBatch(
             real=real,

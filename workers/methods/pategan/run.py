@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from service.base.errors import InvalidOrder
+from service.methods.pategan.work import GENERATOR_BATCH, STUDENT_BATCH
 from workers.checkpoints import Checkpoint, position_of, put_back, resume, tensors_of
 from workers.encoding.places import codes_in_places
 from workers.generators.released import TableRelease
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 KEPT = ("generator", "averaged_generator", "student", "generator_adam", "student_adam")
 """By checkpoints."""
-GENERATOR_BATCH, STUDENT_BATCH = 256, 256
 MOST_KEPT = 8_192
 """Rows that were voted on, the newest, which the student goes on learning from."""
 MOST_CATCHING_UP = 20

@@ -17,6 +17,7 @@ from tests.orders import resolve_order
 from tests.tiny_generators import MIXED, domain_of
 from workers.checkpoints import Checkpoint
 from workers.encoding.images import EncodedImages
+from workers.encoding.places import codes_in_places
 from workers.encoding.table import EncodedTable
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.ganobfuscator.public import made_up_images, made_up_table
@@ -90,8 +91,6 @@ def test_clip_norms_come_from_public_images_alone(method: str) -> None:
         torch.manual_seed(3)
         run.critic_step()
         norms.append(run.clip_groups.clip_norms)
-        assert run.images.pixels is not None
-        assert run.images.units == 100  # the private ones are back in their place
     assert norms[0] == norms[1]
     assert norms[0][0] > 0.0
 
@@ -112,20 +111,36 @@ def test_clip_norms_of_tables_come_from_public_rows_alone() -> None:
     assert norms[0] == norms[1]
 
 
-@pytest.mark.parametrize("rows_per_unit", [1, 3])
-def test_public_records_are_of_the_declaration_alone_and_always_the_same(rows_per_unit: int) -> None:
-    starts = None if rows_per_unit == 1 else np.arange(0, 31, rows_per_unit, dtype=np.int64)
-    ours = EncodedTable(np.zeros((30, len(DOMAIN.columns)), np.uint16), 30 // rows_per_unit, starts, rows_per_unit)
-    theirs = EncodedTable(np.ones((30, len(DOMAIN.columns)), np.uint16), 30 // rows_per_unit, starts, rows_per_unit)
-    first, second = made_up_table(DOMAIN, 50, ours), made_up_table(DOMAIN, 50, theirs)
+@pytest.mark.parametrize("places", [1, 3])
+def test_public_records_are_of_the_declaration_alone_and_always_the_same(places: int) -> None:
+    first, second = made_up_table(DOMAIN, 50, places=places), made_up_table(DOMAIN, 50, places=places)
     assert np.array_equal(first.codes, second.codes)
-    assert (first.units, first.max_rows_per_unit) == (50, rows_per_unit)
+    assert (first.units, first.max_rows_per_unit) == (50, places)
     assert all(first.codes[:, c].max() < width for c, width in enumerate(DOMAIN.widths))
-    bright = EncodedImages(np.full((20, 144), 255, np.uint8), np.zeros(20, np.int64), SHAPE, 10)
-    made = made_up_images(40, images_of()), made_up_images(40, bright)
+    assert codes_in_places(first, np.arange(50)).shape == (50 * places, len(DOMAIN.columns))
+    made = [made_up_images(SHAPE, 40, 10, places=places) for _ in range(2)]
     assert np.array_equal(made[0].pixels, made[1].pixels)
     assert np.array_equal(made[0].labels, made[1].labels)
     assert made[0].pixels.std() > 20.0  # not blank
+    assert (made[0].units, made[0].max_images_per_unit) == (40, places)
+
+
+@pytest.mark.parametrize("method", ["ganobfuscator", "dpacgan"])
+def test_while_public_records_are_looked_at_the_run_holds_its_private_ones(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of(method)
+    private, held = run.images, []
+    original = run._batch_of
+
+    def batch_of(*records: Any) -> Any:
+        held.append(run.images)
+        return original(*records)
+
+    monkeypatch.setattr(run, "_batch_of", batch_of)
+    run.critic_step()
+    assert len(held) > 1
+    assert all(images is private for images in held)
 
 
 def test_the_second_head_of_dpacgan_learns_classes_from_real_images_alone() -> None:

@@ -165,7 +165,7 @@ def test_outside_the_mask_the_critic_keeps_its_first_weights(method: str, monkey
 
 def test_a_mask_is_of_the_weights_that_became_largest() -> None:
     masked = begun("idpgan", table_of(0), table_of(2), public_mask_share=0.2)
-    plain = begun("idpgan", table_of(0), table_of(2))
+    plain = begun("idpgan", table_of(0), table_of(2), critic_weight_bound=masked.gan.order.critic_weight_bound)
     for places, trained in zip(masked.gan.step.map.places, plain.gan.tensors, strict=True):
         sizes = trained.detach().abs().flatten()
         rest = np.setdiff1d(np.arange(len(sizes)), places.numpy())
@@ -186,6 +186,58 @@ def test_a_pruned_critic_is_zero_outside_its_mask() -> None:
         assert not now[~is_masked].any()
 
 
+@pytest.mark.parametrize(
+    ("method", "knobs", "bound"),
+    [
+        ("idpgan", {}, 0.1),
+        ("idpgan", {"public_mask_share": 0.2}, 0.5),
+        ("idpgan", {"public_mask_share": 0.2, "critic_weight_bound": 0.1}, 0.1),
+        ("idpgan", {"public_mask_share": 0.2, "critic_weight_bound": None}, None),
+        ("idpgan", {"public_mask_share": 1e-6}, 1e3),
+        ("dpgan", {}, 0.05),
+        ("dpgan", {"public_mask_share": 0.2}, 0.25),
+        ("ganobfuscator", {"public_mask_share": 0.2}, None),
+    ],
+)
+def test_fewer_weights_get_a_wider_bound_unless_one_is_ordered(
+    method: str, knobs: dict[str, Any], bound: float | None
+) -> None:
+    order = order_of(method, **knobs)
+    assert order.critic_weight_bound == (bound if bound is None else pytest.approx(bound))
+    shape = TableShape(dict(zip(DOMAIN.names, DOMAIN.widths, strict=True)))
+    stored = parse_order(order.model_dump(mode="json"))
+    assert resolve_order(stored, units=40, shape=shape).critic_weight_bound == order.critic_weight_bound
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_a_pruned_critic_may_be_as_steep_as_a_whole_one(share: float) -> None:
+    """The penalty wants slopes of 1. Every kept weight at the usual bound of 0.1 gives 0.5 at a fifth, and the critic learned nothing."""
+
+    def steepest(**knobs: Any) -> float:
+        wide = {"critic_hidden": [64, 64], "generator_hidden": [8]}
+        ordered = {"method": "idpgan", "epsilon": 10.0, "sampling_probability": 0.01, "steps": 1, "public_dataset": ID}
+        sizes = {"layers": "perceptrons", **wide}
+        document = parse_order({**ordered, "public_steps": 3, "image_networks": sizes, **knobs})
+        order = resolve_order(document, units=60_000, shape=ImageShape(14, 14, 1, 10))
+        pixels = np.random.default_rng(0).integers(0, 256, (30, 196)).astype(np.uint8)
+        images = EncodedImages(pixels, np.arange(30) % 10, (14, 14, 1), 10)
+        events = Plan((GaussianEvent("label_counts", 1e6), SampledStepEvent(0.01, 1.0, 1.0, 1)))
+        source, randomness = GivenImages(images, given_public=images), SecureRandom.from_test_seed(1)
+        run: Any = run_class(order)(order, events, source, randomness, torch.device("cpu"))
+        run.measure()
+        run.gan.warm_up(lambda _share: None)
+        critic, bound = run.gan.critic, order.critic_weight_bound
+        with torch.no_grad():
+            for tensor in run.gan.tensors:
+                tensor.copy_(torch.where(tensor == 0.0, 0.0, bound) if order.mask_share else torch.tensor(bound))
+        record = torch.zeros(1, 206, requires_grad=True)
+        (slope,) = torch.autograd.grad(critic(record).sum(), record)
+        return float(slope.norm())
+
+    pruned = steepest(public_mask_share=share, public_mask_rest="zero")
+    assert pruned > 0.3 * steepest()
+
+
 def clipped_sum(run: Any, units: np.ndarray, clip_norm: float) -> torch.Tensor:
     """What a step would add noise to, if these units were drawn; the same fakes each time."""
     torch.manual_seed(0)
@@ -203,8 +255,9 @@ def clipped_sum(run: Any, units: np.ndarray, clip_norm: float) -> torch.Tensor:
 
 def test_the_masked_gradient_is_what_is_clipped() -> None:
     """Not the whole one: clipped by the whole gradient's norm, a unit would add less than its clip norm."""
-    run = begun("idpgan", table_of(0), table_of(2), public_mask_share=0.2)
-    whole = begun("idpgan", table_of(0), table_of(2), public_mask_share=1.0)
+    bound = {"critic_weight_bound": 0.1}
+    run = begun("idpgan", table_of(0), table_of(2), public_mask_share=0.2, **bound)
+    whole = begun("idpgan", table_of(0), table_of(2), public_mask_share=1.0, **bound)
     one = np.array([3])
     masked = clipped_sum(run, one, 30.0)
     everything = clipped_sum(whole, one, 30.0)
