@@ -38,7 +38,7 @@ class PublicSource(Protocol):
     def public_images(self) -> EncodedImages: ...
 
     def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
-        """Rows as codes, and the columns, as of the private dataset."""
+        """Rows as codes, and the columns, as of the private dataset: by its bounds and categories, where those were bought."""
 
 
 @dataclass(frozen=True)

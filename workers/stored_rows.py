@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
 
 from service.base.errors import NotFound
+from service.domain.alike import read_by
 from service.domain.image_schema import ImageSchema
 from service.platform.crypto import decrypt, open_decrypted
 from workers.encoding.images import EncodedImages, encode_images
@@ -104,7 +105,10 @@ class StoredRows:
         return self._public().images()
 
     def public_table(self, *, numeric_bins: int) -> tuple[EncodedTable, TableDomain]:
-        return self._public().table(numeric_bins=numeric_bins)
+        public = self._public()
+        schema = read_by(public._dataset.table_schema, self._dataset.table_schema)  # noqa: SLF001 - another of this class
+        domain = TableDomain.from_schema(schema, numeric_bins=numeric_bins)
+        return self._attempt.patiently(lambda: public._encoded(domain, with_places=False)), domain  # noqa: SLF001
 
     def _public(self) -> StoredRows:
         """Of the public dataset that the order names, which the attempt has looked up and found declared public."""

@@ -97,6 +97,7 @@ STAGING = "service/datasets/staging.py"
 DOORS = "service/pages/doors.py"
 T_REPORT_PAGES = "tests/service/pages/test_report_pages.py"
 T_WALK = "tests/service/pages/test_upload_walk.py"
+T_REPEATING_IDS = "tests/service/pages/test_repeating_ids_pages.py"
 T_BUYING_PAGES = "tests/service/pages/test_buying_pages.py"
 T_PUBLIC_PAGES = "tests/service/pages/test_public_rows_pages.py"
 FREED = "migrations/versions/0018_rows_that_nothing_was_ordered_from.py"
@@ -3239,6 +3240,47 @@ BUGS: tuple[Bug, ...] = (
         "what a draft read of a column stays declared beside what is bought of it",
         (("service/pages/purchases.py", "            constraints.pop(word, None)\n", "            continue\n"),),
         (f"{T_BUYING_PAGES}::test_what_the_draft_read_of_a_column_that_is_bought_is_not_declared",),
+    ),
+    Bug(
+        "a column that is to be bought is published unticked, with what was read of it",
+        (
+            (
+                "service/pages/purchases.py",
+                'return is_bought(field) and not field.get("constraints") and',
+                "return is_bought(field) and",
+            ),
+        ),
+        (f"{T_BUYING_PAGES}::test_what_is_written_of_a_column_that_is_bought_is_still_ticked",),
+    ),
+    Bug(
+        "what was read of a column comes back as public once it is not bought any more",
+        (("service/pages/declaring.py", " and not comes_back)", ")"),),
+        (f"{T_BUYING_PAGES}::test_what_was_read_comes_back_unticked",),
+    ),
+    Bug(
+        "rows of one id are taken for so many people without a word",
+        (
+            (
+                "service/pages/declaring.py",
+                "    if unit is None:\n        require_apart",
+                "    if False:\n        require_apart",
+            ),
+        ),
+        (f"{T_REPEATING_IDS}::test_one_row_each_is_not_believed_where_an_id_repeats",),
+    ),
+    Bug(
+        "an id of too many different values to tell passes for one that does not repeat",
+        (
+            (
+                "service/intake/table/drafting/decide.py",
+                "return None if seen.texts is None else",
+                "return False if seen.texts is None else",
+            ),
+        ),
+        (
+            f"{T_REPEATING_IDS}::test_what_has_too_many_different_values_to_tell_is_asked_too",
+            "tests/service/intake/table/test_draft_findings.py::test_of_too_many_different_values_it_is_not_known_whether_one_repeats",
+        ),
     ),
     Bug(
         "rows are declared public without a word on what follows",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from service.domain.open_columns import open_fields
-
 if TYPE_CHECKING:
     from service.domain.field_schema import FieldSchema
     from service.domain.table_schema import TableSchema
@@ -13,20 +11,41 @@ if TYPE_CHECKING:
 
 def first_difference(other: TableSchema, own: TableSchema) -> str | None:
     """What is first declared otherwise in another table, as a sentence that names the column; None: codes of both mean the same."""
-    if open_fields(other):
-        return "of the other one bounds or categories are still open"
-    others, owns = other.modelled.fields, own.modelled.fields
+    others, owns = read_by(other, own).fields, own.modelled.fields
+    still_open = next((field.name for field in others if field.infer is not None), None)
+    if still_open is not None:
+        return f"of {still_open!r} bounds or categories are still open in the other one"
     for one, field in zip(others, owns, strict=False):
         if one.name != field.name:
             return f"in the place of {field.name!r} the other one has {one.name!r}"
         was, now = _declared(one), _declared(field)
-        differing = [what for what, value in now.items() if value != was[what]]
+        differing = [what for what, value in now.items() if value != was.get(what)]
         if differing:
             return f"{field.name!r} has another {differing[0]} there"
     if len(others) == len(owns):
         return None
     more, where = (others, "the other one alone") if len(others) > len(owns) else (owns, "this one alone")
     return f"{more[min(len(others), len(owns))].name!r} is in {where}"
+
+
+def read_by(other: TableSchema, own: TableSchema) -> TableSchema:
+    """The modelled columns of another table, whose rows are public, as they are read for this one.
+
+    Where bounds or categories of this one were bought, those hold: no upload could have known them. What lies outside is moved to the ends, or
+    belongs to the category for all others, as in this one's own rows.
+    """
+    others, owns = other.modelled.fields, own.modelled.fields
+    read = [field if _is_read_by(one, field) else one for one, field in zip(others, owns, strict=False)]
+    return other.modelled.model_copy(
+        update={"fields": (*read, *others[len(read) :]), "relations": (), "exclusions": ()}
+    )
+
+
+def _is_read_by(one: FieldSchema, field: FieldSchema) -> bool:
+    """A value may only be missing where it may be so here."""
+    may_be_missing = not one.constraints.required
+    is_same = one.name == field.name and one.type == field.type
+    return field.bought is not None and is_same and not (may_be_missing and field.constraints.required)
 
 
 def _declared(field: FieldSchema) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def draft_of(upload: SealedFile, limits: IngestLimits, scratch_dir: Path | None,
     """What the page shows beside the form. It holds cells: for the sender alone, and at rest encrypted.
 
     `kind` (table or image), `schema` (every named column is in it, those that should stay out with a role), `findings` by
-    column, `notices`, and `names` and `rows` of the preview, cut short. Raises `InvalidFile` or `TooLarge`.
+    column, `notices`, `repeating` (columns that may say whose row it is, in which the same value stands in several rows, or null
+    where that is not known), and `names` and `rows` of the preview, cut short. Raises `InvalidFile` or `TooLarge`.
     """
     with SealedFile.create(scratch_dir) as scratch:
         job = {

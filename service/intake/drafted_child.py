@@ -63,6 +63,7 @@ def _table_draft(upload: SealedFile, limits: IngestLimits, document: dict[str, A
         "schema": drafted.schema,
         "findings": findings,
         "notices": drafted.notices,
+        "repeating": {one.name: one.repeats for one in drafted.columns if one.name and one.repeats is not False},
         "names": [one.name for one in drafted.columns],
         "rows": [list(row) for row in zip(*first, strict=True)],
     }

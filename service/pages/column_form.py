@@ -34,6 +34,10 @@ class ColumnForm:
     category_count: int
     is_bought: bool
     """Whether its bounds or categories are to be bought."""
+    says_nothing: bool
+    """Whether it says no more than a type: the rest is to be bought, and nothing of it is to be ticked as public."""
+    has_own_words: bool
+    """Whether it says more than a type, bounds and categories."""
     price: str
     """The epsilon of that, as it was typed."""
     findings: Sequence[str] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
 from service.domain.inferred import ENDS
@@ -24,6 +25,8 @@ PURCHASE = {"method": next(name for name, method in CATALOGUE.items() if method.
 """The order that buys what is open."""
 _SHOWN, _CHARACTERS = 8, 60
 """Categories of a column, and how much of each."""
+_MOST_CHARACTERS = 40_000
+"""Of all categories of a page that are shown behind the first ones, so that it stays small."""
 COLUMNS_SHOWN = 200
 
 
@@ -45,6 +48,8 @@ class DeclaredColumn:
     use: str
     """A type, or a role."""
     categories: tuple[str, ...]
+    rest: tuple[str, ...]
+    """Categories after the first ones, folded away."""
     more: int
     """Categories that are not shown."""
     ends: tuple[str | None, str | None] | None
@@ -56,6 +61,8 @@ class DeclaredColumn:
     """That bought it."""
     bought_words: tuple[str, ...] = ()
     """What of it: `enum`, `minimum`, `maximum`."""
+    other: str | None = None
+    """Of bought categories, the one that stands for all others."""
 
 
 def open_of(schema: DeclaredSchema, releases: Sequence[Release]) -> Open | None:
@@ -75,7 +82,7 @@ def is_purchase(release: Release) -> bool:
 def shown_of(schema: DeclaredSchema) -> tuple[list[DeclaredColumn], int]:
     """For a page that stays small: first those that are to be bought or were, then others; and how many are left out."""
     columns = sorted(columns_of(schema), key=lambda one: one.to_buy is None and one.bought is None)
-    return columns[:COLUMNS_SHOWN], max(0, len(columns) - COLUMNS_SHOWN)
+    return _small(columns[:COLUMNS_SHOWN]), max(0, len(columns) - COLUMNS_SHOWN)
 
 
 def columns_of(schema: DeclaredSchema) -> list[DeclaredColumn]:
@@ -85,7 +92,18 @@ def columns_of(schema: DeclaredSchema) -> list[DeclaredColumn]:
 
 def bought_by(schema: DeclaredSchema, release_id: uuid.UUID) -> list[DeclaredColumn]:
     """Columns of which this release has bought something."""
-    return [one for one in columns_of(schema) if one.release == str(release_id)]
+    return _small([one for one in columns_of(schema) if one.release == str(release_id)])
+
+
+def _small(columns: Sequence[DeclaredColumn]) -> list[DeclaredColumn]:
+    """With as many of the categories that are folded away as the page may hold; the others are counted."""
+    left, found = _MOST_CHARACTERS, []
+    for column in columns:
+        ends = accumulate(map(len, column.rest))
+        kept = sum(1 for _ in takewhile(left.__ge__, ends))
+        left -= sum(map(len, column.rest[:kept]))
+        found.append(replace(column, rest=column.rest[:kept], more=len(column.rest) - kept))
+    return found
 
 
 def _column(field: FieldSchema) -> DeclaredColumn:
@@ -97,12 +115,14 @@ def _column(field: FieldSchema) -> DeclaredColumn:
         name=field.name,
         use=str(field.role or field.type),
         categories=categories[:_SHOWN],
-        more=max(0, len(categories) - _SHOWN),
+        rest=categories[_SHOWN:],
+        more=0,
         ends=(ends[0], ends[1]) if has_range else None,
         to_buy=None if field.infer is None else field.infer.epsilon,
         bought=None if bought is None else bought.epsilon,
         release=None if bought is None else bought.release,
         bought_words=() if bought is None else bought.words,
+        other=field.other,
     )
 
 

@@ -20,8 +20,9 @@ from service.base.text import read_json
 from service.domain.field_schema import WORDS_OF_A_DOMAIN, has_at_most
 from service.domain.image_schema import is_image_schema, parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
+from service.pages.apart import require_apart
 from service.pages.column_form import ROLES, TYPES, ColumnForm
-from service.pages.purchases import is_bought, price_of, require_purchases, with_purchase
+from service.pages.purchases import is_bought, own_words, price_of, require_purchases, says_nothing, with_purchase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -35,6 +36,7 @@ _OF_THE_COMMAND_LINE = {
     "declare them as `enum` by hand": "choose categories and write the public list of them, or buy them",
     "name it as the privacy unit (`--privacy-unit`) and leave it out of the schema": "choose it below as the column that says whose row it is",
     "remove it from the file and say `--rows-are-units`": "leave it as it is and say so below",
+    'to have no such column, remove it from the file, or give it `"role": "ignore"`': "to have no such column, choose “nothing to publish: leave it out”",
 }
 _NUMBERS = frozenset({"integer", "number"})
 _MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
@@ -93,8 +95,11 @@ def with_columns(
     return changed
 
 
-def declaration_of(filled: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Schema and privacy unit as they are published. Raises what is still to be said or mended, in a sentence."""
+def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Schema and privacy unit as they are published. Raises what is still to be said or mended, in a sentence.
+
+    `draft` is private: what it says of the rows is asked here, and is not in what is published.
+    """
     if (text := filled.get("json_text")) is not None:
         if from_text(text) is not None:
             raise InvalidInput(
@@ -104,11 +109,13 @@ def declaration_of(filled: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
         read_json(text, "schema")
         raise InvalidInput("schema: the JSON must be an object", where="schema")
     unit = _unit_of(filled)
+    if unit is None:
+        require_apart(filled["unit"], draft)
     document = dict(filled["document"])
     if not is_image_schema(document):
         said = fields_of(document)
         kept = [field for field in said if unit is None or field.get("name") != unit.get("column")]
-        open_ = [str(field.get("name", "")) for field in kept if _is_draft(field) and not field.get("role")]
+        open_ = [str(field.get("name", "")) for field in kept if _is_to_be_ticked(field)]
         if open_:
             raise DraftSchema(
                 f"{_listed(open_)}: this was read from the rows. Tick that it is public knowledge, or write what is "
@@ -118,7 +125,7 @@ def declaration_of(filled: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
             )
         require_purchases(kept)
         _refuse_ambiguous(kept)
-        document["fields"] = [_undrafted(field) if field.get("role") else field for field in kept]
+        document["fields"] = [_undrafted(field) for field in kept]
     parse_schema(document | {"description": None} if _is_draft(document) else document)
     if not filled.get("declared"):
         raise DraftSchema(
@@ -189,7 +196,9 @@ def _form_of(
         high=_said(constraints.get("maximum")),
         missing="\n".join(marker for marker in _markers(field, markers) if marker),
         is_required=constraints.get("required") is True,
-        is_draft=_is_draft(field) and not role,
+        is_draft=_is_to_be_ticked(field),
+        says_nothing=says_nothing(field),
+        has_own_words=bool(own_words(field)),
         is_special=any(word in field for word in WORDS_OF_A_DOMAIN - {"constraints", "infer"}),
         category_count=len(enum),
         is_bought=is_bought(field),
@@ -214,8 +223,11 @@ def _with_form(
             return field
     if use in TYPES:
         field = _with_domain(field, shown, form, use)
+        said = field.get("constraints")
         field = with_purchase(field, shown, form, use, set_aside)
-        field = _confirmed(field, is_public=bool(form.get(f"{prefix}public")))
+        # What was read and comes back is seen before it is ticked.
+        comes_back = shown.is_bought and not is_bought(field) and field.get("constraints") != said
+        field = _confirmed(field, is_public=bool(form.get(f"{prefix}public")) and not comes_back)
     return field
 
 
@@ -271,6 +283,11 @@ def _confirmed(field: dict[str, Any], *, is_public: bool) -> dict[str, Any]:
         return field
     said = str(field.get("description") or "")
     return field | {"description": f"{DRAFT}: {said}" if said else _OF_THE_DRAFT}
+
+
+def _is_to_be_ticked(field: Mapping[str, Any]) -> bool:
+    """Whether something of it was read from the rows, would be published, and is not confirmed."""
+    return _is_draft(field) and not field.get("role") and not says_nothing(field)
 
 
 def _is_draft(part: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from service.pages.budget import gauge
 from service.pages.confirming import confirm_page, shares_of
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.forms import Filled
-from service.pages.knobs import DEFAULT_REPORT_SHARE, document_of, fields_of, methods_for, want_of
+from service.pages.knobs import DEFAULT_REPORT_SHARE, PREFIX, document_of, fields_of, methods_for, want_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment, page
 from service.releases import service as releases
@@ -57,7 +57,10 @@ def read_knobs(
 async def quote(
     request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled
 ) -> Response:
-    """The price of what is filled in: a part of the page for a script, else the whole page with it."""
+    """The price of what is filled in: a part of the page for a script, else the whole page with it.
+
+    Also the way back from the page that asks once more, which sends along all that was typed.
+    """
     try:
         document = document_of(filled)
         if filled.get("step") == "want":
@@ -116,6 +119,7 @@ def _form(
         methods=methods_for(_modality(dataset)),
         conditions=_conditions(dataset),
         knobs=knobs,
+        says_knobs=any(filled.get(f"{PREFIX}{knob.name}", "").strip() for knob in knobs),
         public_starts=_starts_for(context, visitor, dataset_id, knobs),
         has_reports=_modality(dataset) == "table",
         is_owner=is_owner(visitor),

@@ -55,7 +55,7 @@ def read_budget(request: Request, staged_id: uuid.UUID, context: ContextOf, visi
         return done
     staged = staging.open_staged(context, visitor.principal, staged_id)
     try:
-        declaring.declaration_of(staged.filled)
+        declaring.declaration_of(staged.filled, staged.draft)
     except ImprimaturError:
         return on(request, f"/datasets/new/{staged_id}/declare")
     return _budget_page(request, context, visitor, staged)
@@ -85,7 +85,7 @@ async def _publish(
     """The page that follows: published, or the form again with why not."""
     tenant, staged_id = visitor.principal.tenant_id, kept.id
     try:
-        declaration = _declaration(kept.filled)
+        declaration = _declaration(kept)
         with open_spool(request, tenant) as spool:
 
             def create(caller: Caller) -> tuple[Dataset, list[str]]:
@@ -126,10 +126,10 @@ def _refused(
     return _budget_page(request, context, visitor, staged, fault=error, status=noted(request, error))
 
 
-def _declaration(filled: Mapping[str, Any]) -> Declaration:
+def _declaration(staged: staging.Staged) -> Declaration:
     """As the API takes it."""
-    document, unit = declaring.declaration_of(filled)
-    said = filled["budget"]
+    document, unit = declaring.declaration_of(staged.filled, staged.draft)
+    said = staged.filled["budget"]
     budget: dict[str, Any] = {"epsilon": _number(said.get("epsilon", ""), "epsilon")}
     if said.get("delta", "").strip():
         budget["delta"] = _number(said["delta"], "delta")

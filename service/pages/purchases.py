@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from service.base.errors import InvalidInput
+from service.domain.field_schema import WORDS_OF_A_DOMAIN
 from service.domain.inferred import Infer
 
 if TYPE_CHECKING:
@@ -27,6 +28,16 @@ _DOMAIN = (("minimum", "low"), ("maximum", "high"), ("enum", "categories"))
 def is_bought(field: Mapping[str, Any]) -> bool:
     """Whether its bounds or categories are to be bought."""
     return field.get(INFER) is not None
+
+
+def own_words(field: Mapping[str, Any]) -> frozenset[str]:
+    """What a field says of its values besides bounds, categories and that they are to be bought."""
+    return (WORDS_OF_A_DOMAIN - {"constraints", INFER} | {"missingValues"}) & field.keys()
+
+
+def says_nothing(field: Mapping[str, Any]) -> bool:
+    """Whether a column that is to be bought says no more than its type."""
+    return is_bought(field) and not field.get("constraints") and not own_words(field)
 
 
 def price_of(field: Mapping[str, Any]) -> str:
@@ -102,13 +113,18 @@ def _restored(field: dict[str, Any], use: str, set_aside: dict[str, dict[str, An
 def _without_what_was_read(
     field: dict[str, Any], shown: ColumnForm, form: Mapping[str, str], prefix: str
 ) -> dict[str, Any]:
-    """Of a draft, without the bounds and categories that stand as they were read; what was typed stays."""
+    """Of a draft, without what stands as it was read: bounds, categories, and that no cell is missing unless that is ticked as public.
+
+    What was typed stays.
+    """
     if not shown.is_draft:
         return field
     constraints = dict(field.get("constraints") or {})
     for word, name in _DOMAIN:
         if form.get(prefix + name, "").replace("\r\n", "\n").strip() == getattr(shown, name).strip():
             constraints.pop(word, None)
+    if shown.is_required and not form.get(f"{prefix}public"):
+        constraints.pop("required", None)
     bare = {word: said for word, said in field.items() if word not in {"constraints", "edges"}}
     return bare | ({"constraints": constraints} if constraints else {})
 

@@ -25,6 +25,7 @@ from service.datasets import staging
 from service.intake.drafted import FIRST_ROWS
 from service.intake.sealed import SealedFile
 from service.pages import declaring, sample_table
+from service.pages.apart import repeating_of
 from service.pages.column_form import ROLES, TYPES
 from service.pages.doors import (
     CSRF_FIELD,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 COLUMNS_OF_A_PART = 40
-_UNIT_FIELDS = ("several", "column", "most", "missing")
+_UNIT_FIELDS = ("several", "column", "most", "missing", "apart")
 DEFAULT_EPSILON = "3"
 
 
@@ -159,7 +160,7 @@ def declare(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor:
         part += {"next": 1, "previous": -1}.get(step, 0)
         return on(request, f"/datasets/new/{staged_id}/declare?part={max(0, part)}")
     try:
-        declaring.declaration_of(filled)
+        declaring.declaration_of(filled, staged.draft)
     except ImprimaturError as error:
         now = staging.open_staged(context, visitor.principal, staged_id)
         return declare_page(request, visitor, now, part=part, fault=error.detail, status=noted(request, error))
@@ -215,6 +216,7 @@ def declare_page(
         names=[column.name for column in columns],
         targets=[column.name for column in columns if column.use == "boolean" or column.category_count],
         target=document.get("target") or "",
+        repeating=repeating_of(draft),
         unconfirmed=sum(column.is_draft for column in columns),
         preview={"names": draft["names"][begin:end], "rows": [row[begin:end] for row in draft["rows"]]},
         json_text=json_text,

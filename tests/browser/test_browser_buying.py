@@ -35,7 +35,13 @@ def test_what_only_the_rows_tell_is_bought(open_window, keys_of, many_rows):
         column.get_by_text("Not known without the rows?").click()
         column.get_by_label("Buy what is left empty here").check()
         column.get_by_label("for ε =").fill("1")
-        column.get_by_label("What is written here is public").check()
+    tick = "What is written here is public"
+    expect(town.get_by_label(tick)).to_be_hidden()  # nothing is written
+    town.get_by_label("The form allows no missing value").check()
+    town.get_by_label(tick).check()
+    town.get_by_label("The form allows no missing value").uncheck()
+    expect(town.get_by_label(tick)).to_be_hidden()
+    amount.get_by_label(tick).check()  # of its decimals
     expect(town.get_by_label("Categories, one per line")).to_be_hidden()
     expect(amount.get_by_label("Smallest value")).to_have_value("")
     amount.get_by_label("Buy what is left empty here").uncheck()

@@ -39,6 +39,35 @@ def frame() -> pl.DataFrame:
     return pl.DataFrame({"colour": rng.choice(["red", "green", "blue"], 200), "size": rng.integers(0, 6, 200)})
 
 
+def test_what_the_schema_leaves_open_is_bought_and_public_rows_are_read_by_it(client):
+    rng = np.random.default_rng()
+    fields = [
+        {"name": "colour", "type": "string", "infer": {"epsilon": 4.0}},
+        {"name": "size", "type": "integer", "infer": {"epsilon": 4.0}},
+    ]
+    private, public = (
+        pl.DataFrame(
+            {"colour": rng.choice([*known, f"{rng.integers(10**9)}"], 900), "size": rng.integers(0, most, 900)}
+        )
+        for known, most in ((["red", "green"], 90), (["red", "blue"], 400))
+    )
+    with pytest.warns(UserWarning, match="colour"):
+        drawn = imprimatur.publish(
+            private,
+            {"fields": fields},
+            ORDER,
+            public=public,
+            rows=50,
+            budget_epsilon=12.0,
+            rows_are_units=True,
+            client=client,
+        )
+    (private_dataset,) = (each for each in client.datasets() if not each.rows_are_public and each.epsilon == 12.0)
+    bought = private_dataset.schema["fields"][0]["constraints"]["enum"]
+    assert "blue" not in bought
+    assert set(drawn["colour"].drop_nulls()) <= set(bought)
+
+
 def test_two_frames_are_published_in_one_call(client, stack, api_key, tmp_path):
     drawn = imprimatur.publish(
         frame(), SCHEMA, ORDER, public=frame(), rows=50, budget_epsilon=3.0, rows_are_units=True, client=client

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile
 from service.domain.field_schema import FieldSchema
+from service.intake.heard import Heard
 from service.intake.limits import IngestLimits
 from service.intake.room import Room
 from service.intake.sealed import SealedFile
@@ -41,8 +42,10 @@ ABOUT = (
     " what was read by what is publicly known about the column (a codebook, a form, the law of the field), and then remove this notice."
 )
 _ALSO_REQUIRED = " That no cell is missing (`required`) was read from the rows."
-LEFT_OUT = "Left out"
+LEFT_OUT = "Left out, or made anew"
 _PARQUET = b"PAR1"
+_OPENING = 1 / 3
+"""Of the work, where opening reads the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,14 @@ def draft_upload(
     look: Callable[[Sequence[Column]], object] = lambda _: None,
     report: Callable[[float], object] = lambda _: None,
 ) -> Draft:
-    """The draft of an opened file. `look` sees the columns of the first chunk, whose first line is no row; `report` hears shares."""
-    table, dialect, unnamed = propose_table(file, limits, room)
-    drafted = _drafted(table, index_columns, unnamed, look, report)
+    """The draft of an opened file. `look` sees the columns of the first chunk, whose first line is no row.
+
+    `report` hears shares of the work: of opening the file, which reads all of some, and of looking at its rows.
+    """
+    heard = Heard(file, lambda share: report(_OPENING * share))
+    table, dialect, unnamed = propose_table(heard, limits, room)
+    opened = _OPENING * heard.stop()
+    drafted = _drafted(table, index_columns, unnamed, look, lambda share: report(opened + (1.0 - opened) * share))
     return drafted if dialect is None else replace(drafted, schema=drafted.schema | {"dialect": dialect.as_json()})
 
 
@@ -123,16 +131,17 @@ def _drafted(
 ) -> Draft:
     check_unique(table.names)
     columns = {name: Observed(name, is_index=name in index_columns, is_unnamed=name in unnamed) for name in table.names}
-    rows = 0
+    rows, done = 0, 0.0
     for chunk in table.chunks():
         found = [make() for make in chunk.columns.values()]
         if not rows:
             refuse_row_as_header(table.names, {column.name: some_cells(column) for column in found})
             look(found)
         rows += found[0].rows
-        for column in found:
+        for place, column in enumerate(found, start=1):
             columns[column.name].add(column)
-        report(chunk.share)
+            report(done + (chunk.share - done) * place / len(found))
+        done = chunk.share
     report(1.0)
     if not rows:
         raise InvalidFile("The file has names of columns, but no rows below them.")

@@ -84,23 +84,29 @@ function showFor(place, word) {
 function bindColumn(column) {
   const use = column.querySelector("[data-use]");
   const buy = column.querySelector("[data-buy]"), read = column.querySelectorAll("[data-domain]");
+  const required = column.querySelector("[data-required]"), missing = column.querySelector("[data-missing]");
+  const saysMore = () => "hasOwnWords" in column.dataset || required.checked || missing.value !== missing.defaultValue || [...read].some((each) => each.value);
   const follow = () => {
     showFor(column, use.value);
-    if (buy.checked) for (const each of column.querySelectorAll("[data-not-bought]")) each.hidden = true;
+    if (!buy.checked) return;
+    for (const each of column.querySelectorAll("[data-not-bought]")) each.hidden = true;
+    if (!saysMore()) column.querySelector("[data-tick]").hidden = true; // nothing is written that could be public
   };
-  use.addEventListener("change", follow);
+  column.addEventListener("input", follow);
   buy.addEventListener("change", () => { // what the draft has read is not declared; it comes back with the choice
     for (const each of read) {
       if (buy.checked && each.value === each.defaultValue && column.classList.contains("is-draft")) each.value = "";
       else if (!buy.checked && !each.value) each.value = each.defaultValue;
     }
+    if (buy.checked && column.classList.contains("is-draft")) required.checked = required.checked && !required.defaultChecked;
+    else if (!buy.checked) required.checked = required.checked || required.defaultChecked;
     follow();
   });
   follow();
 }
 function bindUnit(form) {
-  const place = form.querySelector('[data-shown-for="yes"]');
-  const follow = () => { place.hidden = form.elements.several.value !== "yes"; };
+  const places = form.querySelectorAll('[data-shown-for="yes"], [data-shown-for="no"]');
+  const follow = () => { for (const each of places) each.hidden = form.elements.several.value !== each.dataset.shownFor; };
   form.addEventListener("change", follow);
   follow();
 }

@@ -1,12 +1,13 @@
 """Bounds and categories that are bought: from the column editor to the dataset that says so, through the page alone."""
 
 import json
+import re
 
 import pytest
 
 from service.domain.image_schema import parse_schema
 from service.pages.declared import COLUMNS_SHOWN, shown_of
-from tests.service.http.test_bought_declarations import OPEN, PEOPLE, TOTAL, carried_out, uploaded
+from tests.service.http.test_bought_declarations import OPEN, PEOPLE, TOTAL, bought, carried_out, uploaded
 from tests.service.pages.test_orders_pages import hidden
 from tests.service.pages.test_upload_walk import WAYS, all_public, owner, staged, values_of
 
@@ -78,12 +79,54 @@ def test_what_cannot_be_bought_is_said_and_stays_as_it_was_typed(owner, staged, 
     assert {name: form[name] for name in typed} == typed
 
 
-def test_what_only_the_rows_say_of_it_is_still_ticked_as_public(owner, staged):
-    form = bought_form(staged, **{"c0.buy": "on"})
+def tick_of(page, place):
+    """The tag of the line that asks whether a column is public knowledge."""
+    return re.search(rf'<label[^>]*data-tick[^>]*><input type="checkbox" name="c{place}.public"[^>]*>', page)[0]
+
+
+def test_where_all_is_bought_nothing_is_asked_to_be_public_knowledge(api, owner, staged):
+    buys = {"c0.buy": "on", "c2.buy": "on"}
+    assert " hidden" not in tick_of(staged.text, 0)
+    saved = owner.post(staged.url.path, {**values_of(staged.text), **buys, "step": "save"})
+    assert " hidden" in tick_of(saved.text, 0)
+    assert "checked" not in tick_of(saved.text, 0)
+    assert "3 columns still say what was read from the rows" in saved.text
+    form = bought_form(saved)
+    del form["c0.public"], form["c2.public"]
+    budget = owner.post(staged.url.path, form)
+    assert budget.url.path.endswith("/budget"), budget.text
+    owner.post(budget.url.path, {**values_of(budget.text), "step": "publish"})
+    (dataset,) = api.http.get("/v1/datasets", headers=api.owner).json()["items"]
+    age, _, city, *_ = dataset["schema"]["fields"]
+    assert age == {"name": "age", "type": "integer", "infer": {"epsilon": 0.1}}  # not even that no cell is missing
+    assert city == {"name": "city", "type": "string", "infer": {"epsilon": 0.1}}
+
+
+@pytest.mark.parametrize(
+    "written", [{"c0.required": "on"}, {"c0.low": "0"}, {"c0.missing": "99"}], ids=["required", "an end", "missing"]
+)
+def test_what_is_written_of_a_column_that_is_bought_is_still_ticked(owner, staged, written):
+    saved = owner.post(staged.url.path, {**values_of(staged.text), "c0.buy": "on", "step": "save"})
+    form = bought_form(saved, **written)
     del form["c0.public"]
     page = owner.post(staged.url.path, form)
     assert page.status_code == 422
     assert "&#39;age&#39;: this was read from the rows" in page.text
+    assert " hidden" not in tick_of(page.text, 0)
+    ticked = {**values_of(page.text), "c0.public": "on", "step": "continue"}
+    assert owner.post(staged.url.path, ticked).url.path.endswith("/budget")
+
+
+def test_what_was_read_comes_back_unticked(owner, staged):
+    """As it was not seen when the tick was given."""
+    saved = owner.post(staged.url.path, {**values_of(staged.text), "c0.buy": "on", "c0.public": "on", "step": "save"})
+    form = bought_form(saved)
+    assert form.pop("c0.buy") == "on"
+    assert form["c0.public"] == "on"
+    page = owner.post(staged.url.path, form)
+    assert page.status_code == 422
+    assert "&#39;age&#39;: this was read from the rows" in page.text
+    assert values_of(page.text)["c0.high"] == values_of(staged.text)["c0.high"] != ""
 
 
 def test_a_column_of_yes_and_no_is_not_bought(owner, staged):
@@ -167,4 +210,23 @@ def test_a_dataset_of_many_columns_has_a_small_page():
     assert (len(shown), more) == (COLUMNS_SHOWN, len(fields) - COLUMNS_SHOWN)
     assert [one.name for one in shown[:2]] == ["amount", "c0"]
     assert sum(len(name) for one in shown for name in one.categories) < 100_000
-    assert {one.more for one in shown[1:]} == {3}
+    assert {len(one.rest) + one.more for one in shown[1:]} == {3}
+    assert sum(len(name) for one in shown for name in one.rest) <= 40_000
+    assert len(shown[1].rest) == 3
+
+
+def test_all_bought_categories_are_shown_and_what_stands_for_the_others(api, context, browser_of, signing_key):  # noqa: ARG001
+    schema = {"fields": [{"name": "city", "type": "string", "infer": {"epsilon": 10.0, "other": "elsewhere"}}]}
+    cities = [f"City {letter}" for letter in "abcdefghijkl"]
+    table = "city\n" + "".join(f"{cities[n % 12]}\n" for n in range(1_800))
+    dataset = uploaded(api, schema, table)
+    browser, address = browser_of(api.reader), f"/datasets/{dataset['id']}"
+    release = bought(api, context, dataset)
+    for path in (f"/releases/{release['id']}", address):
+        page = browser.get(path).text
+        folded = re.search(r'<details class="rest">(.*?)</details>', page, re.DOTALL)[1]
+        assert "and 5 more" in folded  # the twelve, and the word for others
+        assert all(city in page for city in cities)
+        assert [city for city in cities if city in folded] == cities[8:]
+    page = browser.get(f"/releases/{release['id']}").text
+    assert "“elsewhere” stands for all other values" in page

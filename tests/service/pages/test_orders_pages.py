@@ -1,5 +1,6 @@
 """An order from the form to the release: priced while it is filled in, shown once more, placed once."""
 
+import html
 import re
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import service.pages.releases as pages_of_releases
 from service.methods.catalogue import NAMES, parse_order
 from service.pages.knobs import document_of, fields_of
 from service.requests.problems import STATUS
+from tests.service.pages.test_upload_walk import values_of
 
 FILLED = {"method": "marginals", "epsilon": "1", "knob.pairs": "none"}
 
@@ -66,6 +68,60 @@ def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_
     assert [each["order"]["pairs"] for each in listed] == ["none"]
 
 
+TYPED = {
+    "epsilon": "1,5",
+    "method": "marginals",
+    "group": "150",
+    "within": "12,5",
+    "purpose": "classifiers",
+    "condition_on": "city",
+    "report": "on",
+    "owner_report": "on",
+    "accept_two_way_tv": "95",
+    "accept_one_way_tv": "90",
+    "accept_by": "bound",
+    "report_share": "7",
+    "name": 'spring "2026" <&>',
+    "knob.pairs": "none",
+}
+
+
+def back_of(browser, path, typed):
+    """The page that follows the button `Back` of the confirm page."""
+    confirm = browser.post(path, {**typed, "step": "confirm"})
+    assert confirm.status_code == 200, confirm.text.partition('role="alert"')[2][:300]
+    button = re.search(r'<button name="(\w+)" value="(\w+)" formaction="([^"]+)"[^>]*>Back<', confirm.text)
+    sent = {field: html.unescape(text) for field, text in hidden(confirm.text).items()}
+    return browser.post(button[3], {**sent, button[1]: button[2]})
+
+
+def test_the_way_back_from_the_confirm_page_forgets_nothing(api, browser_of, dataset_id):
+    path = f"/datasets/{dataset_id}/order"
+    back = back_of(browser_of(api.owner), path, TYPED)
+    assert (back.status_code, back.url.path) == (200, path)
+    found = values_of(back.text)
+    assert {name: found.get(name) for name in TYPED} == TYPED
+    assert "It costs" in back.text
+    assert re.search(r"<details open>\s*<summary>Knobs of the method", back.text)
+    assert api.http.get(f"/v1/releases?dataset_id={dataset_id}", headers=api.reader).json()["items"] == []
+
+
+def test_the_way_back_takes_a_form_of_this_session_alone(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    path = f"/datasets/{dataset_id}/order"
+    sent = {**hidden(browser.post(path, {**FILLED, "step": "confirm"}).text), "step": "back"}
+    assert browser.http.post(path, data=sent).status_code == 200
+    assert browser.http.post(path, data={**sent, "csrf_token": "0" * 64}).status_code == 403
+
+
+def test_the_way_back_of_a_question_forgets_nothing(api, browser_of, dataset_id):
+    path = f"/datasets/{dataset_id}/ask"
+    typed = {"kind": "histogram", "column": "city", "second": "smoker", "where": "age>=40", "epsilon": "0,07"}
+    back = back_of(browser_of(api.analyst), path, typed)
+    found = values_of(back.text)
+    assert {name: found.get(name) for name in typed} == typed
+
+
 def test_a_reader_sees_prices_and_places_nothing(api, browser_of, dataset_id):
     browser = browser_of(api.reader)
     assert ">Continue<" not in browser.get(f"/datasets/{dataset_id}/order").text
@@ -117,7 +173,7 @@ def test_what_is_confirmed_names_its_limits_and_the_way_back(api, browser_of, da
     limits = {"report": "1", "report_share": "5", "accept_one_way_tv": "0.6"}
     confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, **limits, "step": "confirm"}).text
     assert "off by at most 0.6 %" in confirm
-    assert f'href="/datasets/{dataset_id}/order"' in confirm
+    assert f'formaction="/datasets/{dataset_id}/order"' in confirm
 
 
 def test_held_out_units_without_a_report_are_not_dropped_silently(api, browser_of, dataset_id):

@@ -61,7 +61,7 @@ def values_of(page):
         found[name[1]] = html.unescape(value[1]) if value else "on"
     for name, text in re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>(.*?)</textarea>', form, re.DOTALL):
         found[name] = html.unescape(text).replace("\n", "\r\n")
-    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+    for name, options in re.findall(r'<select[^>]* name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
         chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
         first = re.search(r'<option(?: value="([^"]*)")?>([^<]*)', options)
         chosen = chosen or first

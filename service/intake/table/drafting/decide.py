@@ -74,6 +74,7 @@ def decide(seen: Observed, rows: int, markers: Sequence[str]) -> Decided:
     _without_domain(seen, rows, decided)
     if not decided.why:
         _with_domain(seen, decided, markers)
+    decided.repeats = _repeats(seen) if _may_say_whose(seen, decided) else False
     if decided.why or decided.field is None:
         return decided
     _doubtful_markers(seen, decided)
@@ -87,11 +88,12 @@ def _leave_out(
     decided: Decided, seen: Observed, why: str, role: str, proposal: str, *, cells: Sequence[str] = ()
 ) -> None:
     decided.why, decided.role = why, role
-    decided.findings.append(Finding(seen.name, f"left out: {why}", proposal, shown(cells)))
+    becomes = "made anew in synthetic rows" if role == "identifier" else "left out"
+    decided.findings.append(Finding(seen.name, f"{becomes}: {why}", proposal, shown(cells)))
 
 
 _REMOVE = 'remove it from the file, or give it `"role": "ignore"`'
-_MADE_ANEW = 'remove it from the file, or give it `"role": "identifier"`, which makes new ones'
+_MADE_ANEW = 'its values there come from a pattern, not from these; to have no such column, remove it from the file, or give it `"role": "ignore"`'
 
 
 def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
@@ -148,8 +150,22 @@ def _says_whose(seen: Observed) -> bool:
 
 
 def _whose(seen: Observed) -> str:
-    repeats = 0 < len(seen.texts or ()) < seen.cells
-    return "its name says whose row it is" + (", and the same value stands in several rows" if repeats else "")
+    return "its name says whose row it is" + (", and the same value stands in several rows" if _repeats(seen) else "")
+
+
+def _may_say_whose(seen: Observed, decided: Decided) -> bool:
+    """An identifier; or a column whose name is that of one, with more different cells than categories have."""
+    if decided.why and decided.role == "identifier":
+        return True
+    is_value = decided.field is not None and decided.field["type"] in {"boolean", "date", "datetime"}
+    if is_value or not seen.cells or seen.is_index or seen.counts_rows or not says_identifier(seen.name):
+        return False
+    return _different(seen) > FEW_CATEGORIES or seen.cells < _ROWS_OF_A_TEXT * _different(seen)
+
+
+def _repeats(seen: Observed) -> bool | None:
+    """Whether two cells are the same; None where there are too many different ones to tell."""
+    return None if seen.texts is None else len(seen.texts) < seen.cells
 
 
 def _with_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> None:

@@ -46,6 +46,9 @@ class Decided:
     omits_values: bool = False
     """Whether cells of the file are outside the proposed domain, and so become missing."""
 
+    repeats: bool | None = False
+    """Of a column that may say whose row it is, whether the same value stands in several rows; None: that is not known."""
+
     findings: list[Finding] = dataclasses.field(default_factory=list)
 
 

@@ -475,3 +475,37 @@ def test_an_encoding_that_bytes_do_not_tell_is_said(reader, encoding, words):
 def test_parts_of_a_second_are_said(reader, parts):
     columns = {"at": lambda row: f"2024-01-01T00:00:{row % 60:02}{parts if row % 2 else ''}", **SEX}
     assert f"{ROWS // 2} cells have parts of a second" in said_of(drafted(reader, columns), "at")
+
+
+def test_a_finding_says_what_becomes_of_a_column(reader):
+    """As an identifier it is in synthetic rows, with other values; free text and what is ignored is not."""
+    draft = drafted(reader, {"mail": PERSONAL["mail"], "note": PERSONAL["note"], "empty": lambda _: "", **SEX})
+    assert said_of(draft, "mail").startswith("'mail': Made anew in synthetic rows: ")
+    assert "to have no such column" in said_of(draft, "mail")
+    for name in ("note", "empty"):
+        assert said_of(draft, name).startswith(f"{name!r}: Left out: ")
+
+
+REPEATING = {
+    "patient_id": lambda row: f"P{row % 40:03}",
+    "case_id": lambda row: row // 3,
+    "badge": lambda row: f"AB-{row % 50:04}",
+}
+APART = {
+    "unique_id": lambda row: f"P{row:04}",
+    "region_id": lambda row: row % 10,
+    "town": lambda row: f"town {row % 90}",
+    "has_id": lambda row: ("yes", "no")[row % 2],
+    "index": lambda row: row,
+}
+
+
+def test_which_columns_may_say_whose_row_it_is_and_repeat(reader):
+    draft = drafted(reader, {**REPEATING, **APART})
+    found = {one.name: one.repeats for one in draft.columns}
+    assert found == {**dict.fromkeys(REPEATING, True), **dict.fromkeys(APART, False)}
+
+
+def test_of_too_many_different_values_it_is_not_known_whether_one_repeats(reader):
+    draft = drafted(reader, {"patient_id": lambda row: f"P{row:06}", **SEX}, rows=10_001)
+    assert [one.repeats for one in draft.columns] == [None, False]

@@ -367,6 +367,8 @@ def test_a_table_with_a_public_start_begins_nowhere_else() -> None:
         ({"colour": {"constraints": {"enum": COLOURS}}}, "'colour' has another constraints.required"),
         ({"size": {"constraints": {"minimum": 0, "maximum": 6, "required": True}}}, "'size' has another range"),
         ({"size": {"type": "number"}}, "'size' has another type"),
+        ({"size": {"type": "boolean", "constraints": {}}}, "'size' has another type"),
+        ({"size": {"constraints": {"enum": [0, 5], "required": True}}}, "'size' has another list of categories"),
         ({"much": {"bins": 5}}, "'much' has another number of bins"),
         ({"much": {"decimals": 2}}, "'much' has another number of decimals"),
         ({"much": {"name": "more"}}, "in the place of 'much' the other one has 'more'"),

@@ -1,0 +1,42 @@
+"""Columns of a draft that may say whose row it is: whether the owner, who says that each row is another person, knows of them.
+
+What a draft saw of the rows is private: it is asked on the page of its sender, and is not in what is published.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.base.errors import InvalidInput
+from service.base.text import some_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def repeating_of(draft: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Columns that may say whose row it is: of which the same value stands in several rows, and of which that is not known."""
+    found: Mapping[str, bool | None] = draft.get("repeating") or {}
+    known = [name for name, repeats in found.items() if repeats]
+    return known, [name for name in found if name not in known]
+
+
+def require_apart(said: Mapping[str, str], draft: Mapping[str, Any]) -> None:
+    """Raise where rows of one person may be several, by what the draft saw, and the owner did not say that they are not."""
+    known, unknown = repeating_of(draft)
+    if said.get("apart") or not known + unknown:
+        return
+    why = (
+        f"{_quoted(known)}: the same value stands in several rows, which may be of one person"
+        if known
+        else f"{_quoted(unknown)}: there are too many different values to tell whether one stands in several rows, which may be of one person"
+    )
+    raise InvalidInput(
+        f"{why}. Say that several rows may belong to one person, and choose the column that tells whose they are; or tick below "
+        "“No” that you know this, and that each row is of another person all the same",
+        where="privacy_unit",
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return some_of([repr(name) for name in names])
