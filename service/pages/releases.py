@@ -18,10 +18,12 @@ from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.methods.catalogue import CATALOGUE
 from service.pages import synthetic
+from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
+from service.pages.words import KINDS
 from service.platform.database import database_time
 from service.releases import service as releases
 from service.releases.models import ACTIVE
@@ -83,7 +85,7 @@ def read_release(request: Request, release_id: uuid.UUID, context: ContextOf, vi
             answers = releases.read_answers(context, visitor.principal, request.app.state.bundles, release_id)[
                 "answers"
             ]
-    return page(request, "release.html", signed_in=visitor, **shown, answers=answers, bought=bought)
+    return page(request, "release.html", signed_in=visitor, **shown, answers=answers, bought=bought, kinds=KINDS)
 
 
 @router.get("/releases/{release_id}/progress")
@@ -195,7 +197,9 @@ def read_certificate(request: Request, release_id: uuid.UUID, context: ContextOf
     """The certificate for people: one screen in words, then details."""
     release = releases.find_published(context, visitor.principal, release_id)
     shown = shown_of(context, visitor, release_id)
-    return page(request, "certificate.html", signed_in=visitor, **shown, certificate=release.certificate)
+    certificate = release.certificate or {}
+    words = words_of(certificate, shown["dataset"])
+    return page(request, "certificate.html", signed_in=visitor, **shown, certificate=certificate, words=words)
 
 
 @router.get("/releases/{release_id}/certificate.json", name="read_certificate")
