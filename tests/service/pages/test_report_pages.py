@@ -218,11 +218,10 @@ def test_pages_of_a_release_are_german_where_german_is_asked_for(open_as, stay, 
 
 
 def test_figures_of_a_report_have_commas_in_german_and_points_in_its_json(open_as, stay):
-    http = open_as("reader")
-    here = f"/releases/{stay['both']}/report"
+    http = open_as("owner")
+    here = f"/releases/{stay['both']}/owner-report"
     page = http.get(here, headers={"Accept-Language": "de"}).text
-    shares = re.findall(r'<td class="number">([^<]*) %', page)
-    assert shares
-    assert not any("." in share for share in shares)
-    assert any("," in share for share in shares)
-    assert isinstance(http.get(f"{here}.json", headers={"Accept-Language": "de"}).json()["one_way"]["tv"], float)
+    figures = re.findall(r'<td class="number">([^<]*)</td>', page)
+    assert not any("." in figure for figure in figures)
+    assert any(re.fullmatch(r"0,\d\d", figure) for figure in figures)  # an AUROC
+    assert http.get(f"{here}.json", headers={"Accept-Language": "de"}).json()["learning"][0]["auroc"] < 1.0
