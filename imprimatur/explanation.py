@@ -47,11 +47,17 @@ def odds(epsilon: float) -> float:
 
 def in_100(epsilon: float) -> str:
     """The same in words, never rounded to less than it is."""
+    times = times_in_100(epsilon)
+    return "practically 100 in 100" if times is None else f"{times} in 100"
+
+
+def times_in_100(epsilon: float) -> str | None:
+    """The number of these words; None where it is practically 100."""
     share = odds(epsilon) * 100.0
     if share > 99.99:
-        return "practically 100 in 100"
+        return None
     tenths = 10 if share < 99.0 else 100
-    return f"{math.ceil(share * tenths - 1e-9) / tenths:g} in 100"
+    return f"{math.ceil(share * tenths - 1e-9) / tenths:g}"
 
 
 def fingerprint(public_key: str) -> str:

@@ -29,10 +29,15 @@ def estimate_in_words(estimate: Estimate) -> str:
 
 def duration_in_words(seconds: float) -> str:
     """To two digits, in the unit that fits: 40 s, 12 min, 3.5 h, 12 days."""
+    return " ".join(duration_in_two(seconds))
+
+
+def duration_in_two(seconds: float) -> tuple[str, str]:
+    """The same as number and unit, which another language writes in its own way."""
     for unit, length, most in (("s", 1.0, 120.0), ("min", 60.0, 120.0), ("h", 3_600.0, 48.0)):
         if seconds < most * length:
-            return f"{_two_digits(seconds / length)} {unit}"
-    return f"{_two_digits(seconds / 86_400.0)} days"
+            return _two_digits(seconds / length), unit
+    return _two_digits(seconds / 86_400.0), "days"
 
 
 def _two_digits(value: float) -> str:

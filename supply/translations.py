@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-PAGES = Path(__file__).parents[1] / "service" / "pages"
+from service.pages.knobs import described
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "service" / "pages"
 DOMAIN = "imprimatur"
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "N_": None}
 METHODS = [("templates/**.html", "jinja2"), ("**/words.py", "python")]
+MADE = {"Message": 1, "plural": 2}
+"""Calls in the code that make a sentence, and how many of their first arguments are texts (`service.base.messages`)."""
+CODE = ("service", "workers")
 LINE_WIDTH = 120
 
 Text = str | tuple[str, str]
@@ -21,8 +32,23 @@ Text = str | tuple[str, str]
 
 
 def found() -> set[Text]:
-    """Every text that a template marks, in English."""
-    return {message for _, _, message, _, _ in extract_from_dir(PAGES, METHODS, keywords=KEYWORDS)}
+    """Every text that a template marks, that the code makes a message of, or that describes a method, in English."""
+    marked = extract_from_dir(PAGES, METHODS, keywords=KEYWORDS)
+    made = {text for folder in CODE for file in (ROOT / folder).rglob("*.py") for text in _made_in(file)}
+    return {message for _, _, message, _, _ in marked} | made | described()
+
+
+def _made_in(file: Path) -> Iterator[Text]:
+    """Sentences that a module makes; each is written out where it is made, or it could not be found."""
+    for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in MADE:
+            continue
+        texts = [each.value for each in call.args[: MADE[call.func.id]] if isinstance(each, ast.Constant)]
+        if len(texts) != MADE[call.func.id] or not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"{file}:{call.lineno}: write the text out: {call.func.id} of anything else is not translated"
+            )
+        yield texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
 def read(language: str) -> Catalog:

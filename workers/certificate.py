@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from imprimatur.verify.members import facts_of
 from imprimatur.version import VERSION
+from service.base.messages import Message
 from service.domain.open_columns import bought_columns
 from service.domain.outcomes import outcomes
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit
 from service.domain.table_schema import TableSchema
-from service.domain.unit_words import part_in_words
+from service.domain.unit_words import unit_in_words
 from service.methods.catalogue import CATALOGUE
 from service.methods.facts import Facts
 from service.methods.interface import Measured
@@ -116,14 +117,17 @@ TRUST_MODEL = (
 )
 NOT_OF_PUBLIC_ROWS = "none: these rows were used without noise and without a charge, and what is drawn may repeat them"
 NOT_PROTECTED = (
-    "What the owner declared (columns or sizes, categories, bounds, privacy unit), and that every uploaded row agrees with it.",
-    "The number of units.",
-    "How long a release took, and when it was made.",
-    "Facts about the population, which hold with or without any one unit.",
-    "A person who is in several units: of k units together the promise is (k·ε, …), not (ε, δ).",
-    "A person who is in other datasets too: each has a budget of its own, and they add up.",
-    "What all releases of this dataset together reveal, beyond the dataset's budget.",
-    "That these rows, or most of their columns, were uploaded before: they are refused a second budget.",
+    Message(
+        "What the owner declared (columns or sizes, categories, bounds, privacy unit), and that every uploaded row "
+        "agrees with it."
+    ),
+    Message("The number of units."),
+    Message("How long a release took, and when it was made."),
+    Message("Facts about the population, which hold with or without any one unit."),
+    Message("A person who is in several units: of k units together the promise is (k·ε, …), not (ε, δ)."),
+    Message("A person who is in other datasets too: each has a budget of its own, and they add up."),
+    Message("What all releases of this dataset together reveal, beyond the dataset's budget."),
+    Message("That these rows, or most of their columns, were uploaded before: they are refused a second budget."),
 )
 
 
@@ -149,7 +153,7 @@ def state(
         "method": release.order_["method"],
         **({} if made.choice is None else {"choice": dict(made.choice)}),
         **public_start(public),
-        "unit": unit_in_words(dataset),
+        "unit": str(unit_in_words(dataset.declared_schema, dataset.unit)),
         "units": dataset.units,
         "contribution_bound": contribution_bound(dataset),
         "rows_per_unit": rows_per_unit(dataset, made),
@@ -176,7 +180,7 @@ def state(
         "noise": noise_of(release.events),
         "gradients": made.engine,
         "trust_model": TRUST_MODEL,
-        "not_protected": list(NOT_PROTECTED),
+        "not_protected": [str(each) for each in NOT_PROTECTED],
         "not_modelled": not_modelled(dataset),
         "audit": AUDIT,
         "schema_source": schema_source(dataset),
@@ -209,7 +213,7 @@ def not_modelled(dataset: Dataset) -> list[dict[str, str]]:
     """Declared columns that the generator does not learn, and what becomes of them."""
     schema = dataset.declared_schema
     found = outcomes(schema) if isinstance(schema, TableSchema) else {}
-    return [{"column": name, "becomes": said} for name, said in found.items()]
+    return [{"column": name, "becomes": str(said)} for name, said in found.items()]
 
 
 def certify(
@@ -246,6 +250,13 @@ def _promise(dataset: Dataset, release: Release, forecast: Forecast) -> dict[str
     """ε and δ by both accounts, the budget that they are a part of, and warnings where these are large or buy little."""
     price, budget = release.price, dataset.budget
     failures = failures_of(release.events)
+    of_promise = statement_warnings(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        units=dataset.units,
+        release_epsilon=price["epsilon"],
+        rows_are_public=dataset.rows_are_public,
+    )
     return {
         "epsilon": price["epsilon"],
         "delta": price["delta"],
@@ -258,16 +269,7 @@ def _promise(dataset: Dataset, release: Release, forecast: Forecast) -> dict[str
             "delta": price["delta"],
         },
         "dataset_budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "warnings": [
-            *statement_warnings(
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                units=dataset.units,
-                release_epsilon=price["epsilon"],
-                rows_are_public=dataset.rows_are_public,
-            ),
-            *forecast.warnings,
-        ],
+        "warnings": [str(each) for each in (*of_promise, *forecast.warnings)],
     }
 
 
@@ -355,16 +357,3 @@ def rows_per_unit(dataset: Dataset, made: Released) -> dict[str, Any]:
     if made.rows_per_unit is None:
         return {"most": most, "mean": 1.0 if most == 1 and dataset.unit is None else None}
     return {"most": most, "mean": round(made.rows_per_unit, 6)}
-
-
-def unit_in_words(dataset: Dataset) -> str:
-    """Whose contribution is hidden."""
-    unit = dataset.unit
-    if unit is None:
-        schema = dataset.image_schema
-        return "one row" if schema is None else part_in_words(schema.unit_pixels, schema.height)
-    if isinstance(unit, ImageUnit):
-        what, words = "image", f"all images of one unit, of which at most {unit.most} are used"
-    else:
-        what, words = "row", f"all rows of one value of {unit.column!r}, of which at most {unit.most} are used"
-    return words if unit.missing == "refuse" else f"{words}; {what}s without a unit id are units of their own"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from service.base.errors import Forbidden
+from service.base.messages import Message
 
 Scope = Literal["owner", "analyst", "reader"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -26,4 +27,7 @@ class Principal:
     def require(self, scope: Scope) -> None:
         """Raise `Forbidden` unless this key's scope includes `scope`."""
         if SCOPES.index(self.scope) > SCOPES.index(scope):
-            raise Forbidden(f"this needs a key of scope {scope}; yours is {self.scope}", required_scope=scope)
+            raise Forbidden(
+                Message("this needs a key of scope %(scope)s; yours is %(own)s", scope=scope, own=self.scope),
+                required_scope=scope,
+            )

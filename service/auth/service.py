@@ -17,6 +17,7 @@ from service.auth import repository
 from service.auth.models import ApiKey
 from service.auth.principal import Principal, Scope
 from service.base.errors import InvalidInput, LastOwnerKey, NotFound, NotReplaceable, Unauthenticated
+from service.base.messages import Message
 from service.platform.crypto import Secrets
 from service.platform.database import database_time
 from service.platform.paging import Page
@@ -38,7 +39,7 @@ def bearer_key(authorization: str | None) -> str:
     """The key of an `Authorization: Bearer …` header."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
-        raise Unauthenticated("send your API key as 'Authorization: Bearer <key>'")
+        raise Unauthenticated(Message("send your API key as 'Authorization: Bearer <key>'"))
     return key.strip()
 
 
@@ -48,7 +49,7 @@ def authenticate(connection: psycopg.Connection[Any], key_secrets: Secrets, key:
     if found is None and key_secrets.reload():  # made under a root that this process has not seen
         found = repository.find_live_key(connection, key_secrets.api_key_digests(key))
     if found is None or not key_secrets.matches_api_key(key, bytes(found.digest)):
-        raise Unauthenticated("this API key is not known, was revoked or has expired")
+        raise Unauthenticated(Message("this API key is not known, was revoked or has expired"))
     return Principal(found.tenant_id, found.id, cast("Scope", found.scope))
 
 
@@ -69,7 +70,7 @@ def create_key(
     if expires_at is not None:
         now = database_time(session)
         if not now < expires_at <= now + LONGEST_LIFE:
-            raise InvalidInput("expires_at: name a moment within the next ten years", where="expires_at")
+            raise InvalidInput(Message("expires_at: name a moment within the next ten years"), where="expires_at")
         expires_at = expires_at.astimezone(dt.UTC)
     key = key or f"imp_{secrets.token_urlsafe(32)}"
     key_id = repository.add_key(
@@ -101,7 +102,7 @@ def make_key(
 def create_tenant(session: Session, key_secrets: Secrets, name: str) -> str:
     """A new tenant with its first owner key."""
     if repository.find_tenant(session, name) is not None:
-        raise InvalidInput(f"a tenant named {name!r} exists", where="name")
+        raise InvalidInput(Message("a tenant named %(name)s exists", name=repr(name)), where="name")
     tenant_id = repository.add_tenant(session, name)
     audit.add(session, audit.Line(tenant_id, "create_tenant", object_kind="tenant", object_id=tenant_id))
     return create_key(session, key_secrets, tenant_id, name="first owner", scope="owner").key
@@ -144,15 +145,17 @@ def replace_key(
     callers_end = _end_of_caller(session, principal)
     old = repository.lock_key(session, principal.tenant_id, key_id)
     if old is None:
-        raise NotFound("no such key")
+        raise NotFound(Message("no such key"))
     expires_at = _end_within(callers_end, expires_at)
     if expires_at is not None and list(lasting) == [key_id]:
         raise LastOwnerKey(
-            "this is the tenant's last owner key that never ends; its replacement must never end either, and only a key that "
-            "never ends can make one"
+            Message(
+                "this is the tenant's last owner key that never ends; its replacement must never end either, and only "
+                "a key that never ends can make one"
+            )
         )
     if old.replaced_by is not None or not repository.is_live(session, key_id):
-        raise NotReplaceable("this key has ended or was replaced already; make a new one")
+        raise NotReplaceable(Message("this key has ended or was replaced already; make a new one"))
     if not asked_for_end and old.expires_at is not None:
         as_long = database_time(session) + (old.expires_at - old.created_at)
         expires_at = as_long if expires_at is None else min(as_long, expires_at)
@@ -167,9 +170,9 @@ def revoke_key(session: Session, principal: Principal, key_id: uuid.UUID) -> Non
     """Make a key of the caller's tenant useless at once, unless no key would be left to make another."""
     lasting = repository.lock_lasting_owner_keys(session, principal.tenant_id)
     if repository.lock_key(session, principal.tenant_id, key_id) is None:
-        raise NotFound("no such key")
+        raise NotFound(Message("no such key"))
     if list(lasting) == [key_id]:
-        raise LastOwnerKey("this is the tenant's last owner key that never ends; replace it instead")
+        raise LastOwnerKey(Message("this is the tenant's last owner key that never ends; replace it instead"))
     repository.change_key(session, key_id, **repository.revoked_now())
 
 
@@ -177,7 +180,7 @@ def _end_of_caller(session: Session, principal: Principal) -> dt.datetime | None
     """When the caller's key ends. Its row stays locked, so that it cannot be ended, or given an end, meanwhile."""
     own = repository.lock_key(session, principal.tenant_id, principal.key_id)
     if own is None or not repository.is_live(session, principal.key_id):
-        raise Unauthenticated("this API key is not known, was revoked or has expired")
+        raise Unauthenticated(Message("this API key is not known, was revoked or has expired"))
     return own.expires_at
 
 
@@ -188,6 +191,9 @@ def _end_within(callers_end: dt.datetime | None, wanted: dt.datetime | None) -> 
     if wanted is None:
         return callers_end
     raise InvalidInput(
-        f"expires_at: a key cannot make one that outlives it, and yours ends at {callers_end.isoformat()}",
+        Message(
+            "expires_at: a key cannot make one that outlives it, and yours ends at %(end)s",
+            end=callers_end.isoformat(),
+        ),
         where="expires_at",
     )

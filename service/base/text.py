@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from imprimatur.verify import documents
 from service.base.errors import InvalidInput
+from service.base.messages import Figure, Message
 
 MAX_NAME_LENGTH = 200
 _BOM = b"\xef\xbb\xbf"
@@ -29,12 +30,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a refusal: the known word that looks most like this one, or nothing."""
     by_lower = {each.lower(): each for each in known}
     close = get_close_matches(word.lower()[:MAX_NAME_LENGTH], by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+    return Message("; did you mean %(word)s?", word=repr(by_lower[close[0]])) if close else ""
 
 
 def some_of(known: Sequence[str], most: int = 10) -> str:
     """The words of a list, not more than a sentence bears."""
-    return ", ".join(known[:most]) + (f" and {len(known) - most} more" if len(known) > most else "")
+    shown = ", ".join(known[:most])
+    return Message("%(names)s and %(count)s more", names=shown, count=len(known) - most) if len(known) > most else shown
 
 
 def sentence_of(error: Mapping[str, Any]) -> str:
@@ -43,12 +45,28 @@ def sentence_of(error: Mapping[str, Any]) -> str:
     if kind.startswith("uuid"):
         return "Input should be a UUID"
     if kind == "union_tag_invalid":
-        return f"choose one of {error['ctx']['expected_tags']}"
+        return Message("choose one of %(choices)s", choices=error["ctx"]["expected_tags"])
     if kind == "union_tag_not_found":
-        return f"say which one is meant: {error['ctx']['discriminator']} is missing"
+        return Message("say which one is meant: %(name)s is missing", name=error["ctx"]["discriminator"])
     if kind.startswith(("datetime", "timezone")):
-        return "give a moment with its time zone, like 2027-01-31T00:00:00Z"
+        return Message("give a moment with its time zone, like 2027-01-31T00:00:00Z")
+    if kind in _OF_NUMBERS:
+        return _of_number(kind, error["ctx"])
     return str(error["msg"]).removeprefix("Value error, ")
+
+
+_OF_NUMBERS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+
+
+def _of_number(kind: str, context: Mapping[str, Any]) -> str:
+    """The words of pydantic, as a message."""
+    bound = Figure(str(context[_OF_NUMBERS[kind]]))
+    return {
+        "greater_than": Message("Input should be greater than %(bound)s", bound=bound),
+        "greater_than_equal": Message("Input should be greater than or equal to %(bound)s", bound=bound),
+        "less_than": Message("Input should be less than %(bound)s", bound=bound),
+        "less_than_equal": Message("Input should be less than or equal to %(bound)s", bound=bound),
+    }[kind]
 
 
 def read_json(text: str | bytes, where: str) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message
 from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
 from service.datasets.schemas import BudgetRequest
 from service.domain.drafts import refuse_draft
@@ -65,7 +66,9 @@ def parse_declaration(
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["budget", *map(str, first["loc"])])
-        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
+        raise InvalidInput(
+            Message("%(where)s: %(fault)s", where=where, fault=sentence_of(first)), where=where
+        ) from None
     declared = parse_schema(read_json(schema, "schema"))
     refuse_bought(declared)
     if not (accept_draft is not None and parse_flag(read_json(accept_draft, "accept_draft"), "accept_draft")):
@@ -104,7 +107,10 @@ def with_public_rows(declaration: Declaration, said: str | None) -> Declaration:
         return declaration
     if declaration.distinct_from:
         raise InvalidInput(
-            "rows_are_public: rows that look like those of another dataset cannot be declared public; leave out distinct_from or this",
+            Message(
+                "rows_are_public: rows that look like those of another dataset cannot be declared public; leave out "
+                "distinct_from or this"
+            ),
             where="rows_are_public",
         )
     return replace(declaration, rows_are_public=True)
@@ -113,7 +119,7 @@ def with_public_rows(declaration: Declaration, said: str | None) -> Declaration:
 def parse_flag(said: object, where: str) -> bool:
     """True or false, and nothing that only looks like it."""
     if not isinstance(said, bool):
-        raise InvalidInput(f"{where}: write true or false", where=where)
+        raise InvalidInput(Message("%(where)s: write true or false", where=where), where=where)
     return said
 
 
@@ -122,7 +128,7 @@ def parse_columns(said: object, where: str) -> frozenset[str]:
     try:
         return frozenset(TypeAdapter(_Columns).validate_python(said, strict=True))
     except ValidationError:
-        raise InvalidInput(f"{where}: give a JSON list of column names", where=where) from None
+        raise InvalidInput(Message("%(where)s: give a JSON list of column names", where=where), where=where) from None
 
 
 def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
@@ -132,7 +138,12 @@ def _parse_ids(text: str | None, where: str) -> tuple[uuid.UUID, ...]:
         return tuple(dict.fromkeys(TypeAdapter(_Ids).validate_python(read_json(text, where))))
     except ValidationError:
         raise InvalidInput(
-            f"{where}: give a JSON list of at most {MOST_DISTINCT_FROM} dataset ids", where=where
+            Message(
+                "%(where)s: give a JSON list of at most %(most_distinct_from)s dataset ids",
+                where=where,
+                most_distinct_from=MOST_DISTINCT_FROM,
+            ),
+            where=where,
         ) from None
 
 
@@ -140,7 +151,10 @@ def checked_name(name: str) -> str:
     """Without blanks around it; raises `InvalidInput`."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
-        raise InvalidInput(f"name: use 1 to {MAX_NAME_LENGTH} printable characters", where="name")
+        raise InvalidInput(
+            Message("name: use 1 to %(max_name_length)s printable characters", max_name_length=MAX_NAME_LENGTH),
+            where="name",
+        )
     return name
 
 
@@ -151,11 +165,14 @@ def _parse_expiry(text: str | None) -> dt.datetime | None:
         return TypeAdapter(AwareDatetime).validate_python(text.strip())
     except ValidationError:
         raise InvalidInput(
-            "rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z", where="rows_expire_at"
+            Message("rows_expire_at: give a moment with its time zone, like 2027-01-31T00:00:00Z"),
+            where="rows_expire_at",
         ) from None
 
 
 def check_expiry(moment: dt.datetime | None, now: dt.datetime) -> None:
     """`now`: the database's time. Raises `InvalidInput` for a date that has passed or is far away."""
     if moment is not None and not now < moment <= now + FURTHEST_EXPIRY:
-        raise InvalidInput("rows_expire_at: name a moment within the next hundred years", where="rows_expire_at")
+        raise InvalidInput(
+            Message("rows_expire_at: name a moment within the next hundred years"), where="rows_expire_at"
+        )

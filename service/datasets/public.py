@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.datasets.models import Dataset
 from service.domain.alike import first_difference
 from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -37,14 +38,18 @@ def check_public_start(session: Session, tenant_id: uuid.UUID, public_id: uuid.U
         .execution_options(populate_existing=True)
     ).one_or_none()
     if public_id == private.id:
-        raise InvalidOrder(f"{WHERE}: this is the dataset itself; name another one", where=WHERE)
+        raise InvalidOrder(Message("%(where)s: this is the dataset itself; name another one", where=WHERE), where=WHERE)
     if found is None:
         raise InvalidOrder(
-            f"{WHERE}: none of your datasets of this id is declared public; that is said at the upload (rows_are_public), and never later",
+            Message(
+                "%(where)s: none of your datasets of this id is declared public; that is said at the upload "
+                "(rows_are_public), and never later",
+                where=WHERE,
+            ),
             where=WHERE,
         )
     if found.state == "erased":
-        raise InvalidOrder(f"{WHERE}: the rows of this dataset were erased", where=WHERE)
+        raise InvalidOrder(Message("%(where)s: the rows of this dataset were erased", where=WHERE), where=WHERE)
     _check_alike(found, private.declared_schema)
     return found
 
@@ -57,19 +62,32 @@ def _check_alike(public: Dataset, private: DeclaredSchema) -> None:
         difference = first_difference(declared, private)
         if difference is not None:
             raise InvalidOrder(
-                f"{WHERE}: the same modelled columns are needed in both datasets; {difference}", where=WHERE
+                Message(
+                    "%(where)s: the same modelled columns are needed in both datasets; %(difference)s",
+                    where=WHERE,
+                    difference=difference,
+                ),
+                where=WHERE,
             )
         numbers = BYTES_OF_A_CODE * len(declared.modelled.fields)
     else:
-        raise InvalidOrder(f"{WHERE}: both datasets must hold images, or both must be tables", where=WHERE)
+        raise InvalidOrder(
+            Message("%(where)s: both datasets must hold images, or both must be tables", where=WHERE), where=WHERE
+        )
     if public.units * most * numbers > MOST_PUBLIC_BYTES:
-        raise InvalidOrder(f"{WHERE}: its rows take more than {MOST_PUBLIC_BYTES >> 20} MiB", where=WHERE)
+        raise InvalidOrder(
+            Message("%(where)s: its rows take more than %(most)s MiB", where=WHERE, most=MOST_PUBLIC_BYTES >> 20),
+            where=WHERE,
+        )
 
 
 def _check_images_alike(declared: ImageSchema, private: ImageSchema) -> int:
     """Bytes of one image."""
     if declared.shape != private.shape or len(declared.class_names) != len(private.class_names):
         raise InvalidOrder(
-            f"{WHERE}: images of the same height, width and channels, and as many classes, are needed", where=WHERE
+            Message(
+                "%(where)s: images of the same height, width and channels, and as many classes, are needed", where=WHERE
+            ),
+            where=WHERE,
         )
     return math.prod(declared.shape)

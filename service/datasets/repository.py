@@ -12,6 +12,7 @@ from sqlalchemy import Row, Text, cast, func, insert, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
+from service.base.messages import Message
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
 from service.intake.table.alike import (
     FIRST_DERIVED_PLACE,
@@ -37,7 +38,7 @@ def find(session: Session, tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Datas
         select(Dataset).where(Dataset.id == dataset_id, Dataset.tenant_id == tenant_id)
     ).one_or_none()
     if dataset is None:
-        raise NotFound("no such dataset; GET /v1/datasets lists yours")
+        raise NotFound(Message("no such dataset; GET /v1/datasets lists yours"))
     return dataset
 
 
@@ -71,7 +72,7 @@ def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, data
     """Read at every look at a budget; see `service.platform.database.driver`."""
     found = connection.execute(ACCOUNT, (dataset_id, tenant_id)).fetchone()
     if found is None:
-        raise NotFound("no such dataset; GET /v1/datasets lists yours")
+        raise NotFound(Message("no such dataset; GET /v1/datasets lists yours"))
     return Account(*found)
 
 

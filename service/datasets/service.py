@@ -15,6 +15,7 @@ from imprimatur.verify.chain import Amounts
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
+from service.base.messages import Message
 from service.datasets import owner_reports, repository
 from service.datasets.declaration import Declaration, check_expiry
 from service.datasets.models import Dataset
@@ -55,7 +56,7 @@ DECLARE_DISTINCT = "declare_distinct"
 DECLARE_PUBLIC = "declare_public"
 """The same for an owner's word that the rows of an upload are public."""
 
-_SAME_ROWS = "these rows already have a budget; uploading them again cannot open a new one"
+_SAME_ROWS = Message("these rows already have a budget; uploading them again cannot open a new one")
 
 
 def limits_of(settings: Settings) -> IngestLimits:
@@ -222,8 +223,9 @@ def refuse_duplicate(
             raise DuplicateRows(_SAME_ROWS)
         alike_too = {} if declaration is None else {"same_declaration": _is_declared_alike(known, declaration)}
         stays = declaration is not None and declaration.rows_are_public and not known.rows_are_public
-        remedy = "and rows that were uploaded as private stay private" if stays else _remedy(session, known)
-        raise DuplicateRows(f"{_SAME_ROWS}; {remedy}", dataset_id=str(known.id), **alike_too)
+        remedy = Message("and rows that were uploaded as private stay private") if stays else _remedy(session, known)
+        said = Message("%(same_rows)s; %(remedy)s", same_rows=_SAME_ROWS, remedy=remedy)
+        raise DuplicateRows(said, dataset_id=str(known.id), **alike_too)
     matches = repository.find_matches(session, principal.tenant_id, column_fingerprints)
     look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
     if not look_alikes:
@@ -232,8 +234,11 @@ def refuse_duplicate(
     if own is None:
         raise DuplicateRows(_SAME_ROWS)
     raise DuplicateRows(
-        f"most columns of these rows are those of dataset {own.name!r}, which has its budget. If they are still other people's rows, "
-        "name that dataset in distinct_from (--distinct-from)",
+        Message(
+            "most columns of these rows are those of dataset %(name)s, which has its budget. If they are still other "
+            "people's rows, name that dataset in distinct_from (--distinct-from)",
+            name=repr(own.name),
+        ),
         dataset_id=str(own.id),
         columns_match=True,
     )
@@ -241,13 +246,18 @@ def refuse_duplicate(
 
 def _remedy(session: Session, known: Dataset) -> str:
     """What the owner of these rows can do."""
+    name = repr(known.name)
     if known.state == "erased":
-        return f"its dataset, {known.name!r}, was erased after an order, and these rows have no budget any more"
+        return Message(
+            "its dataset, %(name)s, was erased after an order, and these rows have no budget any more", name=name
+        )
     if repository.standing(session, known.id).charged:
-        return f"order from its dataset, {known.name!r}, as it was declared"
-    return (
-        f"until the first order of its dataset, {known.name!r}, is charged, its declaration can be corrected: "
-        f"`imprimatur redeclare {known.id}`, PUT /v1/datasets/{known.id}/declaration"
+        return Message("order from its dataset, %(name)s, as it was declared", name=name)
+    return Message(
+        "until the first order of its dataset, %(name)s, is charged, its declaration can be corrected: "
+        "`imprimatur redeclare %(id)s`, PUT /v1/datasets/%(id)s/declaration",
+        name=name,
+        id=known.id,
     )
 
 
@@ -280,11 +290,14 @@ def set_expiry(context: Context, principal: Principal, dataset_id: uuid.UUID, mo
         check_expiry(moment, database_time(session))
         dataset = repository.find(session, principal.tenant_id, dataset_id)
         if dataset.state == "erased":
-            raise Gone("the rows of this dataset are erased already")
+            raise Gone(Message("the rows of this dataset are erased already"))
         if not repository.bring_expiry_forward(session, dataset_id, moment):
             expiry = "it" if dataset.rows_expire_at is None else dataset.rows_expire_at.isoformat()
             raise NotPostponable(
-                f"these rows have an earlier deletion date, which cannot be put off: give a moment before {expiry}"
+                Message(
+                    "these rows have an earlier deletion date, which cannot be put off: give a moment before %(expiry)s",
+                    expiry=expiry,
+                )
             )
         audit.record(session, principal, "dataset", dataset_id)
         session.expire_all()

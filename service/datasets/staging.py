@@ -20,6 +20,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from service.audit import service as audit
 from service.auth.principal import Principal
 from service.base.errors import NotFound, RateLimited, Tampered, Unavailable
+from service.base.messages import Message
 from service.intake.sealed import SealedFile
 from service.platform.context import Context
 from service.platform.crypto import decrypt, encrypt
@@ -126,7 +127,11 @@ def require_room(context: Context, principal: Principal, *, and_this: bool = Fal
         count = session.scalars(waiting).one()
     if count > most or (count == most and not and_this):
         raise RateLimited(
-            f"{most} files of your tenant already wait to be published; publish or discard one, or wait: each is removed after an hour",
+            Message(
+                "%(most)s files of your tenant already wait to be published; publish or discard one, or wait: each is "
+                "removed after an hour",
+                most=most,
+            ),
             retry_after_seconds=_RETRY_SECONDS,
             limit_uploads=most,
         )
@@ -298,7 +303,7 @@ def _is_young(context: Context) -> Any:
 
 def _gone() -> NotFound:
     return NotFound(
-        "this file is no longer here: a file is kept for an hour, for the key that sent it. Choose it again"
+        Message("this file is no longer here: a file is kept for an hour, for the key that sent it. Choose it again")
     )
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from service.base.errors import DeclarationNeeded, InvalidSchema
+from service.base.messages import Figure, Message
 from service.base.text import some_of
 from service.domain.field_schema import MAX_CATEGORIES, FieldSchema, Scalar
 from service.domain.inferred import ENDS, MOST_CHARACTERS, OTHER, Bought, End
@@ -90,8 +91,14 @@ def require_closed(schema: DeclaredSchema) -> None:
     names = [field.name for field in fields]
     total = math.fsum(field.infer.epsilon for field in fields if field.infer is not None)
     raise DeclarationNeeded(
-        f"{some_of(names)}: bounds or categories are to be bought first, for an epsilon of {total:g} in all: order {ORDER} "
-        f"({COMMAND}), wait until it is published, and order again",
+        Message(
+            "%(columns)s: bounds or categories are to be bought first, for an epsilon of %(total)s in all: order "
+            "%(order)s (%(command)s), wait until it is published, and order again",
+            columns=some_of(names),
+            total=Figure(f"{total:g}"),
+            order=ORDER,
+            command=COMMAND,
+        ),
         columns=names[:20],
         epsilon=total,
     )
@@ -104,8 +111,11 @@ def refuse_bought(schema: DeclaredSchema) -> None:
     )
     if bought:
         raise InvalidSchema(
-            f"schema: column {bought[0]!r}: bought: the service writes this once it is so; leave it out (then the constraints are your "
-            'declaration), or write "infer" instead of the constraints',
+            Message(
+                "schema: column %(column)s: bought: the service writes this once it is so; leave it out (then the "
+                'constraints are your declaration), or write "infer" instead of the constraints',
+                column=repr(bought[0]),
+            ),
             where="schema",
         )
 

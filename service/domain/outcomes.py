@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from service.base.messages import Message
 from service.domain.roles import pattern_of
 
 if TYPE_CHECKING:
@@ -25,23 +26,32 @@ def _outcome(schema: TableSchema, field: FieldSchema, derived: Derived | None) -
     if derived is not None:
         return _derived(schema, derived)
     if field.hierarchy is not None:
-        return (
-            f"{len(field.hierarchy)} coarse categories are modelled; the finer ones are drawn by their declared shares"
+        return Message(
+            "%(count)s coarse categories are modelled; the finer ones are drawn by their declared shares",
+            count=len(field.hierarchy),
         )
     if field.role == "identifier":
-        return f"made anew: other unique values in the declared pattern {pattern_of(field)}"
+        return Message("made anew: other unique values in the declared pattern %(pattern)s", pattern=pattern_of(field))
     if field.role == "free_text" and field.placeholder is not None:
-        return "not stored: the declared placeholder stands in every synthetic row"
-    return "" if field.role is None else "left out: not stored, and not in synthetic rows"
+        return Message("not stored: the declared placeholder stands in every synthetic row")
+    return "" if field.role is None else Message("left out: not stored, and not in synthetic rows")
 
 
 def _derived(schema: TableSchema, derived: Derived) -> str:
     if derived.tree is None:
-        return f"looked up: follows from {_listed(derived.by)} by a declared table of {len(derived.entries)} entries"
+        return Message(
+            "looked up: follows from %(columns)s by a declared table of %(count)s entries",
+            columns=_listed(derived.by),
+            count=len(derived.entries),
+        )
     statement = schema.relations[derived.number - 1]
-    return f"computed: {statement}" if isinstance(statement, str) else f"computed from {_listed(derived.by)}"
+    if isinstance(statement, str):
+        return Message("computed: %(statement)s", statement=statement)
+    return Message("computed from %(columns)s", columns=_listed(derived.by))
 
 
 def _listed(names: tuple[str, ...]) -> str:
     shown = ", ".join(map(repr, names[:_MOST_NAMES]))
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+    if len(names) <= _MOST_NAMES:
+        return shown
+    return Message("%(names)s and %(count)s more", names=shown, count=len(names) - _MOST_NAMES)

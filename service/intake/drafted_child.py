@@ -9,6 +9,7 @@ import polars as pl
 from PIL import JpegImagePlugin, PngImagePlugin
 
 from service.base.errors import TooLarge
+from service.base.messages import Message
 from service.intake import child
 from service.intake.image.draft import are_images, draft_images
 from service.intake.limits import IngestLimits
@@ -34,8 +35,10 @@ def draft(document: dict[str, Any]) -> dict[str, Any]:
     drafted = _image_draft(upload, limits) if are_images(upload.reader()) else _table_draft(upload, limits, document)
     if len(json.dumps(drafted)) > document["most_bytes"]:
         raise TooLarge(
-            "The file has so many columns or categories that its draft is too large for the page; declare it in a file and upload "
-            "both with `imprimatur upload`.",
+            Message(
+                "The file has so many columns or categories that its draft is too large for the page; declare it in a "
+                "file and upload both with `imprimatur upload`."
+            ),
             limit_bytes=document["most_bytes"],
         )
     return drafted

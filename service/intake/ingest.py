@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from service.base.errors import InvalidFile, InvalidInput, TooLarge, Unavailable
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.privacy_unit import DeclaredUnit, ImageUnit
 from service.domain.table_schema import UNIT_COLUMN
@@ -127,13 +128,19 @@ def ingest_table(
 def _check_unit_of_images(schema: ImageSchema, privacy_unit: DeclaredUnit | None) -> None:
     if privacy_unit is not None and not isinstance(privacy_unit, ImageUnit):
         raise InvalidInput(
-            'Of images, declare {"max_images_per_unit": k} and nothing else; whose an image is, is in the column `unit` '
-            "of the labels file, or in the array `units` of an NPZ file. Without it each image is its own privacy unit.",
+            Message(
+                'Of images, declare {"max_images_per_unit": k} and nothing else; whose an image is, is in the column '
+                "`unit` of the labels file, or in the array `units` of an NPZ file. Without it each image is its own "
+                "privacy unit."
+            ),
             where="privacy_unit",
         )
     if privacy_unit is not None and schema.pixel_unit is not None:
         raise InvalidInput(
-            "One unit is a part of one image (pixel_unit of the schema), or all images of a person (privacy_unit): declare one of the two.",
+            Message(
+                "One unit is a part of one image (pixel_unit of the schema), or all images of a person (privacy_unit): "
+                "declare one of the two."
+            ),
             where="privacy_unit",
         )
 
@@ -145,7 +152,9 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
         return
     if isinstance(privacy_unit, ImageUnit):
         raise InvalidInput(
-            'Of a table, declare {"column": "customer", "max_rows_per_unit": 8}; max_images_per_unit is for images.',
+            Message(
+                'Of a table, declare {"column": "customer", "max_rows_per_unit": 8}; max_images_per_unit is for images.'
+            ),
             where="privacy_unit",
         )
     if schema.field(privacy_unit.column) is not None:
@@ -172,7 +181,7 @@ def run_child(
     except _NotStarted as again:
         _log.error("the process that reads files did not start: %s", again)
         raise Unavailable(
-            "The process that reads files did not start. Nothing of the file was read; send it again.",
+            Message("The process that reads files did not start. Nothing of the file was read; send it again."),
             retry_after_seconds=5,
         ) from None
 
@@ -273,7 +282,7 @@ def _answer(answer: dict[str, Any], status: int, limits: IngestLimits) -> dict[s
         for name, form in (("kind", r"[A-Za-z_.]{1,60}"), ("line", r"[\w.]{1,60}:\d{1,6}"))
     )
     _log.error("reading failed unexpectedly: %s at %s", kind, line)
-    raise InvalidFile("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8.")
+    raise InvalidFile(Message("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8."))
 
 
 def _plain(said: object, form: str) -> str:

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from imprimatur.verify.chain import Amounts
 from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Redeclared
+from service.base.messages import Figure, Message
 from service.ledger import repository
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
@@ -94,20 +95,29 @@ def require_done(outcome: Outcome, cost: Shares) -> None:
     _raise_refusal(outcome, "this release has a reservation already")
     if outcome.outcome == "redeclared":
         raise Redeclared(
-            "the dataset's declaration was replaced while this order was priced; nothing was ordered: look at the dataset and order again"
+            Message(
+                "the dataset's declaration was replaced while this order was priced; nothing was ordered: look at the "
+                "dataset and order again"
+            )
         )
     if outcome.outcome == "exhausted":
         raise BudgetExhausted(
-            f"neither account of this dataset's budget has room for the order: it costs {_percent(cost.simple)} of the budget by basic "
-            f"composition, where {_percent(outcome.simple_left)} is left, and {_percent(cost.renyi)} by Rényi composition, where "
-            f"{_percent(outcome.renyi_left)} is left; order a smaller ε: the dataset's budget names the largest that fits",
+            Message(
+                "neither account of this dataset's budget has room for the order: it costs %(simple)s of the budget by "
+                "basic composition, where %(simple_left)s is left, and %(renyi)s by Rényi composition, where "
+                "%(renyi_left)s is left; order a smaller ε: the dataset's budget names the largest that fits",
+                simple=_percent(cost.simple),
+                simple_left=_percent(outcome.simple_left),
+                renyi=_percent(cost.renyi),
+                renyi_left=_percent(outcome.renyi_left),
+            ),
             remaining={"simple": outcome.simple_left, "renyi": outcome.renyi_left},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )
 
 
 def _percent(nano_shares: int) -> str:
-    return f"{nano_shares / (NANO / 100):.4g} %"
+    return Figure(f"{nano_shares / (NANO / 100):.4g} %")
 
 
 def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
@@ -118,6 +128,6 @@ def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:
 
 def _raise_refusal(row: Outcome | Row[Any], conflict: str) -> None:
     if row.outcome == "no_account":
-        raise NotFound("no such dataset; GET /v1/datasets lists yours")
+        raise NotFound(Message("no such dataset; GET /v1/datasets lists yours"))
     if row.outcome == "conflict":
         raise LedgerConflict(conflict)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.base.text import did_you_mean, sentence_of, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.open_columns import require_closed
@@ -45,8 +46,8 @@ CATALOGUE: dict[str, Method[Any]] = {name: import_module(f"service.methods.{name
 
 ORDERS: dict[str, type[AnyOrder]] = {"auto": AutoOrder, **{name: method.order for name, method in CATALOGUE.items()}}
 
-_MAKES: dict[Modality, str] = {"table": "tables", "image": "images"}
-_HOLDS: dict[Modality, str] = {"table": "is a table", "image": "holds images"}
+_MAKES: dict[Modality, str] = {"table": Message("tables"), "image": Message("images")}
+_HOLDS: dict[Modality, str] = {"table": Message("is a table"), "image": Message("holds images")}
 
 
 def method_of(order: Order) -> Method[Any]:
@@ -57,11 +58,14 @@ def method_of(order: Order) -> Method[Any]:
 def parse_order(document: Any) -> AnyOrder:
     """Read an order; raises `InvalidOrder` naming the knob that is wrong or unknown."""
     if not isinstance(document, dict):
-        raise InvalidOrder('an order is a JSON object, for example {"epsilon": 4}', where="order")
+        raise InvalidOrder(Message('an order is a JSON object, for example {"epsilon": 4}'), where="order")
     method = document.get("method", "auto")
     if not isinstance(method, str) or method not in ORDERS:
         meant = did_you_mean(method, ORDERS) if isinstance(method, str) else ""
-        raise InvalidOrder(f"method: choose one of {', '.join(ORDERS)}{meant}", where="method")
+        raise InvalidOrder(
+            Message("method: choose one of %(choices)s%(meant)s", choices=", ".join(ORDERS), meant=meant),
+            where="method",
+        )
     try:
         # Strict, and by way of JSON: "4" and true are no numbers, while a list is still a tuple.
         return ORDERS[method].model_validate_json(json.dumps(document), strict=True)
@@ -72,7 +76,7 @@ def parse_order(document: Any) -> AnyOrder:
             sentence = _no_such_knob(ORDERS[method], first["loc"])
         else:
             sentence = sentence_of(first)
-        raise InvalidOrder(f"{where}: {sentence}", where=where) from None
+        raise InvalidOrder(Message("%(where)s: %(sentence)s", where=where, sentence=sentence), where=where) from None
 
 
 def _no_such_knob(order: type[AnyOrder], place: Sequence[int | str]) -> str:
@@ -88,9 +92,10 @@ def _no_such_knob(order: type[AnyOrder], place: Sequence[int | str]) -> str:
             fields = [each.model_fields[part].annotation for each in found if part in each.model_fields]
             found = [model for annotation in fields for model in _models_in(annotation)]
     if len(found) != 1:
-        return "no such knob"
+        return Message("no such knob")
     names = [name for name in found[0].model_fields if name != "chosen_because"]
-    return f"no such knob; there are: {', '.join(names)}{did_you_mean(str(typed), names)}"
+    meant = did_you_mean(str(typed), names)
+    return Message("no such knob; there are: %(names)s%(meant)s", names=", ".join(names), meant=meant)
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -116,7 +121,7 @@ def parse_resolved_order(document: Any) -> Order:
     """Read an order as it was stored, after `auto` was resolved, maybe by an earlier version."""
     order = parse_order(_as_ordered_today(document) if isinstance(document, dict) else document)
     if not isinstance(order, Order):
-        raise InvalidOrder("this order has not been resolved", where="method")
+        raise InvalidOrder(Message("this order has not been resolved"), where="method")
     return order
 
 
@@ -127,12 +132,12 @@ def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
         require_closed(schema)
     if isinstance(order, Order):
         if order.chosen_because is not None:
-            raise InvalidOrder("chosen_because: `method: auto` fills this in", where="chosen_because")
+            raise InvalidOrder(Message("chosen_because: `method: auto` fills this in"), where="chosen_because")
         method = method_of(order)
         _check_takes(method, schema, holds)
         method.check(order, schema)
         if method.returns == "answers":
-            _refuse_reports(order, "this method returns answers, not rows")
+            _refuse_reports(order, Message("this method returns answers, not rows"))
     if isinstance(schema, ImageSchema):
         _check_against_images(order)
     else:
@@ -141,7 +146,7 @@ def check_order(order: AnyOrder, schema: DeclaredSchema) -> None:
             target_of(order, schema)
         if order.accept is not None and order.accept.two_way_tv is not None and len(schema.modelled.fields) < 2:
             raise InvalidOrder(
-                "accept.two_way_tv: one column has no pairs; give accept.one_way_tv", where="accept.two_way_tv"
+                Message("accept.two_way_tv: one column has no pairs; give accept.one_way_tv"), where="accept.two_way_tv"
             )
 
 
@@ -150,13 +155,22 @@ def _check_takes(method: Method[Any], schema: DeclaredSchema, holds: Modality) -
         makes = _MAKES[next(iter(method.takes))]
         fitting = ", ".join(["auto", *(name for name, each in CATALOGUE.items() if holds in each.takes)])
         raise InvalidOrder(
-            f"method: this one makes {makes}, and the dataset {_HOLDS[holds]}; choose one of {fitting}",
+            Message(
+                "method: this one makes %(makes)s, and the dataset %(holds)s; choose one of %(fitting)s",
+                makes=makes,
+                holds=_HOLDS[holds],
+                fitting=fitting,
+            ),
             where="method",
         )
     if isinstance(schema, ImageSchema) and schema.pixel_unit is not None and not method.takes_parts_of_images:
         fitting = ", ".join(name for name, each in CATALOGUE.items() if each.takes_parts_of_images)
         raise InvalidOrder(
-            f"method: this one protects whole images, and the schema's pixel_unit declares parts of them; choose {fitting}",
+            Message(
+                "method: this one protects whole images, and the schema's pixel_unit declares parts of them; choose "
+                "%(fitting)s",
+                fitting=fitting,
+            ),
             where="method",
         )
 
@@ -165,7 +179,10 @@ def check_makes_rows(order: AnyOrder) -> None:
     """Refuse, before anything is charged, a method that leaves nothing to draw rows from."""
     if isinstance(order, Order) and method_of(order).returns == "answers":
         raise InvalidOrder(
-            "method: this one returns answers, not rows; upload the dataset, order a release of it and read its answers",
+            Message(
+                "method: this one returns answers, not rows; upload the dataset, order a release of it and read its "
+                "answers"
+            ),
             where="method",
         )
 
@@ -173,15 +190,15 @@ def check_makes_rows(order: AnyOrder) -> None:
 def _refuse_reports(order: AnyOrder, why: str) -> None:
     for knob in ("owner_report", "report"):
         if getattr(order, knob):
-            raise InvalidOrder(f"{knob}: {why}; leave it out", where=knob)
+            raise InvalidOrder(Message("%(knob)s: %(why)s; leave it out", knob=knob, why=why), where=knob)
 
 
 def _check_against_images(order: AnyOrder) -> None:
     if order.condition_on is not None:
-        raise InvalidOrder("condition_on: images are always made by class; leave it out", where="condition_on")
+        raise InvalidOrder(Message("condition_on: images are always made by class; leave it out"), where="condition_on")
     if order.purpose is not None:
-        raise InvalidOrder("purpose: images have one only; leave it out", where="purpose")
-    _refuse_reports(order, "reports are made of tables only")
+        raise InvalidOrder(Message("purpose: images have one only; leave it out"), where="purpose")
+    _refuse_reports(order, Message("reports are made of tables only"))
 
 
 def _check_condition(order: AnyOrder, schema: DeclaredSchema) -> None:
@@ -191,14 +208,26 @@ def _check_condition(order: AnyOrder, schema: DeclaredSchema) -> None:
     if field is not None and field.is_categorical:
         return
     fitting = [each.name for each in schema.fields if each.is_categorical]
-    choose = f"choose one of {some_of(fitting)}" if fitting else "leave it out: no field of this dataset has categories"
+    choose = (
+        Message("choose one of %(choices)s", choices=some_of(fitting))
+        if fitting
+        else Message("leave it out: no field of this dataset has categories")
+    )
     if field is None:
         meant = did_you_mean(order.condition_on, fitting)
         raise InvalidOrder(
-            f"condition_on: the schema has no field {order.condition_on!r}; {choose}{meant}", where="condition_on"
+            Message(
+                "condition_on: the schema has no field %(condition_on)s; %(choose)s%(meant)s",
+                condition_on=repr(order.condition_on),
+                choose=choose,
+                meant=meant,
+            ),
+            where="condition_on",
         )
     raise InvalidOrder(
-        f"condition_on: a field with declared categories (an enum or a boolean) is needed; {choose}",
+        Message(
+            "condition_on: a field with declared categories (an enum or a boolean) is needed; %(choose)s", choose=choose
+        ),
         where="condition_on",
     )
 
@@ -213,7 +242,7 @@ def with_method(order: AnyOrder, facts: Facts) -> Order:
             named = order.model_dump(exclude={"method"})
             chosen: Order = method.order(method=name, chosen_because=because, **named)
             return chosen
-    raise InvalidOrder("method: none of the methods makes such data", where="method")
+    raise InvalidOrder(Message("method: none of the methods makes such data"), where="method")
 
 
 def _of_parts(facts: Facts) -> bool:

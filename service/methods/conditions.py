@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.shapes import TableShape
 from service.methods.knobs import AnyOrder
 
@@ -17,8 +18,11 @@ def condition_of(order: AnyOrder, shape: TableShape) -> str | None:
     target = shape.target if categories_of(shape.target, shape) <= MAX_STRATA else None
     if order.purpose == "classifiers" and target is None:
         raise InvalidOrder(
-            f"purpose: classifiers need something to predict, a `target` of at most {MAX_STRATA} categories in the schema "
-            "or condition_on in the order",
+            Message(
+                "purpose: classifiers need something to predict, a `target` of at most %(max_strata)s categories in "
+                "the schema or condition_on in the order",
+                max_strata=MAX_STRATA,
+            ),
             where="purpose",
         )
     return target

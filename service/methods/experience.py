@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from service.base.messages import Figure, Message, plural
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
 from service.methods.forecast import Experience, Forecast
@@ -24,7 +25,7 @@ ALIKE = 3.0
 FEWEST = 5
 """Runs that a range is given for; of a method that has fewer in all, one is enough."""
 
-UNKNOWN = (
+UNKNOWN = Message(
     "How far off counts will be does not follow from the price of this method: it trains a generator or measures no tables, and what that "
     "makes of noise depends on the data."
 )
@@ -90,17 +91,32 @@ def experience_of(method: str, holds: str, facts: Facts, order: Order) -> Experi
 
 def in_words(found: Experience, holds: str) -> str:
     """For a person."""
-    what, score, one, many = (
-        ("rows", "an AUROC of boosted trees", "table", "tables")
-        if holds == "table"
-        else ("images", "an accuracy", "set of images", "sets of images")
-    )
-    lower = f"lower by {_lost(found.median)}"
+    lower = Message("lower by %(median)s", median=_lost(found.median))
     if found.tables > 1:
-        lower += f" at the median (four fifths: {_lost(found.low)} to {_lost(found.high)})"
-    return (
-        f"Experience, not a promise: on {found.tables} {one if found.tables == 1 else many} of such a size at such an ε, classifiers trained on such "
-        f"{what} had {score} {lower} than those trained on the real ones."
+        lower = Message(
+            "lower by %(median)s at the median (four fifths: %(low)s to %(high)s)",
+            median=_lost(found.median),
+            low=_lost(found.low),
+            high=_lost(found.high),
+        )
+    if holds == "table":
+        return plural(
+            "Experience, not a promise: on %(count)s table of such a size at such an ε, classifiers trained on such rows had an AUROC of "
+            "boosted trees %(lower)s than those trained on the real ones.",
+            "Experience, not a promise: on %(count)s tables of such a size at such an ε, classifiers trained on such rows had an AUROC of "
+            "boosted trees %(lower)s than those trained on the real ones.",
+            found.tables,
+            count=found.tables,
+            lower=lower,
+        )
+    return plural(
+        "Experience, not a promise: on %(count)s set of images of such a size at such an ε, classifiers trained on such images had an "
+        "accuracy %(lower)s than those trained on the real ones.",
+        "Experience, not a promise: on %(count)s sets of images of such a size at such an ε, classifiers trained on such images had an "
+        "accuracy %(lower)s than those trained on the real ones.",
+        found.tables,
+        count=found.tables,
+        lower=lower,
     )
 
 
@@ -110,7 +126,7 @@ def only_experience(method: str) -> Callable[[Order, Events, Facts], Forecast]:
     def forecast(order: Order, _events: Events, facts: Facts) -> Forecast:
         holds = "image" if isinstance(facts.shape(DEFAULT_NUMERIC_BINS), ImageShape) else "table"
         found = experience_of(method, holds, facts, order)
-        said = "No measured run was similar to this order." if found is None else in_words(found, holds)
+        said = Message("No measured run was similar to this order.") if found is None else in_words(found, holds)
         return Forecast((UNKNOWN, said), experience=found)
 
     return forecast
@@ -126,4 +142,4 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
 
 
 def _lost(value: float) -> str:
-    return f"{max(0.0, value):.3f}"
+    return Figure(f"{max(0.0, value):.3f}")

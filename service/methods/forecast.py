@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from service.base.messages import Figure, Message, Text
+
 SURE = 1.96
 """Standard deviations of noise that are not exceeded 19 times in 20."""
 
@@ -86,7 +88,7 @@ class Forecast:
         said = {name: value for name, value in asdict(self).items() if name != "warnings"}
         return {
             **said,
-            "sentences": list(self.sentences),
+            "sentences": [str(each) for each in self.sentences],
         }  # as JSON has it: a certificate is compared with itself read again
 
 
@@ -95,10 +97,10 @@ def usual_group(units: int) -> int:
     return min(USUAL_GROUP, max(1, round(units / 10)))
 
 
-def in_digits(value: float) -> str:
+def in_digits(value: float) -> Text:
     """Two digits, without an exponent: 0.034, 3.4, 340."""
     if value <= 0.0:
-        return "0"
+        return Figure("0")
     if value >= 10.0:
-        return f"{float(f'{value:.2g}'):,.0f}" if value >= 100.0 else f"{value:.0f}"
-    return f"{value:.2g}" if value >= 1e-4 else "under 0.0001"
+        return Figure(f"{float(f'{value:.2g}'):,.0f}" if value >= 100.0 else f"{value:.0f}")
+    return Figure(f"{value:.2g}") if value >= 1e-4 else Message("under %(least)s", least=Figure("0.0001"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts
 from service.methods.forecast import Forecast
@@ -21,7 +22,7 @@ from service.privacy.events import Events
 Modality = Literal["table", "image"]
 """What a dataset holds."""
 
-UNKNOWN = "How far off counts will be does not follow from the price of this method."
+UNKNOWN = Message("How far off counts will be does not follow from the price of this method.")
 
 O = TypeVar("O", bound=Order)  # noqa: E741 - the order of a method
 

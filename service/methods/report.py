@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Message, sentences, whole
 from service.base.text import some_of
 from service.methods.forecast import SURE, in_digits
 from service.methods.interface import Measured
@@ -19,9 +20,11 @@ from service.methods.whole_noise import noise_of_share
 from service.privacy.events import Events, GaussianEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from service.domain.table_schema import TableSchema
     from service.methods.facts import Facts
-    from service.methods.forecast import Forecast
+    from service.methods.forecast import Counts, Forecast
     from service.methods.interface import Card, Method
     from service.methods.knobs import AnyOrder, Order
     from service.privacy.calibration import EventsAt
@@ -88,8 +91,13 @@ def facts_of_training(order: AnyOrder, facts: Facts) -> Facts:
         return facts
     if held_out < LEAST_HELD_OUT_UNITS:
         raise InvalidOrder(
-            f"report.held_out: {held_out} of {facts.units:,} units would be held out, and {LEAST_HELD_OUT_UNITS} are the least; hold out a "
-            "larger part, or none",
+            Message(
+                "report.held_out: %(held_out)s of %(units)s units would be held out, and %(least_held_out_units)s are "
+                "the least; hold out a larger part, or none",
+                held_out=held_out,
+                units=whole(facts.units),
+                least_held_out_units=LEAST_HELD_OUT_UNITS,
+            ),
             where="report.held_out",
         )
     return replace(facts, units=facts.units - held_out)
@@ -105,12 +113,59 @@ def forecast_of(method: Method[Order], order: Order, events: Events, facts: Fact
     (event,) = report
     most = facts.table(DEFAULT_NUMERIC_BINS).max_rows_per_unit
     within = half_width(cast("GaussianEvent", event).noise_multiplier, held_out, most)
-    kept = f"{held_out:,} of the {facts.units:,} units are held out: nothing is made of them."
+    kept = Message(
+        "%(held_out)s of the %(units)s units are held out: nothing is made of them.",
+        held_out=whole(held_out),
+        units=whole(facts.units),
+    )
     if within >= MOST_HALF_WIDTH:
-        said = "Noise and the few held-out units leave next to nothing known of the accuracy; hold out more, or take a larger share or ε."
+        said = Message(
+            "Noise and the few held-out units leave next to nothing known of the accuracy; hold out more, or take a "
+            "larger share or ε."
+        )
         return replace(forecast, sentences=(*forecast.sentences, kept), warnings=(*forecast.warnings, said))
-    known = f"Accuracy on their rows will be known to about ±{in_digits(within)}, or better (19 times in 20)."
-    return replace(forecast, sentences=(*forecast.sentences, f"{kept} {known}"))
+    known = Message(
+        "Accuracy on their rows will be known to about ±%(within)s, or better (19 times in 20).",
+        within=in_digits(within),
+    )
+    return replace(forecast, sentences=(*forecast.sentences, sentences(kept, known)))
+
+
+def unlikely_to_be_met(order: Order, found: Forecast) -> list[str]:
+    """Warnings of limits in `accept` that lie below what noise alone is forecast to make, so that the charge would buy nothing.
+
+    Where no pair is measured: a pair is off by at least as much as each of its columns.
+    """
+    accept = order.accept
+    if accept is None:
+        return []
+    one_way = [] if found.one_way is None else [found.one_way]
+    two_way = [counts for counts in (found.with_condition, found.two_way) if counts is not None]
+    limits = (
+        (Message("single columns"), accept.one_way_tv, one_way),
+        (Message("pairs of columns"), accept.two_way_tv, two_way or one_way),
+    )
+    return [
+        Message(
+            "You accept %(what)s that are off by at most %(limit)s, and noise alone is expected to make about %(expected)s of it. The "
+            "release may well be refused: then nothing is published, and the charge stands. Accept more, or order at a larger ε.",
+            what=what,
+            limit=_percent(limit),
+            expected=_percent(expected),
+        )
+        for what, limit, counts in limits
+        if limit is not None and counts and limit < (expected := _mean_distance(counts))
+    ]
+
+
+def _mean_distance(counts: Sequence[Counts]) -> float:
+    """Over all marginals that are measured."""
+    marginals = sum(each.marginals for each in counts)
+    return sum(each.marginals * each.total_variation.expected for each in counts) / marginals
+
+
+def _percent(share: float) -> str:
+    return Figure(f"{100.0 * share:.2g} %")
 
 
 def half_width(noise_multiplier: float, held_out: int, most_rows: int) -> float:
@@ -128,17 +183,38 @@ def target_of(order: AnyOrder, schema: TableSchema) -> str:
         if field.is_categorical and len(field.categories or ()) + (not field.constraints.required) <= MOST_CLASSES
     ]
     choose = (
-        f"declare one as the schema's target, or condition on one, such as {some_of(fitting)}"
+        Message("declare one as the schema's target, or condition on one, such as %(names)s", names=some_of(fitting))
         if fitting
-        else "no field of this dataset can be predicted, so leave it out"
+        else Message("no field of this dataset can be predicted, so leave it out")
     )
     if name is None:
-        raise InvalidOrder(f"{where}: a classifier needs a column of categories to predict; {choose}", where=where)
+        raise InvalidOrder(
+            Message(
+                "%(where)s: a classifier needs a column of categories to predict; %(choose)s",
+                where=where,
+                choose=choose,
+            ),
+            where=where,
+        )
     if name not in fitting:
         raise InvalidOrder(
-            f"{where}: {name!r} cannot be predicted: it must be modelled, with at most {MOST_CLASSES} categories; {choose}",
+            Message(
+                "%(where)s: %(name)s cannot be predicted: it must be modelled, with at most %(most_classes)s "
+                "categories; %(choose)s",
+                where=where,
+                name=repr(name),
+                most_classes=MOST_CLASSES,
+                choose=choose,
+            ),
             where=where,
         )
     if len(modelled.fields) < 2:
-        raise InvalidOrder(f"{where}: there is no other column to predict {name!r} from; leave it out", where=where)
+        raise InvalidOrder(
+            Message(
+                "%(where)s: there is no other column to predict %(name)s from; leave it out",
+                where=where,
+                name=repr(name),
+            ),
+            where=where,
+        )
     return name

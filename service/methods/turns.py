@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from service.base.errors import PricingBusy
+from service.base.messages import Message
 
 AT_ONCE = 3
 """Threads of this process that compute a price or wait for another's: fewer than answer requests (`service.http.quick_routes`)."""
@@ -87,7 +88,10 @@ _thread = _Thread()
 
 def busy() -> PricingBusy:
     return PricingBusy(
-        f"other prices are being computed, for this key or for others; ask again in {RETRY_SECONDS} s",
+        Message(
+            "other prices are being computed, for this key or for others; ask again in %(retry_seconds)s s",
+            retry_seconds=RETRY_SECONDS,
+        ),
         retry_after_seconds=RETRY_SECONDS,
     )
 

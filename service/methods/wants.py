@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Listed, Message, whole
 from service.base.text import sentence_of
 from service.domain.image_schema import DeclaredSchema
 from service.methods.catalogue import check_order, method_of, with_method
@@ -66,11 +67,19 @@ class Want(Knobs):
         if self.group is not None and self.within is not None:
             off = _largest(found, self.columns, lambda counts: counts.off_by)
             if not off <= self.within * self.group:
-                missed.append(f"a group of {self.group:,} rows {_known(off, 'is off by up to {} rows')}")
+                missed.append(
+                    _unknown(Message("a group of %(rows)s rows", rows=whole(self.group)))
+                    if math.isinf(off)
+                    else Message(
+                        "a group of %(rows)s rows is off by up to %(off)s rows",
+                        rows=whole(self.group),
+                        off=in_digits(off),
+                    )
+                )
         if self.one_way_tv is not None and not (tv := _largest(found, 1, _expected)) <= self.one_way_tv:
-            missed.append(f"tables of one column {_known(tv, 'are off by {} in total variation')}")
+            missed.append(_far_off(Message("tables of one column"), tv))
         if self.two_way_tv is not None and not (tv := _largest(found, 2, _expected)) <= self.two_way_tv:
-            missed.append(f"tables of two columns {_known(tv, 'are off by {} in total variation')}")
+            missed.append(_far_off(Message("tables of two columns"), tv))
         return missed
 
 
@@ -93,7 +102,10 @@ def parse_want(document: Any) -> Want:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["want", *map(str, first["loc"])])
         known = f"; there are: {', '.join(Want.model_fields)}" if first["type"] == "extra_forbidden" else ""
-        raise InvalidOrder(f"{where}: {sentence_of(first)}{known}", where=where) from None
+        raise InvalidOrder(
+            Message("%(where)s: %(fault)s%(known)s", where=where, fault=sentence_of(first), known=known),
+            where=where,
+        ) from None
 
 
 def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSchema, largest: float) -> Wanted:
@@ -104,7 +116,7 @@ def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSch
     check_order(order, schema)
     facts = facts_of_training(order, facts)
     if largest < SMALLEST_EPSILON:
-        return Wanted(None, 0.0, "Nothing is left of this dataset's budget, so no further release fits.")
+        return Wanted(None, 0.0, Message("Nothing is left of this dataset's budget, so no further release fits."))
     looked: dict[float, list[str]] = {}
 
     def misses(epsilon: float) -> list[str]:
@@ -117,7 +129,11 @@ def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSch
         return Wanted(
             None,
             largest,
-            f"No ε that this dataset can still pay gives that. The largest is {largest:g}, and with it: {'; '.join(misses(largest))}.",
+            Message(
+                "No ε that this dataset can still pay gives that. The largest is %(largest)s, and with it: %(misses)s.",
+                largest=Figure(f"{largest:g}"),
+                misses=Listed("; ", misses(largest)),
+            ),
         )
     step = SMALLEST_PART ** (1.0 / STEPS)
     high = largest
@@ -127,7 +143,9 @@ def least_epsilon(want: Want, order: AnyOrder, facts: Facts, schema: DeclaredSch
         middle = math.sqrt(low * high)
         low, high = (middle, high) if misses(middle) else (low, middle)
     epsilon = min(largest, _rounded(high, math.ceil))
-    return Wanted(epsilon, largest, f"About ε = {epsilon:g} is the least that gives that.")
+    return Wanted(
+        epsilon, largest, Message("About ε = %(epsilon)s is the least that gives that.", epsilon=Figure(f"{epsilon:g}"))
+    )
 
 
 def forecast_at(order: AnyOrder, facts: Facts, epsilon: float) -> Forecast:
@@ -140,7 +158,11 @@ def forecast_at(order: AnyOrder, facts: Facts, epsilon: float) -> Forecast:
     found = method.forecast(resolved, events, facts)
     if found.one_way is None:
         raise InvalidOrder(
-            f"want: how far off counts will be is not forecast for method: {chosen.method}; leave it out, or order marginals",  # type: ignore[attr-defined]  # every subclass names its own
+            Message(
+                "want: how far off counts will be is not forecast for method: %(method)s; leave it out, or order "
+                "marginals",
+                method=method.name,
+            ),
             where="want",
         )
     return found
@@ -159,10 +181,14 @@ def _expected(counts: Counts) -> float:
     return counts.total_variation.expected
 
 
-def _known(value: float, words: str) -> str:
-    if math.isinf(value):
-        return "cannot be known, since not all pairs of columns are sure to be measured"
-    return words.format(in_digits(value))
+def _unknown(what: str) -> str:
+    return Message("%(what)s cannot be known, since not all pairs of columns are sure to be measured", what=what)
+
+
+def _far_off(what: str, distance: float) -> str:
+    if math.isinf(distance):
+        return _unknown(what)
+    return Message("%(what)s are off by %(off)s in total variation", what=what, off=in_digits(distance))
 
 
 def _rounded(value: float, way: Callable[[float], int]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.pages.rendering import page
@@ -21,20 +22,29 @@ if TYPE_CHECKING:
 NOT_PASSED_ON = {"step", "csrf_token"}
 
 
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """What is to be confirmed."""
+
+    document: dict[str, Any] | None = None
+    """Of an order."""
+    question: str | None = None
+    """The kind of a question, in words."""
+    to_buy: Open | None = None
+    """Columns whose bounds or categories are bought."""
+    public_start: str | None = None
+    """The name of the dataset whose public rows an order begins from."""
+
+
 def confirm_page(
     request: Request,
     visitor: SignedIn,
     dataset: Dataset,
     quoted: Quote | None,
     filled: Mapping[str, str],
-    *,
-    document: dict[str, Any] | None = None,
-    asked: str | None = None,
-    to_buy: Open | None = None,
+    asked_for: AskedFor,
 ) -> Response:
-    """What will be charged, and what cannot be undone. document: of an order; asked: the kind of question.
-
-    to_buy: columns whose bounds or categories are bought.
+    """What will be charged, and what cannot be undone.
 
     The form of this page carries a key of its own, so that one that is sent twice is charged once.
     """
@@ -48,9 +58,10 @@ def confirm_page(
         share=None if quoted is None else shares_of(quoted),
         filled=filled,
         sent={**sent, "order_key": uuid.uuid4().hex},
-        document=document,
-        asked=asked,
-        to_buy=to_buy,
+        document=asked_for.document,
+        asked=asked_for.question,
+        to_buy=asked_for.to_buy,
+        public_start=asked_for.public_start,
     )
 
 

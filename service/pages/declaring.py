@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from imprimatur.draft_marks import DRAFT
 from service.base.errors import DraftSchema, InvalidInput
-from service.base.text import read_json
+from service.base.messages import Message
+from service.base.text import read_json, some_of
 from service.domain.field_schema import WORDS_OF_A_DOMAIN, has_at_most
 from service.domain.image_schema import is_image_schema, parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
@@ -103,11 +104,13 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
     if (text := filled.get("json_text")) is not None:
         if from_text(text) is not None:
             raise InvalidInput(
-                "The JSON was changed and is not in use yet: press the button below it, or put the former JSON back",
+                Message(
+                    "The JSON was changed and is not in use yet: press the button below it, or put the former JSON back"
+                ),
                 where="schema",
             )
         read_json(text, "schema")
-        raise InvalidInput("schema: the JSON must be an object", where="schema")
+        raise InvalidInput(Message("schema: the JSON must be an object"), where="schema")
     unit = _unit_of(filled)
     if unit is None:
         require_apart(filled["unit"], draft)
@@ -118,8 +121,11 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
         open_ = [str(field.get("name", "")) for field in kept if _is_to_be_ticked(field)]
         if open_:
             raise DraftSchema(
-                f"{_listed(open_)}: this was read from the rows. Tick that it is public knowledge, or write what is "
-                "publicly known instead and tick it then; or leave the column out",
+                Message(
+                    "%(columns)s: this was read from the rows. Tick that it is public knowledge, or write what is "
+                    "publicly known instead and tick it then; or leave the column out",
+                    columns=_listed(open_),
+                ),
                 where="schema",
                 columns=open_,
             )
@@ -129,7 +135,7 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
     parse_schema(document | {"description": None} if _is_draft(document) else document)
     if not filled.get("declared"):
         raise DraftSchema(
-            "Go through the columns, and tick at the end that this is your declaration: a schema is public",
+            Message("Go through the columns, and tick at the end that this is your declaration: a schema is public"),
             where="schema",
         )
     return _undrafted(document), unit
@@ -138,21 +144,21 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
 def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
     said = filled["unit"]
     if said.get("several") not in {"no", "yes"}:
-        raise InvalidInput("Say whether several rows may be about one person", where="privacy_unit")
+        raise InvalidInput(Message("Say whether several rows may be about one person"), where="privacy_unit")
     if said["several"] == "no":
         return None
     try:
         most = int(said.get("most", "").strip())
     except ValueError:
         raise InvalidInput(
-            "Say in a whole number how many rows one person may have at most", where="privacy_unit"
+            Message("Say in a whole number how many rows one person may have at most"), where="privacy_unit"
         ) from None
     missing = {"missing": "own_unit"} if said.get("missing") == "own_unit" else {}
     if is_image_schema(filled["document"]):
         unit = {"max_images_per_unit": most, **missing}
     else:
         if not said.get("column"):
-            raise InvalidInput("Choose the column that says whose row it is", where="privacy_unit")
+            raise InvalidInput(Message("Choose the column that says whose row it is"), where="privacy_unit")
         unit = {"column": said["column"], "max_rows_per_unit": most, **missing}
     parse_privacy_unit(unit)
     return unit
@@ -366,7 +372,13 @@ def _refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
         known = _known(constraints) if field.get("type") in _NUMBERS and isinstance(constraints, dict) else {}
         for text in (each for each in known.values() if isinstance(each, str) and _is_ambiguous(each, field)):
             raise InvalidInput(
-                f"{field.get('name')!r}: {text} could mean {text.replace('.', '')} or {text.replace('.', ',')}: write one of these",
+                Message(
+                    "%(column)s: %(text)s could mean %(one)s or %(other)s: write one of these",
+                    column=repr(field.get("name")),
+                    text=text,
+                    one=text.replace(".", ""),
+                    other=text.replace(".", ","),
+                ),
                 where="schema",
             )
 
@@ -390,5 +402,4 @@ def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SAID} more" if len(names) > _NAMES_SAID else ""
-    return ", ".join(map(repr, names[:_NAMES_SAID])) + more
+    return some_of([repr(name) for name in names], _NAMES_SAID)

@@ -24,6 +24,7 @@ from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
 from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
+from service.base.messages import Message
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment, page
 from service.pages.ways_back import after_signing_in, is_download, way_back
@@ -81,7 +82,7 @@ Visitor = Annotated[SignedIn | None, Depends(find_signed_in)]
 def require_signed_in(visitor: Visitor) -> SignedIn:
     """Raise `Unauthenticated` unless somebody is signed in."""
     if visitor is None:
-        raise Unauthenticated("sign in first")
+        raise Unauthenticated(Message("sign in first"))
     return visitor
 
 
@@ -115,14 +116,14 @@ def require_own_site(request: Request) -> None:
     else:
         is_ours = origin is None or urllib.parse.urlsplit(origin).netloc == request.headers.get("host")
     if not is_ours:
-        raise Forbidden("this was sent by another site's page; open the page here and try again")
+        raise Forbidden(Message("this was sent by another site's page; open the page here and try again"))
 
 
 async def require_own_form(request: Request, visitor: Visitor) -> None:
     """Refuse a form that no page of this session has made. Large forms send the token in a header, before the body."""
     require_own_site(request)
     if visitor is None:
-        raise Unauthenticated("sign in first")
+        raise Unauthenticated(Message("sign in first"))
     given = request.headers.get(CSRF_HEADER)
     if given is None and request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         sent = (await request.form()).get(CSRF_FIELD)
@@ -133,7 +134,7 @@ async def require_own_form(request: Request, visitor: Visitor) -> None:
 def require_token(visitor: SignedIn, given: str | None) -> None:
     """Raise `Forbidden` unless the form is of this session."""
     if given is None or not hmac.compare_digest(given.encode(), visitor.csrf_token.encode()):
-        raise Forbidden("this form is of an earlier session; load the page again and send it once more")
+        raise Forbidden(Message("this form is of an earlier session; load the page again and send it once more"))
 
 
 OwnForm = Depends(require_own_form)
@@ -150,7 +151,10 @@ class PageRoute(APIRoute):
                 return await answer(request)
             except RequestValidationError as error:
                 where = ".".join(map(str, error.errors()[0]["loc"][1:]))
-                return _refusal(request, InvalidInput(f"{where}: this value is not possible here", where=where))
+                return _refusal(
+                    request,
+                    InvalidInput(Message("%(where)s: this value is not possible here", where=where), where=where),
+                )
             except RefusedBody as refused:
                 return _refusal(request, refused.error)
             except ImprimaturError as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from service.base.errors import InvalidInput, InvalidOrder
+from service.base.messages import Figure, Message
 
 MOST_FIELDS = 1_000
 """There may be many columns."""
@@ -24,7 +25,7 @@ Filled = Annotated[dict[str, str], Depends(read_form)]
 def number_in(
     text: str,
     name: str,
-    example: str,
+    example: float,
     *,
     where: str | None = None,
     error: type[InvalidInput | InvalidOrder] = InvalidOrder,
@@ -33,4 +34,5 @@ def number_in(
     try:
         return float(text.strip().replace(",", "."))
     except ValueError:
-        raise error(f"{name}: write a number, for example {example}", where=where or name) from None
+        said = Message("%(name)s: write a number, for example %(example)s", name=name, example=Figure(f"{example:g}"))
+        raise error(said, where=where or str(name)) from None

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.methods.catalogue import CATALOGUE
 from service.methods.knobs import Order
 from service.pages.forms import number_in
+from service.samples.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +23,12 @@ COMMON = {"method", *Order.model_fields}
 PREFIX = "knob."
 DEFAULT_REPORT_SHARE = "5"
 """Per cent of the precision."""
+LIMITS = {
+    "one_way_tv": Message("single columns off by at most"),
+    "two_way_tv": Message("pairs of columns off by at most"),
+    "accuracy": Message("predicted right at least"),
+}
+"""What a release is published for (`accept` of orders), in the words of the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,14 @@ def fields_of(method: str) -> list[Field]:
     return [_field(name, each) for name, each in schema["properties"].items() if name not in COMMON]
 
 
+def described() -> set[str]:
+    """Every sentence of a method, of its knobs and of a format of samples, so that translations are asked for."""
+    fields = [field for method in CATALOGUE for field in fields_of(method)]
+    summaries = [method.card.summary for method in CATALOGUE.values()]
+    helps = [each.help for each in FORMATS.values()]
+    return {text for text in (*summaries, *helps, *(field.description for field in fields)) if text}
+
+
 def _field(name: str, schema: Mapping[str, Any]) -> Field:
     default = schema.get("default")
     shown = "" if default is None else default if isinstance(default, str) else json.dumps(default)
@@ -72,9 +88,7 @@ def _kind(kinds: list[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
 def document_of(form: Mapping[str, str]) -> dict[str, Any]:
     """The order that a form asks for, as the API takes it. What is left empty is left out."""
     document: dict[str, Any] = {"method": form.get("method") or "auto"}
-    document["epsilon"] = (
-        None if form.get("step") == "want" else number_in(form.get("epsilon", ""), "epsilon", "1 or 0.5")
-    )
+    document["epsilon"] = None if form.get("step") == "want" else number_in(form.get("epsilon", ""), "epsilon", 0.5)
     document |= {name: form[name] for name in ("condition_on", "purpose") if form.get(name)}
     document |= _reports_of(form)
     kinds = {field.name: field.kind for field in fields_of(document["method"])}
@@ -90,35 +104,52 @@ def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
     document: dict[str, Any] = {"owner_report": True} if form.get("owner_report") else {}
     held_out = form.get("report_held_out", "").strip()
     if form.get("report"):
-        share = number_in(form.get("report_share") or DEFAULT_REPORT_SHARE, "share of the report", "5")
+        typed = form.get("report_share") or DEFAULT_REPORT_SHARE
+        share = number_in(typed, Message("share of the report"), 5, where="report.share")
         document["report"] = {"share": share / 100.0}
         if held_out:
-            document["report"]["held_out"] = number_in(held_out, "held-out units", "10") / 100.0
+            document["report"]["held_out"] = (
+                number_in(held_out, Message("held-out units"), 10, where="report.held_out") / 100.0
+            )
     elif held_out:
         raise InvalidOrder(
-            "held-out units: the report for everybody is of them; tick the report as well", where="report"
+            Message("held-out units: the report for everybody is of them; tick the report as well"), where="report"
         )
-    limits = {name: form.get(f"accept_{name}", "").strip() for name in ("one_way_tv", "two_way_tv", "accuracy")}
-    accept: dict[str, Any] = {name: number_in(text, name, "8") / 100.0 for name, text in limits.items() if text}
+    limits = {name: form.get(f"accept_{name}", "").strip() for name in LIMITS}
+    accept: dict[str, Any] = {
+        name: number_in(text, LIMITS[name], 8, where=f"accept.{name}") / 100.0 for name, text in limits.items() if text
+    }
     if accept:
         if "report" not in document:
             raise InvalidOrder(
-                "publish only if: the report for everybody decides that; tick the report as well", where="accept"
+                Message("publish only if: the report for everybody decides that; tick the report as well"),
+                where="accept",
             )
         document["accept"] = accept | ({"by": form["accept_by"]} if form.get("accept_by") else {})
     return document
 
 
+def has_report_settings(form: Mapping[str, str], refused: str | None) -> bool:
+    """Whether something is set among the settings of the report, or was refused there: then they are not folded away."""
+    typed = (form.get("report_share") or DEFAULT_REPORT_SHARE).strip()
+    is_set = any(form.get(f"accept_{name}") for name in (*LIMITS, "by")) or form.get("report_held_out")
+    is_refused = (refused or "").partition(".")[0] in {"report", "accept"}
+    return bool(is_set) or typed != DEFAULT_REPORT_SHARE or is_refused
+
+
 def want_of(form: Mapping[str, str]) -> dict[str, Any]:
     """How exact the form asks counts to be (`service.methods.wants`)."""
-    group = round(number_in(form.get("group", ""), "group", "200"))
-    return {"group": group, "within": number_in(form.get("within", ""), "within", "10") / 100.0}
+    group = round(number_in(form.get("group", ""), Message("group"), 200, where="want.group"))
+    within = number_in(form.get("within", ""), Message("off by at most"), 10, where="want.within")
+    return {"group": group, "within": within / 100.0}
 
 
 def _value(name: str, kind: str, text: str) -> Any:
     if kind in {"text", "dataset"} or (kind == "choice" and text not in {"true", "false"}):
         return text
     try:
-        return json.loads(text)
+        return json.loads(text.replace(",", ".") if kind == "number" else text)
     except ValueError:
-        raise InvalidOrder(f"{name}: this cannot be read; write it as in the description", where=name) from None
+        raise InvalidOrder(
+            Message("%(knob)s: this cannot be read; write it as in the description", knob=name), where=name
+        ) from None

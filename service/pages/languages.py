@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gettext
 import importlib.resources
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,46 @@ DECIMAL_COMMA = {"de"}
 """Languages whose spreadsheets write numbers with a comma."""
 COOKIE = "imprimatur_language"
 DOMAIN = "imprimatur"
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How a language writes numbers and dates, where that is not as the code does."""
+
+    point: str = "."
+    day: str = "%Y-%m-%d"
+
+
+CONVENTIONS = {"en": Conventions(), "de": Conventions(point=",", day="%d.%m.%Y")}
+GROUPS = "\u202f"
+"""Between groups of three digits: a thin space, which both languages read and which cannot be taken for a point."""
+
+
+@dataclass(frozen=True)
+class PageLanguage:
+    """One language: its texts and how it writes (`service.base.messages.Language`)."""
+
+    code: str
+    texts: gettext.NullTranslations
+    conventions: Conventions
+
+    def text(self, origin: str) -> str:
+        """The translation, or the text itself; an empty one would be the head of the file."""
+        return self.texts.gettext(origin) if origin else ""
+
+    def plural(self, one: str, many: str, number: int) -> str:
+        """The same, by number."""
+        return self.texts.ngettext(one, many, number)
+
+    def figure(self, english: str) -> str:
+        """A number that is written as in English: 1,234.5 or 1e-06."""
+        return english.replace(",", GROUPS).replace(".", self.conventions.point)
+
+
+@lru_cache
+def language_named(code: str) -> PageLanguage:
+    """One of `LANGUAGES`."""
+    return PageLanguage(code, translations(code), CONVENTIONS[code])
 
 
 @lru_cache
@@ -37,3 +78,8 @@ def language_of(request: Request) -> str:
         part.partition(";")[0].strip().lower()[:2] for part in request.headers.get("accept-language", "").split(",")
     ]
     return next((each for each in wanted if each in LANGUAGES), DEFAULT)
+
+
+def figure_in(request: Request, english: str) -> str:
+    """A number in the page's language, for a field that is filled in beforehand; what is sent may have a point or a comma."""
+    return language_named(language_of(request)).figure(english)

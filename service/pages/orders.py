@@ -15,11 +15,21 @@ from service.datasets import service as datasets
 from service.datasets.public_starts import public_starts
 from service.domain.image_schema import ImageSchema
 from service.domain.open_columns import open_fields
+from service.methods.catalogue import method_of
 from service.pages.budget import gauge
-from service.pages.confirming import confirm_page, shares_of
+from service.pages.confirming import AskedFor, confirm_page, shares_of
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.forms import Filled
-from service.pages.knobs import DEFAULT_REPORT_SHARE, PREFIX, document_of, fields_of, methods_for, want_of
+from service.pages.knobs import (
+    DEFAULT_REPORT_SHARE,
+    PREFIX,
+    document_of,
+    fields_of,
+    has_report_settings,
+    methods_for,
+    want_of,
+)
+from service.pages.languages import figure_in
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment, page
 from service.releases import service as releases
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from service.datasets.models import Dataset
     from service.pages.knobs import Field
     from service.platform.context import Context
+    from service.releases.service import Quote
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -69,16 +80,18 @@ async def quote(
     except ImprimaturError as error:
         if is_fragment(request):
             raise
-        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error.detail)
+        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
     values: dict[str, Any] = {"quoted": quoted, "share": shares_of(quoted)}
     if is_fragment(request):
         return page(request, "quote.html", signed_in=visitor, **values)
     if filled.get("step") == "confirm":
         visitor.principal.require("analyst")
         dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
-        return confirm_page(request, visitor, dataset, quoted, filled, document=document)
+        start = await run_in_threadpool(_public_start_of, context, visitor, quoted)
+        return confirm_page(request, visitor, dataset, quoted, filled, AskedFor(document, public_start=start))
     if quoted.wanted is not None:
-        filled = {**filled, "epsilon": f"{quoted.wanted.epsilon or quoted.wanted.largest:.3g}"}
+        found = f"{quoted.wanted.epsilon or quoted.wanted.largest:.3g}"
+        filled = {**filled, "epsilon": figure_in(request, found)}
     return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, values=values)
 
 
@@ -99,7 +112,7 @@ def _form(
     dataset_id: uuid.UUID,
     filled: dict[str, str],
     *,
-    fault: str | None = None,
+    fault: ImprimaturError | None = None,
     values: dict[str, Any] | None = None,
 ) -> Response:
     dataset = datasets.find(context, visitor.principal, dataset_id)
@@ -114,7 +127,7 @@ def _form(
         signed_in=visitor,
         dataset=dataset,
         gauge=left,
-        filled={**filled, "epsilon": filled.get("epsilon") or f"{suggested:.3g}"},
+        filled={**filled, "epsilon": filled.get("epsilon") or figure_in(request, f"{suggested:.3g}")},
         smallest=min(0.01, dataset.epsilon / 100.0),
         methods=methods_for(_modality(dataset)),
         conditions=_conditions(dataset),
@@ -124,7 +137,9 @@ def _form(
         has_reports=_modality(dataset) == "table",
         is_owner=is_owner(visitor),
         report_share=DEFAULT_REPORT_SHARE,
-        fault=fault,
+        fault=None if fault is None else fault.detail,
+        report_fold_open=has_report_settings(filled, None if fault is None else fault.values.get("where")),
+        may_order=visitor.principal.scope != "reader",
         **(values or {"quoted": None}),
     )
 
@@ -136,6 +151,12 @@ def _starts_for(
     if not any(knob.kind == "dataset" for knob in knobs):
         return []
     return [(str(each.id), each.name) for each in public_starts(context, visitor.principal, dataset_id)]
+
+
+def _public_start_of(context: Context, visitor: SignedIn, quoted: Quote) -> str | None:
+    """The name of the public dataset that the order begins from."""
+    public_id = method_of(quoted.order).also_reads(quoted.order)
+    return None if public_id is None else datasets.find(context, visitor.principal, public_id).name
 
 
 def _modality(dataset: Dataset) -> Any:

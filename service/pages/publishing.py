@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
 from service.base.errors import DuplicateRows, ImprimaturError, InvalidInput
+from service.base.messages import Message
 from service.datasets import service as datasets
 from service.datasets import staging
 from service.datasets.declaration import Declaration, parse_declaration, with_public_rows
@@ -138,7 +139,10 @@ def _declaration(staged: staging.Staged) -> Declaration:
     expires = said.get("expires", "").strip()
     if said.get(PUBLIC) and not said.get(KNOWN_PUBLIC):
         raise InvalidInput(
-            "You said that everybody may have these rows. Tick the line below it as well, which says what follows, or take this back",
+            Message(
+                "You said that everybody may have these rows. Tick the line below it as well, which says what follows, "
+                "or take this back"
+            ),
             where=PUBLIC,
         )
     declaration = parse_declaration(
@@ -185,7 +189,7 @@ def _budget_page(
 
 
 def _number(text: str, name: str) -> float:
-    return number_in(text, name, "3 or 0.5", where=f"budget.{name}", error=InvalidInput)
+    return number_in(text, name, 0.5, where=f"budget.{name}", error=InvalidInput)
 
 
 def _epsilon_or_none(text: str) -> float | None:

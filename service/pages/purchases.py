@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from service.base.errors import InvalidInput
+from service.base.messages import Figure, Message
 from service.domain.field_schema import WORDS_OF_A_DOMAIN
 from service.domain.inferred import Infer
 
@@ -75,18 +76,28 @@ def require_purchases(fields: Sequence[Mapping[str, Any]]) -> None:
         constraints = constraints if isinstance(constraints, dict) else {}
         if isinstance(infer, dict) and not _is_price(infer.get("epsilon")):
             raise InvalidInput(
-                f"{name!r}: write for how much it is to be bought: a number from 0.001 to 100, for example {DEFAULT_PRICE}",
+                Message(
+                    "%(name)s: write for how much it is to be bought: a number from 0.001 to 100, for example %(price)s",
+                    name=repr(name),
+                    price=Figure(DEFAULT_PRICE),
+                ),
                 where="schema",
             )
         if "enum" in constraints:
             raise InvalidInput(
-                f"{name!r}: its categories are written, so there is nothing to buy: remove them, or buy nothing",
+                Message(
+                    "%(name)s: its categories are written, so there is nothing to buy: remove them, or buy nothing",
+                    name=repr(name),
+                ),
                 where="schema",
             )
         if {"minimum", "maximum"} <= constraints.keys():
             raise InvalidInput(
-                f"{name!r}: both of its bounds are written, so there is nothing to buy: remove the one that is to be "
-                "bought, or both; or buy nothing",
+                Message(
+                    "%(name)s: both of its bounds are written, so there is nothing to buy: remove the one that is to "
+                    "be bought, or both; or buy nothing",
+                    name=repr(name),
+                ),
                 where="schema",
             )
 

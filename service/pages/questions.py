@@ -11,13 +11,15 @@ from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import ContextOf
 from service.base.errors import ImprimaturError, InvalidOrder
+from service.base.messages import Message
 from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.domain.open_columns import open_fields
 from service.pages.budget import gauge
-from service.pages.confirming import confirm_page, shares_of
+from service.pages.confirming import AskedFor, confirm_page, shares_of
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
 from service.pages.forms import Filled, number_in
+from service.pages.languages import figure_in
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment, page
 from service.pages.words import KINDS
@@ -38,7 +40,7 @@ def ask_form(request: Request, dataset_id: uuid.UUID, context: ContextOf, visito
     """The form, once nothing is to be bought first."""
     if open_fields(datasets.find(context, visitor.principal, dataset_id).declared_schema):
         return RedirectResponse(f"/datasets/{dataset_id}", 303, headers=dict(PAGE_HEADERS))
-    return _form(request, context, visitor, dataset_id, {"kind": "count", "epsilon": "0.1"})
+    return _form(request, context, visitor, dataset_id, {"kind": "count", "epsilon": figure_in(request, "0.1")})
 
 
 @router.post("/datasets/{dataset_id}/ask", dependencies=[OwnForm])
@@ -62,7 +64,7 @@ async def quote(
         return page(request, "question_quote.html", signed_in=visitor, **values)
     if filled.get("step") == "confirm" and earlier is None:
         dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
-        return confirm_page(request, visitor, dataset, asked.quote, filled, asked=KINDS[filled["kind"]])
+        return confirm_page(request, visitor, dataset, asked.quote, filled, AskedFor(question=KINDS[filled["kind"]]))
     return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, values=values)
 
 
@@ -80,11 +82,11 @@ def ask(dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Fill
 def question_of(form: dict[str, str]) -> dict[str, Any]:
     """The question of a form, as the API takes it."""
     kind = form.get("kind", "count")
-    question: dict[str, Any] = {"kind": kind, "epsilon": number_in(form.get("epsilon", ""), "epsilon", "0.1")}
+    question: dict[str, Any] = {"kind": kind, "epsilon": number_in(form.get("epsilon", ""), "epsilon", 0.1)}
     columns = [form[name] for name in ("column", "second") if form.get(name)]
     if kind in OF_ONE_COLUMN:
         if not columns:
-            raise InvalidOrder("column: choose one", where="column")
+            raise InvalidOrder(Message("column: choose one"), where="column")
         question["column"] = columns[0]
     if kind in OF_COLUMNS:
         question["columns"] = columns

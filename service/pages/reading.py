@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import ContextOf
 from service.base.errors import CallerLeft, ImprimaturError, NotFound
+from service.base.messages import Message
 from service.datasets import staging
 from service.datasets.service import limits_of
 from service.intake.caller import Caller
@@ -36,7 +37,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 QUICK_SECONDS = 2.0
 """So long a reply waits for the draft; then the page that says how far it is comes first."""
 REPORT_SECONDS = 1.0
-INTERRUPTED = "The service was stopped while it read the file. Send the file again."
+INTERRUPTED = Message("The service was stopped while it read the file. Send the file again.")
 _log = logging.getLogger(__name__)
 
 FilledOf = Callable[[Mapping[str, Any]], dict[str, Any]]

@@ -18,13 +18,14 @@ from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.methods.catalogue import CATALOGUE
 from service.pages import synthetic
+from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.languages import DECIMAL_COMMA, language_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
 from service.pages.ways_back import TypedBefore
-from service.pages.words import FORMAT_WORDS
+from service.pages.words import FORMAT_WORDS, KINDS
 from service.platform.database import database_time
 from service.releases import service as releases
 from service.releases.models import ACTIVE
@@ -88,7 +89,16 @@ def read_release(
             answers = releases.read_answers(context, visitor.principal, request.app.state.bundles, release_id)[
                 "answers"
             ]
-    return page(request, "release.html", signed_in=visitor, **shown, answers=answers, bought=bought, typed=before)
+    return page(
+        request,
+        "release.html",
+        signed_in=visitor,
+        **shown,
+        answers=answers,
+        bought=bought,
+        typed=before,
+        kinds=KINDS,
+    )
 
 
 @router.get("/releases/{release_id}/progress")
@@ -207,7 +217,9 @@ def read_certificate(request: Request, release_id: uuid.UUID, context: ContextOf
     """The certificate for people: one screen in words, then details."""
     release = releases.find_published(context, visitor.principal, release_id)
     shown = shown_of(context, visitor, release_id)
-    return page(request, "certificate.html", signed_in=visitor, **shown, certificate=release.certificate)
+    certificate = release.certificate or {}
+    words = words_of(certificate, shown["dataset"])
+    return page(request, "certificate.html", signed_in=visitor, **shown, certificate=certificate, words=words)
 
 
 @router.get("/releases/{release_id}/certificate.json", name="read_certificate")

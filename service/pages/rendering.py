@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from imprimatur.explanation import fingerprint, in_100
+from imprimatur.explanation import fingerprint
 from imprimatur.version import VERSION
-from imprimatur.wording import duration_in_words
 from service.pages.assets_of import asset_address
-from service.pages.languages import LANGUAGES, language_of, translations
+from service.pages.languages import LANGUAGES, language_named, language_of, translations
 from service.pages.policy import PAGE_HEADERS
 from service.pages.words import shown_state
+from service.pages.writing import Writing
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -37,19 +36,10 @@ def templates(language: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]  # the extension's
-    environment.filters |= {
-        "digits": digits,
-        "percent": percent,
-        "whole": whole,
-        "moment": moment,
-        "day": day,
-        "unbroken": unbroken,
-        "in_100": in_100,
-        "duration": duration_in_words,
-        "shown_state": shown_state,
-    }
+    environment.filters |= Writing(language_named(language)).filters | {"shown_state": shown_state}
     environment.globals |= {"asset": asset_address, "version": VERSION, "languages": LANGUAGES, "language": language}
     environment.globals["fingerprint"] = fingerprint
+    environment.globals["point"] = language_named(language).conventions.point
     return environment
 
 
@@ -81,36 +71,3 @@ def on(request: Request, path: str) -> Response:
     if is_fragment(request):
         return Response(headers={"HX-Redirect": path, **PAGE_HEADERS})
     return RedirectResponse(path, 303, headers=dict(PAGE_HEADERS))
-
-
-def digits(value: float, count: int = 3) -> str:
-    """A number to so many significant digits, never in powers of ten where it can be read without: 0.25, 1.5, 2300."""
-    text = f"{value:.{count}g}"
-    return f"{float(text):.0f}" if "e+" in text else text
-
-
-def percent(share: float) -> str:
-    """A share of one: 27 %, 0.4 %, less than 0.1 %."""
-    hundredths = share * 100.0
-    if 0.0 < hundredths < 0.1:
-        return "< 0.1 %"
-    return f"{hundredths:.0f} %" if hundredths >= 10.0 or hundredths == 0.0 else f"{hundredths:.1f} %"
-
-
-def unbroken(text: str) -> Markup:
-    """On one line: 2010-01-31."""
-    return Markup('<span class="moment">{}</span>').format(text)
-
-
-def whole(value: int) -> str:
-    """A count, in groups of three: 32 561 (a thin space, which both languages read)."""
-    return f"{value:,}".replace(",", "\u202f")
-
-
-def moment(value: dt.datetime) -> str:
-    """A moment to the minute, in UTC."""
-    return value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def day(value: dt.datetime) -> str:
-    return value.astimezone(dt.UTC).strftime("%Y-%m-%d")

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
 from service.base.errors import ImprimaturError
+from service.base.messages import Message
 from service.base.text import MAX_NAME_LENGTH
 from service.datasets import staging
 from service.intake.drafted import FIRST_ROWS
@@ -167,7 +168,7 @@ def declare(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor:
     return on(request, f"/datasets/new/{staged_id}/budget")
 
 
-CHANGED_ELSEWHERE = (
+CHANGED_ELSEWHERE = Message(
     "This was changed in another window since this one was opened. Nothing is lost: below is what you typed here. Send it again "
     "to keep it, or load the page to see what the other window has kept."
 )

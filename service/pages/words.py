@@ -49,6 +49,20 @@ USES = {
 }
 """What a column holds, by its type or role. Short: each fits the choice on a narrow screen (tests/browser)."""
 PARTS = [N_("relay"), N_("worker")]
+PHASES = [N_("queued"), N_("charging"), N_("reading"), N_("training"), N_("bundling"), N_("ended")]
+"""Of a release that is made."""
+FAILURES = [
+    N_("cancelled"),
+    N_("erased"),
+    N_("underpaid"),
+    N_("diverged"),
+    N_("over_limits"),
+    N_("worker_lost"),
+    N_("declaration_needed"),
+    N_("already_declared"),
+]
+"""Why a release has ended without a result."""
+UNITS_OF_TIME = [N_("s"), N_("min"), N_("h"), N_("days")]
 KINDS = {
     "count": N_("how many rows"),
     "histogram": N_("how many rows each value has"),

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.grids import grid_edges
 from service.domain.spelling_config import written_as
 
@@ -24,11 +25,25 @@ def conditions_of_order(where: Any, schema: TableSchema, place: str) -> list[dic
     if _is_of_order(where):
         return list(where)
     if isinstance(where, str) and len(where) > MOST_CHARACTERS:
-        raise InvalidOrder(f"{place}.where: at most {MOST_CHARACTERS} characters", where=place)
+        raise InvalidOrder(
+            Message(
+                "%(place)s.where: at most %(most_characters)s characters", place=place, most_characters=MOST_CHARACTERS
+            ),
+            where=place,
+        )
     if isinstance(where, list) and (len(where) > MOST_CONDITIONS or not all(isinstance(each, str) for each in where)):
-        raise InvalidOrder(f"{place}.where: a list of up to {MOST_CONDITIONS} texts is meant", where=place)
+        raise InvalidOrder(
+            Message(
+                "%(place)s.where: a list of up to %(most_conditions)s texts is meant",
+                place=place,
+                most_conditions=MOST_CONDITIONS,
+            ),
+            where=place,
+        )
     if not isinstance(where, str | list | dict):
-        raise InvalidOrder(f'{place}.where: write "age>=65&sex=f", or {{"age": {{"minimum": 65}}}}', where=place)
+        raise InvalidOrder(
+            Message('%(place)s.where: write "age>=65&sex=f", or {"age": {"minimum": 65}}', place=place), where=place
+        )
     return _selected(where, schema, place)
 
 
@@ -51,7 +66,7 @@ def _selected(where: str | list[str] | dict[str, Any], schema: TableSchema, plac
         raise InvalidOrder(f"{place}.where: {error}", where=place) from None
     except (TypeError, ValueError, OverflowError):
         raise InvalidOrder(
-            f"{place}.where: this is not a condition; write one like age>=65&sex=f", where=place
+            Message("%(place)s.where: this is not a condition; write one like age>=65&sex=f", place=place), where=place
         ) from None
     for at, selection in sorted(selections.items()):
         field = schema.fields[at]
@@ -87,7 +102,11 @@ def _of_range(selection: RangeSelection, field: FieldSchema, place: str) -> dict
         return {"values": [None]}
     if len(selection.intervals) != 1 or selection.missing:
         raise InvalidOrder(
-            f"{place}.where: {field.name} can be in one range here, as age>=20&age<30; ask once for each range",
+            Message(
+                "%(place)s.where: %(name)s can be in one range here, as age>=20&age<30; ask once for each range",
+                place=place,
+                name=field.name,
+            ),
             where=place,
         )
     ((low, high),) = selection.intervals

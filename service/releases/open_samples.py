@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from service.base.errors import RateLimited
+from service.base.messages import Message
 from service.requests.streaming import ClosingStream
 from service.requests.turns import FairTurns
 
@@ -39,7 +40,10 @@ class OpenSamples:
         """One more of this tenant, or `RateLimited`."""
         if self._open[tenant] >= MOST_OF_A_TENANT:
             raise RateLimited(
-                f"your keys read {MOST_OF_A_TENANT} samples at this moment; ask again when one has ended",
+                Message(
+                    "your keys read %(most_of_a_tenant)s samples at this moment; ask again when one has ended",
+                    most_of_a_tenant=MOST_OF_A_TENANT,
+                ),
                 retry_after_seconds=5,
             )
         self._open[tenant] += 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.audit import service as audit
 from service.base.errors import NotFound, NotInRelease, NotReady
+from service.base.messages import Message, Text
 from service.datasets import owner_reports
 from service.datasets import repository as datasets
 from service.releases import repository
@@ -30,19 +31,23 @@ def read_owner_report(context: Context, principal: Principal, release_id: uuid.U
         release = repository.find(session, principal.tenant_id, release_id)
         if not release.order_.get("owner_report"):
             raise NotInRelease(
-                'this release was ordered without an owner\'s report; order another with "owner_report": true',
+                Message('this release was ordered without an owner\'s report; order another with "owner_report": true'),
                 holds="generator",
             )
         if release.state != "published":
             raise NotReady(
-                f"this release is {release.state}; its report is made after it is published", state=release.state
+                Message(
+                    "this release is %(state)s; its report is made after it is published", state=Text(release.state)
+                ),
+                state=release.state,
             )
         dataset = datasets.find(session, principal.tenant_id, release.dataset_id)
     try:
         report = owner_reports.get(context, dataset, release_id)
     except NotFound:
         raise NotReady(
-            "the report is not there yet: a worker makes it beside its other work, within minutes", state=release.state
+            Message("the report is not there yet: a worker makes it beside its other work, within minutes"),
+            state=release.state,
         ) from None
     with context.transaction() as session:
         # Before it is handed out, and only then: who looked too early has read nothing.
@@ -64,12 +69,15 @@ def read_report(context: Context, principal: Principal, bundles: Bundles, releas
         release = repository.find(session, principal.tenant_id, release_id)
         if release.order_.get("report") is None:
             raise NotInRelease(
-                'this release was ordered without a report; order another with "report": {"share": 0.05}',
+                Message('this release was ordered without a report; order another with "report": {"share": 0.05}'),
                 holds="generator",
             )
         is_refused = (release.state, release.failure) == ("failed", NOT_ACCEPTED)
         if release.state != "published" and not is_refused:
-            raise NotReady(f"this release is {release.state}; its report comes with it", state=release.state)
+            raise NotReady(
+                Message("this release is %(state)s; its report comes with it", state=Text(release.state)),
+                state=release.state,
+            )
         audit.record(session, principal, "release", release_id)
     if not is_refused:
         with zipfile.ZipFile(io.BytesIO(context.storage.get_content(bundles.checked_key(release)))) as archive:
@@ -78,6 +86,6 @@ def read_report(context: Context, principal: Principal, bundles: Bundles, releas
     try:
         record: dict[str, Any] = json.loads(context.storage.get(refusal_key(release_id)))
     except NotFound:
-        raise NotReady("the record of this refusal is not there", state=release.state) from None
+        raise NotReady(Message("the record of this refusal is not there"), state=release.state) from None
     bundles.require_signed(str(release_id), record["certificate"])
     return {**record["report"], "certificate": record["certificate"]}

@@ -25,6 +25,7 @@ from service.base.errors import (
     NotReady,
     TooManyOpenOrders,
 )
+from service.base.messages import Message, Text
 from service.datasets import repository as datasets
 from service.datasets.public import check_public_start
 from service.domain.open_columns import bought_columns
@@ -33,7 +34,7 @@ from service.methods.catalogue import method_of, parse_order
 from service.methods.forecast import Forecast
 from service.methods.knobs import MAX_EPSILON, AnyOrder, Order
 from service.methods.pricing import Price, largest_next_epsilon, price_order, resolve_order
-from service.methods.report import forecast_of
+from service.methods.report import forecast_of, unlikely_to_be_met
 from service.methods.turns import Asker, on_behalf_of
 from service.methods.wants import Wanted, least_epsilon, parse_want
 from service.methods.work import Estimate
@@ -108,7 +109,7 @@ def order_release(
     The same `idempotency_key` with the same body returns the release it made the first time, whatever its priority and name.
     """
     if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
-        raise InvalidInput("Idempotency-Key: use 1 to 255 characters", where="Idempotency-Key")
+        raise InvalidInput(Message("Idempotency-Key: use 1 to 255 characters"), where="Idempotency-Key")
     digest = _body_digest(dataset_id, document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
@@ -118,7 +119,7 @@ def order_release(
         return _same_body(find(context, principal, ground.earlier_id), digest)
     quoted = _price(context, principal, parse_order(document), ground, dataset_id)
     if ground.erased:
-        raise Gone("the rows of this dataset were erased; nothing more can be released from it")
+        raise Gone(Message("the rows of this dataset were erased; nothing more can be released from it"))
     written = {
         "id": uuid.uuid4(),
         "tenant_id": principal.tenant_id,
@@ -174,12 +175,14 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
             earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
             if earlier_id is None and violation.diag.constraint_name == repository.NAMES:
                 raise NameTaken(
-                    "another release of this dataset has this name; nothing was ordered: choose another one"
+                    Message("another release of this dataset has this name; nothing was ordered: choose another one")
                 ) from None
             if earlier_id is None and violation.diag.constraint_name == repository.PURCHASES:
                 raise AlreadyOrdered(
-                    "bounds and categories of this dataset are being bought by another order; nothing was ordered: wait for that release, "
-                    "or cancel it"
+                    Message(
+                        "bounds and categories of this dataset are being bought by another order; nothing was ordered: "
+                        "wait for that release, or cancel it"
+                    )
                 ) from None
             if earlier_id is None:
                 raise
@@ -205,14 +208,18 @@ def _place(context: Context, principal: Principal, quoted: Quote, written: dict[
 def _refuse_when_full(outcome: str, settings: Settings) -> None:
     """Open orders of a key and of a tenant are limited; the database counted them in the order's transaction."""
     full = {
-        "key_full": ("key", settings.open_orders_per_key, "this key has"),
-        "tenant_full": ("tenant", settings.open_orders_per_tenant, "the keys of this tenant have"),
+        "key_full": ("key", settings.open_orders_per_key, Message("this key has")),
+        "tenant_full": ("tenant", settings.open_orders_per_tenant, Message("the keys of this tenant have")),
     }
     if outcome in full:
         of, limit, who = full[outcome]
         raise TooManyOpenOrders(
-            f"{who} {limit} open orders, the most that are allowed at once; nothing was ordered: wait until one of them "
-            "has ended, or cancel one (POST /v1/releases/{id}/cancel), and order again",
+            Message(
+                "%(who)s %(limit)s open orders, the most that are allowed at once; nothing was ordered: wait until one "
+                "of them has ended, or cancel one (POST /v1/releases/{id}/cancel), and order again",
+                who=who,
+                limit=limit,
+            ),
             of=of,
             limit=limit,
             retry_after_seconds=FULL_RETRY_SECONDS,
@@ -235,8 +242,12 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
     with context.transaction() as session:
         release = repository.find(session, principal.tenant_id, release_id)
         if release.state != "published":
-            later = "" if release.state in {"failed", "voided"} else "; its artefacts are there once it is published"
-            raise NotReady(f"this release is {release.state}{later}", state=release.state)
+            ended = release.state in {"failed", "voided"}
+            later = "" if ended else Message("; its artefacts are there once it is published")
+            raise NotReady(
+                Message("this release is %(state)s%(later)s", state=Text(release.state), later=later),
+                state=release.state,
+            )
         audit.record(session, principal, "release", release_id)
         return release
 
@@ -273,16 +284,18 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
     with context.transaction() as session:
         outcome = repository.cancel(session, principal.tenant_id, release_id)
         if outcome is None:
-            raise NotFound("no such release; GET /v1/releases lists yours")
+            raise NotFound(Message("no such release; GET /v1/releases lists yours"))
         if outcome != "done":
-            raise NotCancellable(f"this release is already {outcome}", state=outcome)
+            raise NotCancellable(Message("this release is already %(outcome)s", outcome=Text(outcome)), state=outcome)
         audit.record(session, principal, "release", release_id)
         return repository.find(session, principal.tenant_id, release_id)
 
 
 def _same_body(earlier: Release, digest: bytes) -> Release:
     if bytes(earlier.body_digest) != digest:
-        raise IdempotencyConflict("this Idempotency-Key was used with another body; use a new key for a new order")
+        raise IdempotencyConflict(
+            Message("this Idempotency-Key was used with another body; use a new key for a new order")
+        )
     return earlier
 
 
@@ -315,7 +328,7 @@ def _price(
         epsilon=account.epsilon, delta=account.delta, units=account.units, release_epsilon=price.epsilon
     )
     forecast = forecast_of(method_of(resolved), resolved, price.events, ground.facts)
-    said = [*warnings, *forecast.warnings]
+    said = [*warnings, *forecast.warnings, *unlikely_to_be_met(resolved, forecast)]
     bought = bought_columns(ground.declared_schema)
     return Quote(resolved, price, left, said, ground.declaration, estimate, forecast, bought)
 

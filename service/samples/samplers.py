@@ -7,6 +7,7 @@ import json
 import zipfile
 
 from service.base.errors import NotInRelease, Tampered
+from service.base.messages import Message
 from service.samples.formats import Content
 from service.samples.image_sampler import ImageSampler
 from service.samples.onnx_files import NotSelfContainedError, require_self_contained
@@ -24,14 +25,14 @@ def sampler_from_bundle(bundle: bytes) -> Sampler:
         config = json.loads(archive.read("config.json"))
         if config.get("kind") == ANSWERS:
             raise NotInRelease(
-                "this release holds answers, not a generator: nothing can be drawn from it", holds=ANSWERS
+                Message("this release holds answers, not a generator: nothing can be drawn from it"), holds=ANSWERS
             )
         kind = ImageSampler if config.get("kind") == "image" else TableSampler
         network = archive.read("generator.onnx")
     try:
         require_self_contained(network)
     except NotSelfContainedError as error:
-        raise Tampered(f"the generator of this release is not used: {error}") from None
+        raise Tampered(Message("the generator of this release is not used: %(error)s", error=error)) from None
     return kind.from_files(config, network)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message
 from service.samples.formats import FORMATS, default_format, format_named, formats_of
 from service.samples.request import Wanted
 from service.samples.samplers import Sampler, content_of
@@ -49,7 +50,12 @@ def stream(sampler: Sampler, wanted: Wanted, format: str | None = None) -> Gener
     name = default_format(content) if format is None else format
     if format_named(name).content != content:
         raise InvalidInput(
-            f"this release makes {content}: choose format {', '.join(formats_of(content))}", where="format"
+            Message(
+                "this release makes %(content)s: choose format %(choices)s",
+                content=content,
+                choices=", ".join(formats_of(content)),
+            ),
+            where="format",
         )
     pieces: Generator[bytes] = WRITERS[name](sampler, wanted)
     return pieces

@@ -88,7 +88,7 @@ def test_axe_finds_nothing_on_any_page(open_window, keys_of, pages, scheme):
     owner.go(pages["order"])
     settle(owner)
     owner.page.get_by_text("Knobs of the method").click()
-    owner.page.get_by_text("Publish only if it is exact enough").click()
+    owner.page.get_by_text("How the report is measured").click()
     owner.page.get_by_label("Measure it, for everybody").check()
     owner.page.get_by_label("Method", exact=True).select_option("idpgan")
     owner.page.locator("#knobs label").first.wait_for()

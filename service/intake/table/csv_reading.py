@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.dialect import USUAL, UTF_8
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.detecting import proposal, propose
@@ -224,7 +225,9 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, content: Source, *
 def _no_text(content: Source, dialect: Dialect) -> InvalidFile:
     found = propose(content) if dialect.encoding == UTF_8 else None
     if found is None or found.encoding == UTF_8:
-        return InvalidFile("The file is neither CSV nor another table that is read here: it contains NUL bytes.")
+        return InvalidFile(
+            Message("The file is neither CSV nor another table that is read here: it contains NUL bytes.")
+        )
     return InvalidFile(
         f"The file is {found.encoding.upper()} text, which the schema must say: {proposal(found, None)}."
     )

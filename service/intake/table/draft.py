@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.field_schema import FieldSchema
 from service.intake.heard import Heard
 from service.intake.limits import IngestLimits
@@ -144,7 +145,7 @@ def _drafted(
         done = chunk.share
     report(1.0)
     if not rows:
-        raise InvalidFile("The file has names of columns, but no rows below them.")
+        raise InvalidFile(Message("The file has names of columns, but no rows below them."))
     markers = sorted({marker for observed in columns.values() for marker in observed.markers} | {""})
     decided = [decide(observed, rows, markers) for observed in columns.values()]
     fields = [field for one in decided if (field := _field(one)) is not None]

@@ -8,6 +8,7 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.dialect import UTF_8
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ def read_header(content: Source, limits: IngestLimits, dialect: Dialect) -> Head
     try:
         first = next(rows, [])
     except csv.Error:
-        raise InvalidFile("The first line cannot be read as a CSV header.") from None
+        raise InvalidFile(Message("The first line cannot be read as a CSV header.")) from None
     rest = text[lines.tell() :]
     if more and not rest:
         raise InvalidFile(f"The first line is longer than {limits.line_bytes} bytes; it must be the header.")
     if not any(name.strip() for name in first):
-        raise InvalidFile("The first line is blank; it must be the header with the schema's column names.")
+        raise InvalidFile(Message("The first line is blank; it must be the header with the schema's column names."))
     if not dialect.header:
         return _without_header(first, limits, dialect)
     second = _next_row(rows, more=more)
@@ -61,7 +62,10 @@ def read_header(content: Source, limits: IngestLimits, dialect: Dialect) -> Head
     check_width(names, limits)
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|") and dialect.names is None:
         raise InvalidFile(
-            'The columns are not separated by commas. Say in the schema what separates them, like "dialect": {"delimiter": ";"}.'
+            Message(
+                'The columns are not separated by commas. Say in the schema what separates them, like "dialect": '
+                '{"delimiter": ";"}.'
+            )
         )
     return Header(names, 1, trailing, more or bool(rest.strip("\r\n")))
 

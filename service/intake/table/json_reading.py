@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width, named
 
@@ -39,7 +40,7 @@ class JsonLines:
                 check_width(list(names), limits)
         if not names:
             raise InvalidFile(
-                "The file's objects have no members; write one object a line, with a member for each column."
+                Message("The file's objects have no members; write one object a line, with a member for each column.")
             )
         self._keys = list(names)
         # Members that have the dialect's names are told apart by them, not by their order.
@@ -67,7 +68,7 @@ class JsonLines:
             return [pa.array([row.get(key) for row in held], pa.string()) for key in self._keys]
         except (pa.ArrowException, UnicodeError):
             raise InvalidFile(
-                "The file holds half of a character pair (\\ud800 to \\udfff), which is not text."
+                Message("The file holds half of a character pair (\\ud800 to \\udfff), which is not text.")
             ) from None
 
     def _objects(self) -> Iterator[tuple[int, list[tuple[str, str | None]]]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.domain.dialect import OF_TEXT, USUAL, UTF_8, Dialect
 from service.intake.table import arrow_reading, statistics_reading
 from service.intake.table.arrow_reading import ArrowTable
@@ -157,10 +158,10 @@ def _instead_of_odd(names: Sequence[str]) -> tuple[str, ...] | None:
 
 def _members(upload: Source, limits: IngestLimits, room: Room) -> list[Member]:
     if not upload.size:
-        raise InvalidFile("The file is empty.")
+        raise InvalidFile(Message("The file is empty."))
     members = unpacked(upload, room, limits)
     if any(not member.content.size for member in members):
-        raise InvalidFile("The file is packed, and holds an empty file.")
+        raise InvalidFile(Message("The file is packed, and holds an empty file."))
     return members
 
 
@@ -183,7 +184,7 @@ def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room]
         return SheetTable
     text = start.removeprefix(b"\xef\xbb\xbf")
     if _JSON_ARRAY.match(text):
-        raise InvalidFile("The file is one JSON array; write JSON lines, one object a line.")
+        raise InvalidFile(Message("The file is one JSON array; write JSON lines, one object a line."))
     return JsonLines if _JSON_LINES.match(text) else CsvTable
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width
 from service.intake.table.plain_text import header_of
@@ -125,7 +126,9 @@ def _checked_piece(piece: bytes, name: str) -> bytes:
     """What must be looked at again with the next piece."""
     if name.lower().endswith((".xml", ".rels")) and _ENTITY.search(piece):
         raise InvalidFile(
-            "The workbook declares XML entities, which no program that saves sheets does; save it again with one."
+            Message(
+                "The workbook declares XML entities, which no program that saves sheets does; save it again with one."
+            )
         )
     if "worksheets/" in name.lower():
         across = down = 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.image.reading import open_zip
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _one_layer(content: Source, room: Room, limits: IngestLimits) -> list[Member
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, ValueError):
         raise InvalidFile(_DAMAGED) from None
     if not members:
-        raise InvalidFile("The archive holds no files.")
+        raise InvalidFile(Message("The archive holds no files."))
     return members
 
 
@@ -117,9 +118,9 @@ def _in_zip(content: Source, room: Room, limits: IngestLimits) -> list[Member]:
         members = [(path, info) for info in archive.infolist() if not info.is_dir() and (path := _path(info.filename))]
         _check_names([path for path, _ in members], {info.filename for info in archive.infolist()})
         if any(info.flag_bits & 0x1 for _, info in members):
-            raise InvalidFile("The archive is encrypted; pack it without a password.")
+            raise InvalidFile(Message("The archive is encrypted; pack it without a password."))
         if any(info.compress_type not in _USABLE for _, info in members):
-            raise InvalidFile("The archive is compressed in a way other than deflate; make an ordinary ZIP.")
+            raise InvalidFile(Message("The archive is compressed in a way other than deflate; make an ordinary ZIP."))
         found = []
         for path, info in members:
             with archive.open(info) as stream:
@@ -137,7 +138,7 @@ def _in_tar(content: Source, room: Room) -> list[Member]:
             if info.isdir() or not path:
                 continue
             if not info.isfile():
-                raise InvalidFile("The archive holds links or devices; pack plain files.")
+                raise InvalidFile(Message("The archive holds links or devices; pack plain files."))
             stream = archive.extractfile(info)
             if stream is not None:
                 found.append(Member(path, room.keep(_pieces(stream))))
@@ -149,13 +150,17 @@ def _path(name: str) -> tuple[str, ...]:
     """Folders and name; nothing where the file says nothing of the rows, as what desktops and Spark leave."""
     parts = tuple(part for part in name.replace("\\", "/").split("/") if part not in {"", "."})
     if ".." in parts or name.startswith(("/", "\\")) or name[1:2] == ":":
-        raise InvalidFile("The archive holds a file whose name leads out of its folder; pack the table's own folder.")
+        raise InvalidFile(
+            Message("The archive holds a file whose name leads out of its folder; pack the table's own folder.")
+        )
     if len(parts) > _MOST_FOLDERS or len(name) > 4_096:
-        raise InvalidFile("The archive holds a file whose name is too long, or lies too deep.")
+        raise InvalidFile(Message("The archive holds a file whose name is too long, or lies too deep."))
     if "_delta_log" in parts or any(part.endswith(".metadata.json") for part in parts):
         raise InvalidFile(
-            "The archive is a Delta or Iceberg table, whose files also hold rows that were deleted or replaced; write the table as"
-            " plain Parquet first."
+            Message(
+                "The archive is a Delta or Iceberg table, whose files also hold rows that were deleted or replaced; "
+                "write the table as plain Parquet first."
+            )
         )
     return () if not parts or _is_litter(parts) else parts
 
@@ -172,9 +177,11 @@ def _check_names(paths: list[tuple[str, ...]], all_names: set[str]) -> None:
         if name in all_names:
             raise InvalidFile(f"The file is {what}.")
     if any(path[-1].lower().endswith(_PICTURES) for path in paths):
-        raise InvalidFile('The archive holds images; declare a schema of images, {"type": "image", ...}, for them.')
+        raise InvalidFile(
+            Message('The archive holds images; declare a schema of images, {"type": "image", ...}, for them.')
+        )
     if len(set(paths)) != len(paths):
-        raise InvalidFile("The archive holds two files of the same name.")
+        raise InvalidFile(Message("The archive holds two files of the same name."))
 
 
 def _too_many() -> TooLarge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from service.base.messages import Message
 from service.methods.choose.methods import METHODS
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.price import epsilon_of_one_run
@@ -30,7 +31,11 @@ def forecast(order: ChooseOrder, events: Events, facts: Facts) -> Forecast:
     place = max(range(len(found)), key=lambda each: _distance(found[each]))
     if len(found) == 1 or _distance(found[place]) < 0.0:
         return found[place]
-    said = f"All this is said of candidate {place}, counted from 0, whose counts are furthest off; another one may be chosen."
+    said = Message(
+        "All this is said of candidate %(place)s, counted from 0, whose counts are furthest off; another one may be "
+        "chosen.",
+        place=place,
+    )
     return replace(found[place], sentences=(said, *found[place].sentences))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.base.messages import Figure, Message
 from service.methods.declaration.order import DeclarationOrder, Purchase
 from service.methods.declaration.ranks import WHOLE, is_too_little, part_beyond, rows_to_be_told
 from service.methods.facts import Facts
@@ -26,15 +27,44 @@ def forecast(order: DeclarationOrder, events: Events, facts: Facts) -> Forecast:
 def _of_categories(purchase: Purchase, event: Event, most: int, units: int) -> tuple[str, str]:
     rows = rows_to_be_told(event.parameters(), most_per_unit=most)
     name = repr(purchase.column)
-    sentence = f"A value of {name} that fewer than about {rows} rows have will not be a category of its own."
-    few = f"Hardly a value of {name} is in so many rows ({rows} of {units}): buy it for more."
+    sentence = Message(
+        "A value of %(column)s that fewer than about %(rows)s rows have will not be a category of its own.",
+        column=name,
+        rows=rows,
+    )
+    few = Message(
+        "Hardly a value of %(column)s is in so many rows (%(rows)s of %(units)s): buy it for more.",
+        column=name,
+        rows=rows,
+        units=units,
+    )
     return sentence, few if rows > units / 2 else ""
 
 
 def _of_range(purchase: Purchase, event: Event, most: int, units: int) -> tuple[str, str]:
     how = {"candidates": purchase.candidates, "epsilon": event.parameters()["epsilon"], "most_per_unit": most}
     part = part_beyond(**how, units=units) / WHOLE
-    name, ends = repr(purchase.column), " and the bought ".join(purchase.ends)
-    sentence = f"About {part:.1%} of the rows will lie beyond the bought {ends} of {name}, and be moved there."
-    few = f"{units} units are too few to buy bounds of {name} for so little: any may come out. Buy them for more, or declare them."
+    name, ends = repr(purchase.column), tuple(purchase.ends)
+    values = {"part": Figure(f"{part:.1%}"), "column": name}
+    sentence = (
+        Message(
+            "About %(part)s of the rows will lie beyond the bought minimum and the bought maximum of %(column)s, and "
+            "be moved there.",
+            **values,
+        )
+        if len(ends) > 1
+        else Message(
+            "About %(part)s of the rows will lie beyond the bought minimum of %(column)s, and be moved there.", **values
+        )
+        if ends == ("minimum",)
+        else Message(
+            "About %(part)s of the rows will lie beyond the bought maximum of %(column)s, and be moved there.", **values
+        )
+    )
+    few = Message(
+        "%(units)s units are too few to buy bounds of %(column)s for so little: any may come out. Buy them for more, "
+        "or declare them.",
+        units=units,
+        column=name,
+    )
     return sentence, few if is_too_little(**how, units=units) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.shapes import ImageShape, TableShape
 from service.methods.conditions import MAX_STRATA, categories_of, condition_of
@@ -27,7 +28,10 @@ G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
 T = TypeVar("T", IdpganOrder, PlainGanOrder)
 
-BECAUSE = f"idpgan: condition_on has more than {MAX_STRATA} categories, which is the most that marginals takes; without condition_on it would be marginals (docs/results.md)"
+BECAUSE = Message(
+    "idpgan: condition_on has more categories than marginals takes; without condition_on it would be marginals "
+    "(docs/results.md)"
+)
 
 MOST_NOISE_OF_A_START = 0.8
 """Networks begin near all pairs, in bins as they are declared, while noise alone moves one by at most this much in total variation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
@@ -15,7 +16,9 @@ MOST_IMAGES = 1_000_000
 SMALLEST_EPSILON = 0.01
 """Noise of 512 × 512 pixels in colour then fits in 64 bits, with all shares at their ends."""
 
-BECAUSE = "image_release: the schema's pixel_unit declares parts of images as units, and no other method protects these"
+BECAUSE = Message(
+    "image_release: the schema's pixel_unit declares parts of images as units, and no other method protects these"
+)
 
 
 def offer(_order: AnyOrder, facts: Facts) -> str | None:

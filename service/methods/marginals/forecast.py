@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from service.base.lazy import lazy
+from service.base.messages import Message
 from service.methods.experience import experience_of, in_words
 from service.methods.forecast import SURE, TOLD_APART, Counts, Expected, Forecast, Spread
 from service.methods.marginals import forecast_words as words
@@ -43,7 +44,7 @@ def forecast(order: MarginalsOrder, events: Events, facts: Facts) -> Forecast:
     """All of it; the work grows with the number of kinds of columns, not of pairs."""
     shape = facts.table(order.numeric_bins)
     if not shape.cells:
-        return Forecast(("There is no column to measure.",))
+        return Forecast((Message("There is no column to measure."),))
     noisy = NoisyCounts.of(order, events, shape, facts.units)
     said = Forecast(
         (),

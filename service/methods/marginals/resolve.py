@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.shapes import TableShape
 from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.facts import Facts
@@ -16,7 +17,7 @@ from service.methods.marginals.value_rules import settled_tree_share
 COMPONENTS_WITHOUT_A_CONDITION = 4_096
 """One mixture may be as large as two are together, unless columns have so many bins that a step takes long (docs/decisions/0051)."""
 
-BECAUSE = (
+BECAUSE = Message(
     "marginals: where both were measured, its rows were closer to the real ones, and trained better classifiers, "
     "than those of a generator that was trained with noisy gradients (docs/results.md)"
 )
@@ -35,7 +36,11 @@ def resolve(order: MarginalsOrder, facts: Facts) -> MarginalsOrder:
     order = order.model_copy(update={"condition_on": condition_of(order, shape)})
     if categories_of(order.condition_on, shape) > MAX_STRATA:
         raise InvalidOrder(
-            f"condition_on: marginals needs a field of at most {MAX_STRATA} categories; choose another field, or method: idpgan",
+            Message(
+                "condition_on: marginals needs a field of at most %(max_strata)s categories; choose another field, or "
+                "method: idpgan",
+                max_strata=MAX_STRATA,
+            ),
             where="condition_on",
         )
     check_choice(order.pairs, order.condition_on, shape, where="pairs")
@@ -72,7 +77,9 @@ def settled(
 def check_choice(pairs: str, condition: str | None, shape: TableShape, *, where: str) -> None:
     """Pairs cannot be chosen where there is none."""
     if pairs in {"chosen", "few_or_all"} and len(shape.cells) - (condition in shape.cells) < 2:
-        raise InvalidOrder(f"pairs: {pairs} needs two columns besides the condition", where=where)
+        raise InvalidOrder(
+            Message("pairs: %(pairs)s needs two columns besides the condition", pairs=pairs), where=where
+        )
 
 
 def _components(condition: str | None, shape: TableShape) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.base.text import did_you_mean, some_of
 from service.domain.field_schema import FieldSchema, ValueRange
 from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -38,7 +39,10 @@ def check(order: QueriesOrder, schema: DeclaredSchema) -> None:
         return
     if order.condition_on is not None or order.purpose is not None:
         where = "condition_on" if order.condition_on is not None else "purpose"
-        raise InvalidOrder(f"{where}: questions make no rows; leave it out, or give a question a `where`", where=where)
+        raise InvalidOrder(
+            Message("%(where)s: questions make no rows; leave it out, or give a question a `where`", where=where),
+            where=where,
+        )
     numbers = 0
     for place, question in enumerate(order.questions):
         asking = _Asking(f"questions.{place}", schema.modelled)
@@ -46,10 +50,21 @@ def check(order: QueriesOrder, schema: DeclaredSchema) -> None:
             asking.check_condition(condition)
         numbers += asking.cells(question)
     if numbers > MOST_ANSWERS:
-        raise InvalidOrder(f"questions: {numbers} numbers in one order; {MOST_ANSWERS} are the most", where="questions")
+        raise InvalidOrder(
+            Message(
+                "questions: %(numbers)s numbers in one order; %(most_answers)s are the most",
+                numbers=numbers,
+                most_answers=MOST_ANSWERS,
+            ),
+            where="questions",
+        )
     if sum(getattr(question, "noise", None) == "gaussian" for question in order.questions) >= MOST_RELEASES:
         raise InvalidOrder(
-            f"questions: fewer than {MOST_RELEASES} of one order can have Gaussian noise; take geometric noise for the others",
+            Message(
+                "questions: fewer than %(most_releases)s of one order can have Gaussian noise; take geometric noise "
+                "for the others",
+                most_releases=MOST_RELEASES,
+            ),
             where="questions",
         )
 
@@ -109,7 +124,7 @@ class _Asking:
         return field
 
     def _refusal(self, sentence: str) -> InvalidOrder:
-        return InvalidOrder(f"{self._where}: {sentence}", where=self._where)
+        return InvalidOrder(Message("%(where)s: %(sentence)s", where=self._where, sentence=sentence), where=self._where)
 
 
 def value_range(condition: Where) -> ValueRange:

@@ -25,7 +25,8 @@ function bindSlider(slider) {
     if (value > 0) slider.value = String(Math.round((Math.log(value) - from) / (to - from) * most));
   };
   slider.addEventListener("input", () => {
-    field.value = String(Number(Math.exp(from + (to - from) * Number(slider.value) / most).toPrecision(3)));
+    const chosen = String(Number(Math.exp(from + (to - from) * Number(slider.value) / most).toPrecision(3)));
+    field.value = chosen.replace(".", slider.dataset.point); // as the language writes it; either is read
     field.dispatchEvent(new Event("input", { bubbles: true })); // what follows the field follows the slider
   });
   field.addEventListener("input", follow);

@@ -129,6 +129,62 @@ def test_a_reader_sees_prices_and_places_nothing(api, browser_of, dataset_id):
     assert browser.post(f"/datasets/{dataset_id}/releases", {**FILLED, "order_key": "a"}).status_code == 403
 
 
+def test_a_reader_is_offered_prices_and_not_an_order(api, browser_of, dataset_id):
+    for key, offered, other in (
+        (api.reader, "Look at prices", "Order a release"),
+        (api.analyst, "Order a release", "Look at prices"),
+    ):
+        browser = browser_of(key)
+        pages = [browser.get(f"/datasets/{dataset_id}{path}").text for path in ("", "/order")]
+        assert all(offered in page and other not in page for page in pages)
+    page = browser_of(api.reader).get(f"/datasets/{dataset_id}/order").text
+    assert "nothing is ordered" in page
+    assert 'name="name"' not in page
+    priced = browser_of(api.reader).post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "quote"})
+    assert "It costs" in priced.text
+
+
+FOLD = re.compile(r"<details( open)?>\s*<summary>How the report is measured")
+
+
+@pytest.mark.parametrize(
+    ("filled", "is_open"),
+    [
+        ({}, False),
+        ({"report": "on", "report_share": "5"}, False),
+        ({"report": "on", "report_share": "7"}, True),
+        ({"report": "on", "report_held_out": "10"}, True),
+        ({"report": "on", "accept_by": "bound", "accept_one_way_tv": "50"}, True),
+        ({"report": "on", "report_share": "x"}, True),
+        ({"report": "on", "report_held_out": "1"}, True),
+        ({"report_held_out": "10"}, True),
+        ({"report": "on", "accept_accuracy": "200"}, True),
+        ({"epsilon": "x"}, False),
+    ],
+)
+def test_what_is_set_or_refused_of_a_report_is_not_folded_away(api, browser_of, dataset_id, filled, is_open):
+    sent = {**FILLED, "condition_on": "city", "step": "quote", **filled}
+    page = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", sent).text
+    assert bool(FOLD.search(page)[1]) == is_open
+    places = [page.index(f'name="{name}"') for name in ("report_share", "accept_accuracy", "accept_one_way_tv")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("limits", "warned"),
+    [
+        ({"accept_one_way_tv": "0,1"}, "single columns"),
+        ({"accept_two_way_tv": "0,1"}, "pairs of columns"),
+        ({"accept_one_way_tv": "90", "accept_two_way_tv": "90"}, None),
+    ],
+)
+def test_a_limit_below_the_noise_is_said_before_it_is_paid(api, browser_of, dataset_id, limits, warned):
+    filled = {"method": "marginals", "epsilon": "1", "report": "on", "step": "confirm", **limits}
+    confirm = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", filled).text
+    assert ("may well be refused: then nothing is published" in confirm) == (warned is not None)
+    assert warned is None or f"You accept {warned} that are off by at most 0.1 %" in confirm
+
+
 def test_what_does_not_fit_says_so_and_is_refused(api, browser_of, dataset_id):
     browser = browser_of(api.analyst)
     confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "epsilon": "9", "step": "confirm"})

@@ -70,6 +70,8 @@ def test_an_order_chooses_among_public_datasets_that_fit(api, browser_of, upload
     assert f'value="{fits}" selected' in browser.post(address, {**filled, "step": "quote"}).text
     confirm = browser.post(address, {**filled, "step": "confirm"})
     assert f'"public_dataset": "{fits}"' in confirm.text.replace("&#34;", '"')
+    name = next(each["name"] for each in datasets_of(api) if each["id"] == fits)
+    assert f"It begins from the public rows of {name}, at no charge" in confirm.text
     browser.post(f"/datasets/{asked}/releases", hidden(confirm.text))
     (release,) = api.http.get(f"/v1/releases?dataset_id={asked}", headers=api.reader).json()["items"]
     assert (release["order"]["public_dataset"], release["order"]["public_steps"]) == (fits, 2)

@@ -12,6 +12,7 @@ from imprimatur import Client
 from service.base.errors import InvalidOrder
 from service.methods.catalogue import parse_order
 from service.pages.knobs import document_of
+from tests.service.pages.spoken import english_in
 from tests.service.releases.test_owner_reports import once_there
 from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
 
@@ -191,3 +192,38 @@ def test_what_is_filled_in_is_the_order_of_the_api():
         document_of({**FILLED, "report": "on", "report_held_out": "some"})
     with pytest.raises(InvalidOrder, match="share of the report"):
         document_of({**FILLED, "report": "on", "report_share": "x"})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/releases/{both}",
+        "/releases/{both}/report",
+        "/releases/{both}/owner-report",
+        "/releases/{both}/certificate",
+        "/releases/{both}/rows",
+        "/releases/{both}/charts",
+        "/releases/{plain}/owner-report",
+        "/releases/{plain}/cancel",
+        "/releases/{refused}",
+        "/releases/{refused}/report",
+        "/datasets/{dataset}",
+    ],
+)
+def test_pages_of_a_release_are_german_where_german_is_asked_for(open_as, stay, path):
+    http = open_as("owner")
+    page = http.get(path.format(**stay), headers={"Accept-Language": "de"})
+    assert page.status_code == 200 or path.endswith("owner-report")
+    assert '<html lang="de">' in page.text
+    assert english_in(page.text) == []
+    assert 'lang="en">' not in page.text.replace('hreflang="en">', "").partition("<footer")[0]
+
+
+def test_figures_of_a_report_have_commas_in_german_and_points_in_its_json(open_as, stay):
+    http = open_as("owner")
+    here = f"/releases/{stay['both']}/owner-report"
+    page = http.get(here, headers={"Accept-Language": "de"}).text
+    figures = re.findall(r'<td class="number">([^<]*)</td>', page)
+    assert not any("." in figure for figure in figures)
+    assert any(re.fullmatch(r"0,\d\d", figure) for figure in figures)  # an AUROC
+    assert http.get(f"{here}.json", headers={"Accept-Language": "de"}).json()["learning"][0]["auroc"] < 1.0

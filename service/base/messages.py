@@ -1,0 +1,117 @@
+"""English sentences that know of what they were made, so that the page can say them in another language.
+
+To everything else (JSON, logs, the command line) each of them is an ordinary text, in English. `make translations` finds the first
+argument of every `Message` and `plural` in the code, as it finds the texts of templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, Self
+
+
+class Language(Protocol):
+    """In which a sentence is said."""
+
+    def text(self, origin: str) -> str:
+        """The text of this language for an English one; the English one where there is none."""
+
+    def plural(self, one: str, many: str, number: int) -> str:
+        """The same, of the two texts by number."""
+
+    def figure(self, english: str) -> str:
+        """A number as this language writes it."""
+
+
+class Text(str):
+    """A text of this software, not of a user."""
+
+    __slots__ = ()
+
+    def said_in(self, language: Language) -> str:
+        """In another language."""
+        return language.text(str(self))
+
+
+class Figure(Text):
+    """A number as English writes it: 1,234.5."""
+
+    __slots__ = ()
+
+    def said_in(self, language: Language) -> str:
+        return language.figure(str(self))
+
+
+class Message(Text):
+    """A sentence with named places, `%(name)s`, and what stands in them: texts of users, or texts of these classes."""
+
+    __slots__ = ("origin", "values")
+    origin: str
+    values: dict[str, Any]
+
+    def __new__(cls, origin: str, /, **values: object) -> Self:
+        """A text without values is taken as it is; one with values writes a per cent sign as `%%`."""
+        found = super().__new__(cls, origin % values if values else origin)
+        found.origin, found.values = origin, values
+        return found
+
+    def said_in(self, language: Language) -> str:
+        return _filled(language.text(self.origin), self.values, language)
+
+
+class Counted(Message):
+    """A sentence that is another one where something is one."""
+
+    __slots__ = ("many", "number")
+    many: str
+    number: int
+
+    def said_in(self, language: Language) -> str:
+        return _filled(language.plural(self.origin, self.many, self.number), self.values, language)
+
+
+class Listed(Text):
+    """Texts one after another."""
+
+    __slots__ = ("parts", "separator")
+    parts: tuple[str, ...]
+    separator: str
+
+    def __new__(cls, separator: str, parts: Iterable[str]) -> Self:
+        kept = tuple(parts)
+        found = super().__new__(cls, separator.join(kept))
+        found.separator, found.parts = separator, kept
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles, which make it anew."""
+        return Listed, (self.separator, self.parts)
+
+    def said_in(self, language: Language) -> str:
+        return said(self.separator, language).join(said(part, language) for part in self.parts)
+
+
+def plural(one: str, many: str, number: int, **values: object) -> Counted:
+    """`one` where number is 1, else `many`; both have the same places."""
+    found = Counted(one if number == 1 else many, **values)
+    found.origin, found.many, found.number = one, many, number
+    return found
+
+
+def sentences(*parts: str) -> Listed:
+    """One after another; empty ones are left out."""
+    return Listed(" ", [part for part in parts if part])
+
+
+def whole(value: int) -> Figure:
+    """A count: 32,561."""
+    return Figure(f"{value:,}")
+
+
+def said(text: object, language: Language) -> str:
+    """What a place of a sentence holds: translated where it is this software's own, else as it is."""
+    return text.said_in(language) if isinstance(text, Text) else str(text)
+
+
+def _filled(pattern: str, values: dict[str, Any], language: Language) -> str:
+    return pattern % {name: said(value, language) for name, value in values.items()} if values else pattern

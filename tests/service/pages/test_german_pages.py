@@ -1,0 +1,234 @@
+"""Every sentence of the page comes through the translations, and numbers are as German writes them.
+
+For the first half the German texts are replaced by ones without a letter: what can still be read did not come through them.
+"""
+
+import copy
+import gettext
+import html
+import json
+import pickle
+import re
+
+import pytest
+
+from service.base.messages import Figure, Listed, Message, plural, said
+from service.methods.catalogue import CATALOGUE
+from service.pages import languages, rendering
+from service.pages.languages import language_named
+from service.pages.writing import Writing
+from tests.service.pages.spoken import english_in, sentences_in, spoken
+
+GERMAN = {"Accept-Language": "de"}
+FILLED = {"method": "marginals", "epsilon": "0,5", "report": "on", "report_share": "5"}
+
+
+class Illegible(gettext.NullTranslations):
+    """A language without letters; places for values stay."""
+
+    def gettext(self, message):
+        return "".join(
+            part if part.startswith("%") else re.sub("[A-Za-z]", "·", part)
+            for part in re.split(r"(%\(\w+\)s|%%)", message)
+        )
+
+    def ngettext(self, msgid1, msgid2, n):
+        return self.gettext(msgid1 if n == 1 else msgid2)
+
+
+@pytest.fixture
+def illegible(monkeypatch):
+    """Instead of German."""
+    before = languages.translations
+    fake = {"en": before("en"), "de": Illegible()}
+    for module in (languages, rendering):
+        monkeypatch.setattr(module, "translations", fake.__getitem__)
+    for cached in (rendering.templates, languages.language_named):
+        cached.cache_clear()
+    yield
+    for cached in (rendering.templates, languages.language_named):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("illegible")
+def test_what_can_be_read_without_translations_is_found(browser_of):
+    page = browser_of().get("/sign-in", headers=GERMAN).text
+    assert "········" in page
+    assert sentences_in("<p>This is one sentence</p>") == ["This is one sentence"]
+    assert sentences_in(page) == []
+
+
+@pytest.mark.parametrize("path", ["", "/order", "/ask", "/ledger"])
+@pytest.mark.usefixtures("illegible")
+def test_no_sentence_of_a_dataset_is_left_in_english(api, browser_of, dataset_id, path):
+    page = browser_of(api.owner).get(f"/datasets/{dataset_id}{path}", headers=GERMAN)
+    assert page.status_code == 200
+    assert "····" in page.text
+    assert sentences_in(page.text) == []
+
+
+@pytest.mark.parametrize("method", [name for name, each in CATALOGUE.items() if each.returns == "generator"])
+@pytest.mark.usefixtures("illegible")
+def test_no_description_of_a_knob_is_left_in_english(api, browser_of, dataset_id, method):
+    page = browser_of(api.reader).get(f"/datasets/{dataset_id}/order/knobs?method={method}", headers=GERMAN)
+    assert "····" in page.text
+    assert sentences_in(page.text) == []
+
+
+ORDERS = [
+    FILLED,
+    {**FILLED, "knob.pairs": "none", "condition_on": "city"},
+    {**FILLED, "knob.pairs": "chosen"},
+    {**FILLED, "knob.pairs": "few_or_all", "epsilon": "0.01", "accept_one_way_tv": "0.1"},
+    {**FILLED, "method": "auto"},
+    {**FILLED, "method": "rdpcgan"},
+    {**FILLED, "step": "confirm", "accept_two_way_tv": "1,5"},
+    {**FILLED, "step": "want", "group": "10", "within": "1"},
+    {**FILLED, "step": "want", "group": "100", "within": "90"},
+]
+
+
+@pytest.mark.parametrize("filled", ORDERS)
+@pytest.mark.usefixtures("illegible")
+def test_no_sentence_of_a_price_is_left_in_english(api, browser_of, dataset_id, filled):
+    reply = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", filled, **GERMAN)
+    assert reply.status_code == 200, reply.text
+    assert sentences_in(reply.text) == []
+
+
+WRONG = [
+    {"epsilon": "x"},
+    {"epsilon": "-1"},
+    {"epsilon": "5000"},
+    {"report": "", "report_held_out": "10"},
+    {"report": "", "accept_accuracy": "10"},
+    {"report_held_out": "1"},
+    {"report_held_out": "x"},
+    {"condition_on": "colour"},
+    {"condition_on": "age"},
+    {"purpose": "classifiers"},
+    {"method": "nonsense"},
+    {"method": "mixture"},
+    {"step": "want", "group": "x"},
+    {"step": "want", "group": "10", "within": "500"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.usefixtures("illegible")
+def test_no_refusal_of_an_order_is_left_in_english(api, browser_of, dataset_id, wrong):
+    reply = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", {**FILLED, **wrong}, **GERMAN)
+    assert reply.status_code == 422, reply.text
+    assert 'role="alert"' in reply.text
+    assert sentences_in(reply.text) == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"kind": "count", "epsilon": "0,1"},
+        {"kind": "count", "epsilon": "x"},
+        {"kind": "histogram", "epsilon": "0.1"},
+    ],
+)
+@pytest.mark.usefixtures("illegible")
+def test_no_sentence_of_a_question_is_left_in_english(api, browser_of, dataset_id, asked):
+    reply = browser_of(api.analyst).post(f"/datasets/{dataset_id}/ask", asked, **GERMAN)
+    assert sentences_in(reply.text) == []
+
+
+def test_a_refusal_that_bundles_have_too_is_marked_as_english(api, browser_of, dataset_id):
+    asked = {"kind": "count", "epsilon": "0.1", "where": "colour=red"}
+    page = browser_of(api.analyst).post(f"/datasets/{dataset_id}/ask", asked, **GERMAN).text
+    assert '<span lang="en">questions.0.where: there is no column' in html.unescape(page)
+
+
+@pytest.mark.parametrize("path", ["/datasets/{unknown}", "/releases/{unknown}", "/datasets/new/{unknown}", "/admin"])
+@pytest.mark.usefixtures("illegible")
+def test_no_refusal_of_a_page_is_left_in_english(api, browser_of, path):
+    reply = browser_of(api.reader).get(path.format(unknown="0" * 8 + "-0000-4000-8000-" + "0" * 12), headers=GERMAN)
+    assert reply.status_code in {403, 404}
+    assert sentences_in(reply.text) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"PK\x03\x04"])
+@pytest.mark.usefixtures("illegible")
+def test_no_refusal_of_a_file_is_left_in_english(api, browser_of, content):
+    browser = browser_of(api.owner)
+    headers = {**GERMAN, "X-CSRF-Token": browser.token()}
+    reply = browser.http.post("/datasets/new", files={"file": ("rows.csv", content)}, headers=headers)
+    assert reply.status_code == 422
+    assert 'role="alert"' in reply.text
+    assert sentences_in(reply.text) == []
+
+
+def test_a_price_in_german_has_commas_and_the_api_has_points(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    sent = {"method": "marginals", "epsilon": "0,25", "step": "confirm"}
+    page = browser.post(f"/datasets/{dataset_id}/order", sent, **GERMAN).text
+    assert "ε = 0,25" in page
+    assert re.search(r"höchstens 56,3 von 100", page)
+    assert re.search(r'<pre><code>.*"epsilon": 0\.25|&#34;epsilon&#34;: 0\.25', page, re.DOTALL)
+    assert english_in(page) == []
+    with_points = [text for text in spoken(page) if re.search(r"\d\.\d", text)]
+    assert not [text for text in with_points if "Version" not in text and '"want"' not in text]  # a number of JSON
+    quoted = api.http.post(
+        f"/v1/datasets/{dataset_id}/quotes", json={"method": "marginals", "epsilon": 0.25}, headers=api.reader
+    ).json()
+    assert quoted["order"]["epsilon"] == 0.25
+    assert "A group of" in json.dumps(quoted["forecast"]["sentences"])
+
+
+def test_the_field_for_epsilon_is_filled_with_a_comma_and_takes_both(api, browser_of, dataset_id):
+    browser = browser_of(api.reader)
+    api.order(dataset_id, {"method": "marginals", "epsilon": 0.3, "pairs": "none"})
+    field = r'<input id="epsilon"[^>]* value="([^"]+)"'
+    (german,) = re.findall(field, browser.get(f"/datasets/{dataset_id}/order", headers=GERMAN).text)
+    (english,) = re.findall(field, browser.get(f"/datasets/{dataset_id}/order").text)
+    assert float(german.replace(",", ".")) == float(english)
+    (from_, to) = re.findall(
+        r'data-(?:from|to)="([^"]+)"', browser.get(f"/datasets/{dataset_id}/order", headers=GERMAN).text
+    )
+    assert float(from_) < float(to)
+    parts = [
+        browser.post(f"/datasets/{dataset_id}/order", {"epsilon": each}, **{"HX-Request": "true", **GERMAN}).text
+        for each in ("0,7", "0.7")
+    ]
+    assert parts[0] == parts[1]
+    assert "Es kostet" in parts[0]
+
+
+def test_a_knob_that_is_a_number_takes_a_comma(api, browser_of, dataset_id):
+    filled = {"method": "marginals", "epsilon": "1", "knob.tree_precision_share": "0,2", "step": "confirm"}
+    page = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", filled).text
+    assert '"tree_precision_share": 0.2' in html.unescape(page)
+
+
+def test_days_are_as_german_writes_them(api, browser_of):
+    api.upload()
+    page = browser_of(api.reader).get("/datasets", headers=GERMAN).text
+    assert re.search(r">\d\d\.\d\d\.20\d\d</time>", page)
+    assert re.search(r'datetime="20\d\d-\d\d-\d\dT', page)
+
+
+def test_a_sentence_that_has_no_translation_is_marked_as_english():
+    german, english = Writing(language_named("de")), Writing(language_named("en"))
+    left = Message("1,234 <things> that nobody has %(said)s", said=Figure("0.5"))
+    assert german.shown(left) == '<span lang="en">1,234 &lt;things&gt; that nobody has 0,5</span>'
+    assert english.shown(left) == left
+    assert german.shown(Message("no such knob")) == "eine solche Einstellung gibt es nicht"
+
+
+def test_a_message_is_its_english_text_and_says_itself_in_another_language():
+    german = language_named("de")
+    where = Message("where a column and %(condition)s do", condition="'100 %'")
+    off = Message("±%(rows)s %(where)s", rows=Figure("1,234.5"), where=where)
+    assert json.dumps([off]) == json.dumps(["±1,234.5 where a column and '100 %' do"])
+    assert said(off, german) == "±1\u202f234,5, wo eine Spalte und '100 %' sie bestimmen"
+    pairs = [plural("%(count)s pair of columns", "%(count)s pairs of columns", each, count=each) for each in (1, 2)]
+    assert pairs == ["1 pair of columns", "2 pairs of columns"]
+    listed = Listed("; ", pairs)
+    assert said(listed, german) == "1 Paar von Spalten; 2 Paare von Spalten"
+    for each in (off, listed, *pairs):
+        for again in (copy.deepcopy(each), pickle.loads(pickle.dumps(each))):
+            assert (again, said(again, german)) == (each, said(each, german))
