@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 LANGUAGES = {"en": "English", "de": "Deutsch"}
 DEFAULT = "en"
-DECIMAL_COMMA = {"de"}
-"""Languages whose spreadsheets write numbers with a comma."""
 COOKIE = "imprimatur_language"
 DOMAIN = "imprimatur"
 

@@ -21,7 +21,7 @@ from service.pages import synthetic
 from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
-from service.pages.languages import DECIMAL_COMMA, language_of
+from service.pages.languages import language_named, language_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
 from service.pages.ways_back import TypedBefore
@@ -199,7 +199,7 @@ async def download(
     """A sample as a file, in any format. A spreadsheet is taken to be of the page's language."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
     filled = [each for each in sample.where or () if each]  # a form sends an empty field, too
-    has_comma = language_of(request) in DECIMAL_COMMA
+    has_comma = language_named(language_of(request)).conventions.point == ","
     return await sample_response(
         request, context, release, replace(sample, where=filled or None, decimal_comma=has_comma)
     )

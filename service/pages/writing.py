@@ -52,8 +52,7 @@ class Writing:
 
     def digits(self, value: float, count: int = 3) -> str:
         """A number to so many significant digits, never in powers of ten where it can be read without: 0.25, 1.5, 2300."""
-        text = f"{value:.{count}g}"
-        return self.language.figure(f"{float(text):.0f}" if "e+" in text else text)
+        return self.language.figure(in_digits(value, count))
 
     def percent(self, share: float) -> str:
         """A share of one: 27 %, 0.4 %, less than 0.1 %."""
@@ -104,6 +103,12 @@ class Writing:
         if self.language.code == DEFAULT or found != without_texts.said(text):
             return found
         return Markup('<span lang="en">{}</span>').format(found)
+
+
+def in_digits(value: float, count: int = 3) -> str:
+    """The same as data writes it."""
+    text = f"{value:.{count}g}"
+    return f"{float(text):.0f}" if "e+" in text else text
 
 
 def unbroken(text: str) -> Markup:

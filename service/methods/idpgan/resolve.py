@@ -26,7 +26,7 @@ from service.methods.marginals.resolve import check_choice, settled
 
 G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
-T = TypeVar("T", IdpganOrder, PlainGanOrder)
+T = TypeVar("T", bound=IdpganOrder | PlainGanOrder)
 
 BECAUSE = Message(
     "idpgan: condition_on has more categories than marginals takes; without condition_on it would be marginals "
