@@ -25,7 +25,7 @@ from service.methods.marginals.resolve import check_choice, settled
 
 G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
-T = TypeVar("T", IdpganOrder, PlainGanOrder)
+T = TypeVar("T", bound=IdpganOrder | PlainGanOrder)
 
 BECAUSE = f"idpgan: condition_on has more than {MAX_STRATA} categories, which is the most that marginals takes; without condition_on it would be marginals (docs/results.md)"
 
