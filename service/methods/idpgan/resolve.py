@@ -26,7 +26,6 @@ from service.methods.marginals.resolve import check_choice, settled
 
 G = TypeVar("G", bound=GanOrder)
 P = TypeVar("P", bound=PlainGanOrder)
-T = TypeVar("T", bound=IdpganOrder | PlainGanOrder)
 
 BECAUSE = Message(
     "idpgan: condition_on has more categories than marginals takes; without condition_on it would be marginals "
@@ -92,7 +91,7 @@ def resolve(order: IdpganOrder, facts: Facts) -> IdpganOrder:
     else:
         order = order.model_copy(update={"condition_on": condition_of(order, shape)})
         order = _with_warm_start(with_sampling_probability(order, facts.units), facts, shape)
-    return check_private_step(order if names_bound else _with_bound_of_mask(order))
+    return check_private_step(order if names_bound else order.model_copy(update=_bound_of_mask(order)))
 
 
 def resolve_plain(order: P, facts: Facts) -> P:
@@ -104,7 +103,7 @@ def resolve_plain(order: P, facts: Facts) -> P:
     else:
         order = order.model_copy(update={"condition_on": condition_of(order, shape)})
     if "critic_weight_bound" not in order.model_fields_set:
-        order = _with_bound_of_mask(order)
+        order = order.model_copy(update=_bound_of_mask(order))
     return check_private_step(with_sampling_probability(order, facts.units))
 
 
@@ -134,12 +133,10 @@ def with_sampling_probability(order: G, units: int) -> G:
     return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
 
 
-def _with_bound_of_mask(order: T) -> T:
+def _bound_of_mask(order: IdpganOrder | PlainGanOrder) -> dict[str, Any]:
     """As wide as makes up for what a mask leaves out: a critic of a fifth of its weights, each within the usual bound, has next to no slope."""
-    if order.mask_share is None or order.critic_weight_bound is None:
-        return order
-    wider = min(MOST_WEIGHT_BOUND, order.critic_weight_bound / order.mask_share)
-    return order.model_copy(update={"critic_weight_bound": wider})
+    share, bound = order.mask_share, order.critic_weight_bound
+    return {} if share is None or bound is None else {"critic_weight_bound": min(MOST_WEIGHT_BOUND, bound / share)}
 
 
 def unnamed(order: GanOrder, defaults: dict[str, Any]) -> dict[str, Any]:
