@@ -148,7 +148,7 @@ class NoisyCounts:
             low, high = (middle + 1, high) if is_lost(middle) else (low, middle)
         return self._groups_at(low)
 
-    def by_sort(self, values: Mapping[ColumnSort, float]) -> Floats:
+    def by_sort(self, values: Mapping[str, float]) -> Floats:
         """(kinds,) the value of each kind's sort."""
         return np.array([values[sort] for sort in SORTS])[self.sorts[self.width_of_kind]]
 
