@@ -83,6 +83,11 @@ def experience_of(method: str, holds: str, facts: Facts, order: Order) -> Experi
     ]
     if len(alike) < (FEWEST if len(of_method) > FEWEST else 1):
         return None
+    return _of(alike)
+
+
+def _of(alike: Sequence[Run]) -> Experience:
+    """Tenth, fiftieth and ninetieth percentile over runs."""
     lost = sorted(run.real - run.reached for run in alike)
     return Experience(
         tables=len({run.name for run in alike}),
@@ -95,7 +100,7 @@ def experience_of(method: str, holds: str, facts: Facts, order: Order) -> Experi
 
 
 def _expected(found: Sequence[float | None]) -> Expected | None:
-    """Tenth, fiftieth and ninetieth percentile."""
+    """Of those runs that have one."""
     ordered = sorted(value for value in found if value is not None)
     if not ordered:
         return None
