@@ -49,6 +49,12 @@ class Experience(Model):
     low: float
     median: float
     high: float
+    one_way_tv: Expected | None = None
+    """Total variation of synthetic from real rows in tables of one column: noise and all that adds to it."""
+    two_way_tv: Expected | None = None
+    """The same of two columns, measured or not."""
+
+    _read: ClassVar[Readers] = {"one_way_tv": Expected.of, "two_way_tv": Expected.of}
 
 
 @dataclass(frozen=True, eq=False)

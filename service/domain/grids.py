@@ -9,7 +9,7 @@ from service.base.errors import InvalidSchema
 from service.base.lazy import lazy
 from service.domain.field_schema import FieldSchema, FieldType
 from service.domain.open_columns import open_columns
-from service.domain.shapes import TableShape
+from service.domain.shapes import ColumnSort, TableShape
 from service.domain.table_schema import TableSchema
 from service.domain.value_grids import value_grid
 
@@ -29,8 +29,11 @@ def shape_of(schema: TableSchema, *, numeric_bins: int, max_rows_per_unit: int =
     is_open = open_columns(schema)
     schema = schema.modelled
     cells = {field.name: _cells(field, numeric_bins) for field in schema.fields}
-    levels = [levels for field in schema.fields if (levels := tree_levels(field, numeric_bins))]
-    return TableShape(cells, schema.target, max_rows_per_unit, len(levels), sum(levels), is_open)
+    levels = {field.name: levels for field in schema.fields if (levels := tree_levels(field, numeric_bins))}
+    sorts: dict[str, ColumnSort] = {
+        field.name: "values" if field.name in levels else "cells" for field in schema.fields if field.categories is None
+    }
+    return TableShape(cells, schema.target, max_rows_per_unit, len(levels), sum(levels.values()), is_open, sorts)
 
 
 def tree_levels(field: FieldSchema, numeric_bins: int) -> int:

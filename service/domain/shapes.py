@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from service.domain.open_columns import OpenColumn
+
+ColumnSort = Literal["categories", "values", "cells"]
+"""Declared values; a range whose values a tree can count; a range of declared or equal cells."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class TableShape:
     """Of the trees of all of these together."""
     open_columns: tuple[OpenColumn, ...] = ()
     """Whose bounds or categories are still to be bought."""
+    sorts: Mapping[str, ColumnSort] = field(default_factory=dict)
+    """Of columns; what is not named has categories."""
 
     @property
     def has_open_ranges(self) -> bool:

@@ -65,6 +65,10 @@ class Experience:
     low: float
     median: float
     high: float
+    one_way_tv: Expected | None = None
+    """Total variation of synthetic from real rows in tables of one column: noise and all that adds to it."""
+    two_way_tv: Expected | None = None
+    """The same of two columns, whether they are measured or not."""
 
 
 @dataclass(frozen=True)

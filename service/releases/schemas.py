@@ -96,6 +96,14 @@ class ExperienceReply(BaseModel):
     low: float
     median: float
     high: float
+    one_way_tv: Annotated[
+        ExpectedReply | None,
+        Field(
+            description="Median, tenth and ninetieth percentile of the total variation of synthetic from real rows, in tables of one column: "
+            "noise and all that adds to it."
+        ),
+    ] = None
+    two_way_tv: Annotated[ExpectedReply | None, Field(description="The same of two columns, measured or not.")] = None
 
 
 class ForecastReply(BaseModel):

@@ -6,6 +6,7 @@ is the same arithmetic over kinds of tables, so that a table of a thousand colum
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from service.base.lazy import lazy
-from service.domain.shapes import TableShape
+from service.domain.shapes import ColumnSort, TableShape
 from service.methods.marginals.order import MarginalsOrder
 from service.methods.marginals.pair_rules import pair_widths
 from service.methods.marginals.precision import ROUNDING_VARIANCE, one_way_weight
@@ -32,11 +33,13 @@ else:
 ROWS_BY_NOISE = 1.5
 """A group of rare cells has this many times as many rows as the noise of its column's groups in an average pair (docs/forecast.md)."""
 
-GROUPS, EXPONENT = 1.6, 0.55
-"""A column has about GROUPS / share^EXPONENT groups where each must have this share of the rows: fewer than 1/share, since frequent cells
-have more (docs/forecast.md)."""
+SORTS: tuple[ColumnSort, ...] = ("categories", "values", "cells")
 
-PART_CHOSEN = 0.7
+GROUPS = {"categories": (0.95, 2.4, 0.9), "values": (0.73, 0.84, 0.97), "cells": (0.51, 1.07, 0.79)}
+"""(part, factor, exponent): where each group must have a share of the rows, a column of this sort has about 1 / √(1/a² + 1/b²) groups.
+a = part · cells is what has rows at all, b = factor / share^exponent what the rows fill (docs/forecast.md)."""
+
+PART_CHOSEN = 0.12
 """Of all pairs, where scores choose them: what is typical where any are (docs/forecast.md)."""
 
 SMALLEST_SHARES = tuple(1e-4 * 5_000.0 ** (place / 59) for place in range(60))
@@ -56,11 +59,13 @@ class NoisyCounts:
     kinds: Floats
     """(kinds,) how many columns are alike."""
     caps: Floats
-    """(widths,) cells of a column in two-way tables, at most; increasing."""
+    """(widths,) cells of a column in two-way tables, at most."""
+    sorts: NDArray[np.int64]
+    """(widths,) the place in SORTS of the columns that have these."""
     columns: Floats
-    """(widths,) how many columns have each."""
+    """(widths,) how many columns there are of each."""
     width_of_kind: NDArray[np.int64]
-    """(kinds,) the place of each kind's width."""
+    """(kinds,) the place of each kind's width and sort."""
     stds: Mapping[str, float]
     """By purpose: the standard deviation of a count, were its table the only one of its event."""
     tree_levels: int
@@ -70,12 +75,15 @@ class NoisyCounts:
     def of(cls, order: MarginalsOrder, events: Events, shape: TableShape, units: int) -> NoisyCounts:
         alone = len(shape.cells) == 1  # then there is nothing to split
         condition = None if alone else order.condition_on
-        cells = [cells for name, cells in shape.cells.items() if name != condition]
-        alike = Counter(zip(cells, pair_widths(cells, pair_cells=order.pair_cells), strict=True))
+        free = [name for name in shape.cells if name != condition]
+        cells = [shape.cells[name] for name in free]
+        sorts = [_sort(name, order, shape) for name in free]
+        alike = Counter(zip(cells, pair_widths(cells, pair_cells=order.pair_cells), sorts, strict=True))
         strata = 1 if condition is None else shape.cells.get(condition, 1)
-        wide, narrow = zip(*alike, strict=True)
+        wide, narrow, sort = zip(*alike, strict=True)
         kinds = np.array(list(alike.values()), np.float64)
-        caps, width_of_kind = np.unique(np.array(narrow, np.float64), return_inverse=True)
+        widths, width_of_kind = np.unique(np.array([narrow, sort]), axis=1, return_inverse=True)
+        caps = widths[0].astype(np.float64)
         return cls(
             order,
             max(1, units),
@@ -84,8 +92,9 @@ class NoisyCounts:
             np.array(wide, np.float64),
             kinds,
             caps,
+            widths[1],
             np.asarray(np.bincount(width_of_kind, weights=kinds), np.float64),
-            width_of_kind,
+            width_of_kind.ravel(),
             {
                 event.purpose: event.quoted_noise_multiplier * shape.max_rows_per_unit
                 for event in events
@@ -125,11 +134,12 @@ class NoisyCounts:
         if self.order.pair_groups != "counted" or not self.measured_pairs:
             return self.caps
         rows, pairs = self.units / self.pair_strata, self._pairs_of_widths()
+        total = functools.partial(self._total_weight, measured_pairs=self.all_pairs)  # before any is chosen
 
         def is_lost(place: int) -> bool:
             groups = self._groups_at(place)
             larger = np.maximum(groups[:, None], groups[None, :])
-            noise = float((pairs * self._stds_of_pairs(groups) * np.sqrt(larger)).sum() / pairs.sum())
+            noise = float((pairs * self._stds_of_pairs(groups, total(groups)) * np.sqrt(larger)).sum() / pairs.sum())
             return bool(SMALLEST_SHARES[place] * rows < ROWS_BY_NOISE * noise)
 
         low, high = 0, len(SMALLEST_SHARES) - 1
@@ -137,6 +147,10 @@ class NoisyCounts:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if is_lost(middle) else (low, middle)
         return self._groups_at(low)
+
+    def by_sort(self, values: Mapping[str, float]) -> Floats:
+        """(kinds,) the value of each kind's sort."""
+        return np.array([values[sort] for sort in SORTS])[self.sorts[self.width_of_kind]]
 
     @cached_property
     def within_strata(self) -> Floats:
@@ -182,24 +196,29 @@ class NoisyCounts:
         weights = factor * (strata * self.cells) ** self.order.precision_exponent
         return np.asarray(np.sqrt(std**2 * total / weights + ROUNDING_VARIANCE), np.float64)
 
-    def _total_weight(self, groups: Floats) -> float:
+    def _total_weight(self, groups: Floats, *, measured_pairs: float | None = None) -> float:
         """Of all tables of the main event."""
         exponent = self.order.precision_exponent
         single = one_way_weight(self.order) * float((self.kinds * (self.strata * self.cells) ** exponent).sum())
-        if not self.measured_pairs:
+        pairs = self.measured_pairs if measured_pairs is None else measured_pairs
+        if not pairs:
             return single
         powers = groups**exponent
         of_all = float(((self.columns * powers).sum() ** 2 - (self.columns * powers**2).sum()) / 2.0)
-        return float(single + self.pair_strata**exponent * of_all * self.measured_pairs / self.all_pairs)
+        return float(single + self.pair_strata**exponent * of_all * pairs / self.all_pairs)
 
-    def _stds_of_pairs(self, groups: Floats) -> Floats:
+    def _stds_of_pairs(self, groups: Floats, total: float | None = None) -> Floats:
         """(widths, widths) of a count in a two-way table, within a stratum where pairs have strata."""
+        total = self._total_weight(groups) if total is None else total
         weights = (self.pair_strata * np.outer(groups, groups)) ** self.order.precision_exponent
-        variances = self.stds[MARGINALS] ** 2 * self._total_weight(groups) / weights + ROUNDING_VARIANCE
+        variances = self.stds[MARGINALS] ** 2 * total / weights + ROUNDING_VARIANCE
         return np.asarray(np.sqrt(variances), np.float64)
 
     def _groups_at(self, place: int) -> Floats:
-        return np.minimum(self.caps, max(FEWEST_GROUPS, GROUPS * SMALLEST_SHARES[place] ** -EXPONENT))
+        part, factor, exponent = np.array([GROUPS[sort] for sort in SORTS])[self.sorts].T
+        filled = factor * SMALLEST_SHARES[place] ** -exponent
+        groups = 1.0 / np.hypot(1.0 / (part * self.caps), 1.0 / filled)
+        return np.asarray(np.clip(groups, np.minimum(FEWEST_GROUPS, self.caps), self.caps), np.float64)
 
     def _pairs_of_widths(self) -> Floats:
         """(widths, widths) ordered pairs of columns."""
@@ -213,3 +232,9 @@ class NoisyCounts:
         in_a_group = self.cells / self.groups[self.width_of_kind]
         of_totals = 1.0 / (1.0 / (variances * in_a_group) + precision)
         return np.asarray((variances * (in_a_group - 1.0) + of_totals / in_a_group) / in_a_group, np.float64)
+
+
+def _sort(name: str, order: MarginalsOrder, shape: TableShape) -> int:
+    """A range whose values no tree counts has cells."""
+    sort = shape.sorts.get(name, "categories")
+    return SORTS.index("cells" if sort == "values" and not order.counts_values else sort)

@@ -84,7 +84,8 @@ def test_the_target_of_the_schema_is_the_condition():
         {"name": "day", "type": "integer", "constraints": {"minimum": 1, "maximum": 7}},
     ]
     shape = shape_of(parse_table_schema({"fields": fields, "target": "y"}), numeric_bins=32)
-    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", columns_of_values=1, tree_levels=2)
+    sorts = {"size": "values", "day": "cells"}
+    assert shape == TableShape({"y": 3, "size": 32, "day": 8}, "y", columns_of_values=1, tree_levels=2, sorts=sorts)
     assert not shape_of(parse_table_schema({"fields": fields[::2]}), numeric_bins=32).has_open_ranges
     assert resolve_order(AutoOrder(epsilon=1.0), units=9, shape=shape).condition_on == "y"
     assert resolve_order(AutoOrder(epsilon=1.0, condition_on="x"), units=9, shape=shape).condition_on == "x"
