@@ -7,11 +7,7 @@ with such a mark is not published.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import math
-import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from imprimatur.draft_marks import DRAFT
@@ -24,6 +20,7 @@ from service.domain.privacy_unit import parse_privacy_unit
 from service.pages.apart import require_apart
 from service.pages.column_form import ROLES, TYPES, ColumnForm
 from service.pages.purchases import is_bought, own_words, price_of, require_purchases, says_nothing, with_purchase
+from service.pages.typed_values import lines_of, refuse_ambiguous, shown_texts, text_of, value_of, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -39,9 +36,6 @@ _OF_THE_COMMAND_LINE = {
     "remove it from the file and say `--rows-are-units`": "leave it as it is and say so below",
     'to have no such column, remove it from the file, or give it `"role": "ignore"`': "to have no such column, choose “nothing to publish: leave it out”",
 }
-_NUMBERS = frozenset({"integer", "number"})
-_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
 def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[ColumnForm]:
@@ -130,7 +124,7 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
                 columns=open_,
             )
         require_purchases(kept)
-        _refuse_ambiguous(kept)
+        refuse_ambiguous(kept)
         document["fields"] = [_undrafted(field) for field in kept]
     parse_schema(document | {"description": None} if _is_draft(document) else document)
     if not filled.get("declared"):
@@ -197,9 +191,9 @@ def _form_of(
         place=place,
         name=str(field.get("name", "")),
         use=str(role or field.get("type", "string")),
-        categories=_lines(enum),
-        low=_said(constraints.get("minimum")),
-        high=_said(constraints.get("maximum")),
+        categories=lines_of(enum),
+        low=text_of(constraints.get("minimum")),
+        high=text_of(constraints.get("maximum")),
         missing="\n".join(marker for marker in _markers(field, markers) if marker),
         is_required=constraints.get("required") is True,
         is_draft=_is_to_be_ticked(field),
@@ -257,18 +251,14 @@ def _with_domain(field: dict[str, Any], shown: ColumnForm, form: Mapping[str, st
     said = {
         word: form.get(prefix + word, "").replace("\r\n", "\n") for word in ("categories", "low", "high", "missing")
     }
-    constraints = dict(field.get("constraints") or {})
-    known = _known(constraints)
+    known = shown_texts(field.get("constraints") or {})
     if use in _WITH_CATEGORIES and (use != shown.use or said["categories"].strip("\n") != shown.categories):
-        constraints.pop("enum", None)
-        if values := _values(said["categories"], use, field, known):
-            constraints = _without(constraints, {"minimum", "maximum"}) | {"enum": values}
-            are_written = all(has_at_most(field.get("decimals", 0), one) for one in values)
-            field = _without(field, {"bins", "edges"} if are_written else _OF_A_RANGE)
+        field = _with_categories(field, values_of(said["categories"], use, field, known))
+    constraints = dict(field.get("constraints") or {})
     if use not in {"string", "boolean"} and not constraints.get("enum"):
         for word, text, before in (("minimum", said["low"], shown.low), ("maximum", said["high"], shown.high)):
             if use != shown.use or text.strip() != before:
-                typed = {word: _value(text.strip(), use, field, known)} if text.strip() else {}
+                typed = {word: value_of(text.strip(), use, field, known)} if text.strip() else {}
                 constraints = _without(constraints, {word}) | typed
     constraints.pop("required", None)
     if form.get(f"{prefix}required"):
@@ -276,6 +266,16 @@ def _with_domain(field: dict[str, Any], shown: ColumnForm, form: Mapping[str, st
     if said["missing"].strip("\n") != shown.missing:
         field = field | {"missingValues": ["", *filter(None, said["missing"].split("\n"))]}
     return _without(field, {"constraints"}) | ({"constraints": constraints} if constraints else {})
+
+
+def _with_categories(field: dict[str, Any], values: list[Any]) -> dict[str, Any]:
+    """These instead of the former ones, and of a range; without any, what else is said of it."""
+    constraints = _without(field.get("constraints") or {}, {"enum"})
+    if values:
+        constraints = _without(constraints, {"minimum", "maximum"}) | {"enum": values}
+        are_written = all(has_at_most(field.get("decimals", 0), one) for one in values)
+        field = _without(field, {"bins", "edges"} if are_written else _OF_A_RANGE)
+    return field | {"constraints": constraints}
 
 
 def _without(part: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:
@@ -307,98 +307,6 @@ def _undrafted(part: dict[str, Any]) -> dict[str, Any]:
 def _markers(part: Mapping[str, Any], default: Sequence[str] = ("",)) -> Sequence[str]:
     said = part.get("missingValues")
     return [one for one in said if isinstance(one, str)] if isinstance(said, list) else default
-
-
-def _lines(values: Sequence[Any]) -> str:
-    """One a line; as a JSON list where a line could not say it."""
-    texts = [_said(value) for value in values]
-    plain = "\n".join(texts)
-    are_lines = all(text.strip() == text != "" and "\n" not in text and "\r" not in text for text in texts)
-    return plain if are_lines and not plain.startswith("[") else json.dumps(list(values), ensure_ascii=False)
-
-
-def _known(constraints: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form has shown of a domain, and the value that each text stands for."""
-    values = [*(constraints.get("enum") or ()), constraints.get("minimum"), constraints.get("maximum")]
-    return {_said(value): value for value in values if value is not None}
-
-
-def _values(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
-    text = text.strip("\n")
-    if text.lstrip().startswith("["):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            found = None
-        if isinstance(found, list):
-            return found
-    return [_value(line.strip(), use, field, known) for line in text.split("\n") if line.strip()]
-
-
-def _said(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _value(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
-    """Exactly what was typed: a whole number never through a float, and what is no number stays text, to be refused by name.
-
-    What the form showed is the value that it was. All else is read in the spelling of the column first: 50.000 is fifty thousand where its cells
-    have points between thousands. Where that cannot be told, it stays text.
-    """
-    if text in known:
-        return known[text]
-    plain = _plain(text, use, field)
-    if use not in _NUMBERS or not _NUMBER.fullmatch(plain) or (plain == text and _is_ambiguous(text, field)):
-        return plain
-    try:
-        return int(plain)
-    except ValueError:
-        value = float(plain)
-    return value if math.isfinite(value) else plain
-
-
-def _is_ambiguous(text: str, field: Mapping[str, Any]) -> bool:
-    """Whether a point may stand between thousands, or before a fraction."""
-    has_other_point = field.get("decimalChar") == "," or field.get("groupChar") == "."
-    return has_other_point and _MAY_BE_THOUSANDS.fullmatch(text) is not None
-
-
-def _refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
-    """Raise, in the words of the form, which number of a domain can be read in two ways."""
-    for field in fields:
-        constraints = field.get("constraints")
-        known = _known(constraints) if field.get("type") in _NUMBERS and isinstance(constraints, dict) else {}
-        for text in (each for each in known.values() if isinstance(each, str) and _is_ambiguous(each, field)):
-            raise InvalidInput(
-                Message(
-                    "%(column)s: %(text)s could mean %(one)s or %(other)s: write one of these",
-                    column=repr(field.get("name")),
-                    text=text,
-                    one=text.replace(".", ""),
-                    other=text.replace(".", ","),
-                ),
-                where="schema",
-            )
-
-
-def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
-    """A number with the column's own signs, or a day in its own format, as schemas write them; any other text as it is."""
-    form = field.get("format")
-    if use == "date" and isinstance(form, str) and "%" in form:
-        with suppress(ValueError):
-            return dt.datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 - a day has no zone
-    decimal, group = str(field.get("decimalChar") or "."), str(field.get("groupChar") or "")
-    if use not in _NUMBERS or (decimal, group) == (".", ""):
-        return text
-    whole = f"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
-    spelled = re.fullmatch(rf"([+-]?)({whole})(?:{re.escape(decimal)}([0-9]+))?", text, re.ASCII)
-    if spelled is None:
-        return text
-    sign, digits, fraction = spelled.groups()
-    digits = digits.replace(group, "") if group else digits
-    return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
 
 
 def _listed(names: Sequence[str]) -> str:

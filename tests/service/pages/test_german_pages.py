@@ -225,10 +225,10 @@ def test_a_message_is_its_english_text_and_says_itself_in_another_language():
     off = Message("±%(rows)s %(where)s", rows=Figure("1,234.5"), where=where)
     assert json.dumps([off]) == json.dumps(["±1,234.5 where a column and '100 %' do"])
     assert said(off, german) == "±1\u202f234,5, wo eine Spalte und '100 %' sie bestimmen"
-    pairs = [plural("%(count)s pair of columns", "%(count)s pairs of columns", each, count=each) for each in (1, 2)]
-    assert pairs == ["1 pair of columns", "2 pairs of columns"]
+    pairs = [plural("%(num)s further pair", "%(num)s further pairs", each, num=each) for each in (1, 2)]
+    assert pairs == ["1 further pair", "2 further pairs"]
     listed = Listed("; ", pairs)
-    assert said(listed, german) == "1 Paar von Spalten; 2 Paare von Spalten"
+    assert said(listed, german) == "1 weiteres Paar; 2 weitere Paare"
     for each in (off, listed, *pairs):
         for again in (copy.deepcopy(each), pickle.loads(pickle.dumps(each))):
             assert (again, said(again, german)) == (each, said(each, german))

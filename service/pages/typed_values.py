@@ -1,0 +1,114 @@
+"""Bounds and categories as they are typed into the form of a column, and the values that they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from service.base.errors import InvalidInput
+from service.base.messages import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NUMBERS = frozenset({"integer", "number"})
+_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+def text_of(value: Any) -> str:
+    """A value as the form shows it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def lines_of(values: Sequence[Any]) -> str:
+    """Categories, one a line; as a JSON list where a line could not say it."""
+    texts = [text_of(value) for value in values]
+    plain = "\n".join(texts)
+    are_lines = all(text.strip() == text != "" and "\n" not in text and "\r" not in text for text in texts)
+    return plain if are_lines and not plain.startswith("[") else json.dumps(list(values), ensure_ascii=False)
+
+
+def shown_texts(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """What the form has shown of a domain, and the value that each text stands for."""
+    values = [*(constraints.get("enum") or ()), constraints.get("minimum"), constraints.get("maximum")]
+    return {text_of(value): value for value in values if value is not None}
+
+
+def values_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
+    """Of a list of categories, as `lines_of` writes it."""
+    text = text.strip("\n")
+    if text.lstrip().startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, list):
+            return found
+    return [value_of(line.strip(), use, field, known) for line in text.split("\n") if line.strip()]
+
+
+def value_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    """Exactly what was typed: a whole number never through a float, and what is no number stays text, to be refused by name.
+
+    What the form showed is the value that it was. All else is read in the spelling of the column first: 50.000 is fifty thousand where its cells
+    have points between thousands. Where that cannot be told, it stays text.
+    """
+    if text in known:
+        return known[text]
+    plain = _plain(text, use, field)
+    if use not in _NUMBERS or not _NUMBER.fullmatch(plain) or (plain == text and _is_ambiguous(text, field)):
+        return plain
+    try:
+        return int(plain)
+    except ValueError:
+        value = float(plain)
+    return value if math.isfinite(value) else plain
+
+
+def refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
+    """Raise, in the words of the form, which number of a domain can be read in two ways."""
+    for field in fields:
+        constraints = field.get("constraints")
+        known = shown_texts(constraints) if field.get("type") in _NUMBERS and isinstance(constraints, dict) else {}
+        for text in (each for each in known.values() if isinstance(each, str) and _is_ambiguous(each, field)):
+            raise InvalidInput(
+                Message(
+                    "%(column)s: %(text)s could mean %(one)s or %(other)s: write one of these",
+                    column=repr(field.get("name")),
+                    text=text,
+                    one=text.replace(".", ""),
+                    other=text.replace(".", ","),
+                ),
+                where="schema",
+            )
+
+
+def _is_ambiguous(text: str, field: Mapping[str, Any]) -> bool:
+    """Whether a point may stand between thousands, or before a fraction."""
+    has_other_point = field.get("decimalChar") == "," or field.get("groupChar") == "."
+    return has_other_point and _MAY_BE_THOUSANDS.fullmatch(text) is not None
+
+
+def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
+    """A number with the column's own signs, or a day in its own format, as schemas write them; any other text as it is."""
+    form = field.get("format")
+    if use == "date" and isinstance(form, str) and "%" in form:
+        with suppress(ValueError):
+            return dt.datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 - a day has no zone
+    decimal, group = str(field.get("decimalChar") or "."), str(field.get("groupChar") or "")
+    if use not in _NUMBERS or (decimal, group) == (".", ""):
+        return text
+    whole = f"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
+    spelled = re.fullmatch(rf"([+-]?)({whole})(?:{re.escape(decimal)}([0-9]+))?", text, re.ASCII)
+    if spelled is None:
+        return text
+    sign, digits, fraction = spelled.groups()
+    digits = digits.replace(group, "") if group else digits
+    return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
