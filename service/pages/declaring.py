@@ -258,11 +258,8 @@ def _with_domain(field: dict[str, Any], shown: ColumnForm, form: Mapping[str, st
     if use not in {"string", "boolean"} and not constraints.get("enum"):
         for word, text, before in (("minimum", said["low"], shown.low), ("maximum", said["high"], shown.high)):
             if use != shown.use or text.strip() != before:
-                typed = {word: value_of(text.strip(), use, field, known)} if text.strip() else {}
-                constraints = _without(constraints, {word}) | typed
-    constraints.pop("required", None)
-    if form.get(f"{prefix}required"):
-        constraints["required"] = True
+                constraints = _with_word(constraints, word, _bound(text.strip(), use, field, known))
+    constraints = _with_word(constraints, "required", bool(form.get(f"{prefix}required")) or None)
     if said["missing"].strip("\n") != shown.missing:
         field = field | {"missingValues": ["", *filter(None, said["missing"].split("\n"))]}
     return _without(field, {"constraints"}) | ({"constraints": constraints} if constraints else {})
@@ -276,6 +273,15 @@ def _with_categories(field: dict[str, Any], values: list[Any]) -> dict[str, Any]
         are_written = all(has_at_most(field.get("decimals", 0), one) for one in values)
         field = _without(field, {"bins", "edges"} if are_written else _OF_A_RANGE)
     return field | {"constraints": constraints}
+
+
+def _bound(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    return value_of(text, use, field, known) if text else None
+
+
+def _with_word(part: Mapping[str, Any], word: str, said: Any) -> dict[str, Any]:
+    """The part with another word for this, or, None, with none."""
+    return _without(part, {word}) | ({} if said is None else {word: said})
 
 
 def _without(part: Mapping[str, Any], words: Collection[str]) -> dict[str, Any]:

@@ -5,13 +5,15 @@ import pytest
 from service.base.errors import InvalidInput
 from service.pages.declaring import column_forms, declaration_of, with_columns
 
+DRAFT = {"names": [], "rows": [], "findings": {}}
+"""Of which nothing is known."""
 GERMAN = {"decimalChar": ",", "groupChar": "."}
 
 
 def typed(field, **said):
     """The field with what a form says of its only column; all else is sent as it was shown."""
     document = {"fields": [{"name": "x", "constraints": {}, **field}]}
-    (shown,) = column_forms(document, {"names": [], "rows": [], "findings": {}})
+    (shown,) = column_forms(document, DRAFT)
     form = {
         "use": shown.use,
         "categories": shown.categories,
@@ -66,4 +68,4 @@ def test_what_may_mean_thousands_or_a_fraction_is_refused_with_both(text, spelli
     assert field["constraints"] == {"minimum": 1, "maximum": text}
     filled = {"document": {"fields": [field]}, "unit": {"several": "no"}, "declared": True}
     with pytest.raises(InvalidInput, match=f"could mean {text.replace('.', '')} or {text.replace('.', ',')}"):
-        declaration_of(filled)
+        declaration_of(filled, DRAFT)
