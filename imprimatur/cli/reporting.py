@@ -17,9 +17,14 @@ from imprimatur.visible import visible
 
 def report(
     release_id: ReleaseArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A page (.html) or JSON (.json).")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A page (.html) or JSON (.json); default: owner-report.html, with --charged report.html.",
+        ),
+    ] = None,
     charged: Annotated[
         bool, typer.Option("--charged", help="The charged report, which is private and for everybody.")
     ] = False,
@@ -34,13 +39,14 @@ def report(
     minutes after the release is published. Only you may read the file.
 
     Example:
-    [cyan]imprimatur report 7f1c… -o report.html[/cyan]
+    [cyan]imprimatur report 7f1c… -o owner-report.html[/cyan]
     """
     with connect(url, key, data) as client:
         release_id = release_id_of(client, release_id)
         if as_json:
             print_json(client.report(release_id) if charged else client.owner_report(release_id))
             return
+        output = output or Path("report.html" if charged else "owner-report.html")
         size = client.save_report(release_id, output, owner=not charged)
         accuracy = client.report(release_id).get("accuracy") if charged else None
     says = "" if charged else ". Not private: computed from the real rows without noise. Do not share"

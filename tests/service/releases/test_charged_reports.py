@@ -4,11 +4,14 @@ import io
 import json
 import time
 import zipfile
+from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from imprimatur import Client
+from imprimatur.cli.application import app
 from imprimatur.errors import ApiError
 from imprimatur.verify.signatures import UNSIGNED, verify_signature
 from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
@@ -78,3 +81,18 @@ def test_what_is_not_accepted_is_not_published_and_stays_charged(stack, client, 
     assert certificate["members"] == {}
     assert certificate["report"]["accepted"] is False
     assert is_signed(certificate)
+
+
+def test_the_command_does_not_write_one_report_over_the_other(stack, api_key, dataset, tmp_path, monkeypatch):
+    """One is not private, the other is for everybody: they have names of their own."""
+    monkeypatch.chdir(tmp_path)
+    release = dataset.order({**ORDER, "owner_report": True}).wait()
+    deadline = time.monotonic() + 240.0
+    arguments = ["report", release.id, "--url", stack.url, "--key", api_key]
+    while (own := CliRunner().invoke(app, arguments)).exit_code and time.monotonic() < deadline:
+        time.sleep(0.3)
+    assert own.exit_code == 0, own.output
+    assert CliRunner().invoke(app, [*arguments, "--charged"]).exit_code == 0
+    owner, charged = (Path(name).read_text() for name in ("owner-report.html", "report.html"))
+    assert "Do not share." in owner
+    assert "Do not share." not in charged
