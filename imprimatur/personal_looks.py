@@ -21,6 +21,12 @@ LOOKS = {
 }
 """What is never a category. A column is one of these if a tenth of its cells look so: the others are slips."""
 
+INSIDE = re.compile(
+    r"[^@\s,;<(]+@[^@\s,;]+\.[A-Za-z]{2,}"
+    r"|(?:\+|\b00)[1-9][0-9 ()/.-]{6,}[0-9]|\b0[1-9][0-9]{1,4}[ /-][0-9][0-9 /-]{3,}[0-9]|\b[0-9]{3}[ .-][0-9]{3}[.-][0-9]{4}\b"
+)
+"""An e-mail address or a phone number among other words: "call me, 0171 2345678". One is enough: comments that repeat are no categories."""
+
 SHORT_DATE = r"^(?:0?[1-9]|[12][0-9]|3[01])([/.-])(?:0?[1-9]|[12][0-9]|3[01])[/.-](?:(?:19|20)[0-9]{2}|[0-9]{2})$"
 """06/08/2022 may be the beginning of a phone number, but is seldom a whole one."""
 

@@ -288,6 +288,13 @@ def _are_ids(name: str, texts: list[str], shape: str) -> bool:
 def _categories(seen: Observed, decided: Decided, known: Mapping[str, int], mostly: str) -> None:
     about = f"{CHECK_ENUM} {mostly[:1].upper()}{mostly[1:]}.".removesuffix(" .")
     shared = sorted(text for text, count in known.items() if count > 1)
+    if pointing := [text for text in shared if personal_looks.INSIDE.search(text)]:
+        shared = [text for text in shared if text not in pointing]
+        decided.omits_values = True
+        what = f"{len(pointing)} of its values hold an e-mail address or a phone number, are not listed, and would become missing"
+        decided.findings.append(
+            Finding(seen.name, what, "add those that are publicly known, or leave the column out", shown(pointing))
+        )
     decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
     if alike := look_alikes(seen.name, shared):
         decided.findings.append(alike)

@@ -89,6 +89,25 @@ def test_a_value_that_occurs_once_is_not_listed_and_is_shown_to_the_owner_alone(
     assert "enum" not in field(few, "age")["constraints"], "each number is of one row"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["call 0171 2345678", "see anna@example.org", "ask (Bob <b@x.de>)", "fax +49 30 1234567", "dial 555-123-4567"],
+)
+def test_a_comment_that_holds_a_number_or_an_address_is_not_listed(reader, text):
+    draft = drafted(reader, SEX | {"remark": lambda row: ["none", "late", "early", "moved", text][row % 5]})
+    assert field(draft, "remark")["constraints"]["enum"] == ["early", "late", "moved", "none"]
+    assert text not in json.dumps(draft.schema)
+    assert "1 of its values hold an e-mail address or a phone number" in said_of(draft, "remark")
+
+
+@pytest.mark.parametrize(
+    "text", ["2019-2020", "12 to 14 h", "0.5 - 1.5 mg", "ICD 10-12", "@home", "120/80", "10 000 - 25 000"]
+)
+def test_other_digits_in_a_category_are_no_number_to_call(reader, text):
+    draft = drafted(reader, SEX | {"remark": lambda row: ["none", "late", "early", "moved", text][row % 5]})
+    assert text in field(draft, "remark")["constraints"]["enum"]
+
+
 def test_cells_that_cannot_be_read_are_shown_to_the_owner_alone(reader):
     draft = drafted(reader, SEX | {"pay": lambda row: "two thousand" if row == 9 else str(row * 17.5)})
     assert "'two thousand'" in said_of(draft, "pay")
