@@ -22,7 +22,7 @@ LOOKS = {
 """What is never a category. A column is one of these if a tenth of its cells look so: the others are slips."""
 
 INSIDE = re.compile(
-    r"[^@\s,;<(]+@[^@\s,;]+\.[A-Za-z]{2,}"
+    r"[^@\s,;<(]{1,64}@[^@\s,;]{1,255}\.[A-Za-z]{2,}"  # as long as the parts of an address may be: a long cell takes no square of its length
     r"|(?:\+|\b00)[1-9][0-9 ()/.-]{6,}[0-9]|\b0[1-9][0-9]{1,4}[ /-][0-9][0-9 /-]{3,}[0-9]|\b[0-9]{3}[ .-][0-9]{3}[.-][0-9]{4}\b"
 )
 """An e-mail address or a phone number among other words: "call me, 0171 2345678". One is enough: comments that repeat are no categories."""

@@ -290,6 +290,10 @@ def _categories(seen: Observed, decided: Decided, known: Mapping[str, int], most
     shared = sorted(text for text, count in known.items() if count > 1)
     if pointing := [text for text in shared if personal_looks.INSIDE.search(text)]:
         shared = [text for text in shared if text not in pointing]
+        if not shared:
+            why = "all values that rows share hold an e-mail address or a phone number"
+            _leave_out(decided, seen, why, "ignore", _REMOVE, cells=pointing)
+            return
         decided.omits_values = True
         what = f"{len(pointing)} of its values hold an e-mail address or a phone number, are not listed, and would become missing"
         decided.findings.append(

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from imprimatur.personal_looks import INSIDE
 from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
 from service.intake.table.draft import draft_table
@@ -98,6 +99,22 @@ def test_a_comment_that_holds_a_number_or_an_address_is_not_listed(reader, text)
     assert field(draft, "remark")["constraints"]["enum"] == ["early", "late", "moved", "none"]
     assert text not in json.dumps(draft.schema)
     assert "1 of its values hold an e-mail address or a phone number" in said_of(draft, "remark")
+
+
+def test_a_column_in_which_every_shared_value_holds_one_is_left_out(reader):
+    contacts = ["call 0171 2345678", "see anna@example.org"]
+    draft = drafted(reader, SEX | {"remark": lambda row: contacts[row % 2]})
+    assert field(draft, "remark") is None
+    assert "left out: all values that rows share hold" in said_of(draft, "remark").lower()
+    assert not any(text in json.dumps(draft.schema) for text in contacts)
+
+
+def test_what_stands_around_an_address_is_looked_at_as_far_as_addresses_go():
+    """A cell may have thousands of characters, and what is tried from each of them to the end costs a square of that."""
+    found = INSIDE.search("a" * 500 + "@example.org")
+    assert found is not None
+    assert found.group() == "a" * 64 + "@example.org"
+    assert INSIDE.search("a@" + "b" * 500 + ".org") is None
 
 
 @pytest.mark.parametrize(
