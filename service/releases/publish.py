@@ -35,6 +35,7 @@ from service.datasets.schemas import DatasetReply
 from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
 from service.platform.context import Context
+from service.privacy.statements import choose_delta
 from service.releases import names, service
 from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT
 from service.releases.models import ENDED, Release
@@ -171,7 +172,8 @@ def _made_before(
     if idempotency_key is None or not known.values.get("same_declaration"):
         return None
     dataset = datasets.find(context, principal, uuid.UUID(known.values["dataset_id"]))
-    if dataset.epsilon != declaration.budget.epsilon:
+    budget = declaration.budget
+    if (dataset.epsilon, dataset.delta) != (budget.epsilon, choose_delta(budget.delta, dataset.units)):
         return None
     release = service.find_ordered(context, principal, dataset.id, document, idempotency_key)
     return None if release is None else (dataset, [], release)

@@ -202,7 +202,8 @@ def test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_t
     assert again.json()["id"] == first.json()["id"]
     assert again.headers["x-dataset-id"] == first.headers["x-dataset-id"]
     _assert_problem(publish(order='{"method": "marginals", "epsilon": 2}'), 409, "idempotency_conflict")
-    for other in ({"key": "two"}, {"key": None}, {"budget": '{"epsilon": 5}'}):
+    budgets = ('{"epsilon": 5}', '{"epsilon": 3, "delta": 1e-9}')
+    for other in ({"key": "two"}, {"key": None}, *({"budget": budget} for budget in budgets)):
         _assert_problem(publish(**other), 409, "duplicate_rows")
     assert len(api.http.get("/v1/releases", headers=api.reader).json()["items"]) == 1
 
