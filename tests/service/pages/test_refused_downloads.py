@@ -1,5 +1,6 @@
 """A download that cannot be had leads back to its release, with what was typed; a cancelled release is called so."""
 
+import datetime as dt
 import html
 import re
 import urllib.parse
@@ -7,6 +8,7 @@ import uuid
 
 import pytest
 
+from service.pages.rendering import templates
 from service.pages.words import shown_state
 from service.releases.models import Release
 from tests.service.http.conftest import context  # noqa: F401 - the fixture
@@ -142,3 +144,11 @@ def test_a_release_that_is_cancelled_before_it_begins_is_called_so(api, browser_
 )
 def test_what_was_not_cancelled_is_not_called_so(state, failure, wanted, word):
     assert shown_state(Release(state=state, failure=failure, cancel_requested=wanted)) == word
+
+
+@pytest.mark.parametrize(("language", "says"), [("en", "cost nothing: erased."), ("de", "gekostet: gelöscht.")])
+def test_why_a_release_was_never_charged_is_said_in_the_language_of_the_page(language, says):
+    release = Release(state="voided", failure="erased", cancel_requested=False, order_={"method": "marginals"})
+    release.price, release.created_at = {"epsilon": 1.0}, dt.datetime(2027, 1, 31, tzinfo=dt.UTC)
+    page = templates(language).get_template("progress.html").render(release=release, is_active=False)
+    assert says in page
