@@ -239,7 +239,7 @@ def weights_of(text: str | None) -> dict[str, Any] | None:
 
 
 def as_excel_wants(format_: str | None) -> dict[str, str]:
-    """The word of the service for it."""
+    """The format that `--for-excel` asks for; `format_`: what the other options name."""
     if format_ not in {None, "csv", "excel"}:
         raise typer.BadParameter(f"it is for CSV, which {format_} is not", param_hint="--for-excel")
     return {"format": "excel"}

@@ -92,7 +92,7 @@ class Listed(Text):
 
 
 def plural(one: str, many: str, number: int, **values: object) -> Counted:
-    """`one` where number is 1, else `many`; both have the same places."""
+    """`one` where number is 1, else `many`; `values` fill the places of both."""
     found = Counted(one if number == 1 else many, **values)
     found.origin, found.many, found.number = one, many, number
     return found

@@ -42,7 +42,7 @@ def read_by(other: TableSchema, own: TableSchema) -> TableSchema:
 
 
 def _is_read_by(one: FieldSchema, field: FieldSchema) -> bool:
-    """A value may only be missing where it may be so here."""
+    """Whether the other's column holds what this one's bought bounds or categories can read: no missing value where this one has none."""
     may_be_missing = not one.constraints.required
     is_same = one.name == field.name and one.type == field.type
     return field.bought is not None and is_same and not (may_be_missing and field.constraints.required)

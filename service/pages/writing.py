@@ -106,7 +106,7 @@ class Writing:
 
 
 def in_digits(value: float, count: int = 3) -> str:
-    """The same as data writes it."""
+    """As `Writing.digits`, with a point in every language: for axes of data."""
     text = f"{value:.{count}g}"
     return f"{float(text):.0f}" if "e+" in text else text
 

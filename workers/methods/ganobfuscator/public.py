@@ -51,8 +51,8 @@ class PublicNorms(Idpgan):
         return max(SMALLEST_NORM, float(usable.mean())) if len(usable) else SMALLEST_NORM
 
     @abstractmethod
-    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What `_rows` gives of private units, of these made-up ones."""
+    def _public_rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of made-up units, what `_rows` gives of private ones."""
 
 
 class PublicTable(PublicNorms, TableIdpgan):
@@ -63,8 +63,8 @@ class PublicTable(PublicNorms, TableIdpgan):
         """Public records, one a unit."""
         return made_up_table(self.domain, self.order.public_records, places=self.bounds.rows_per_unit)
 
-    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        return self._rows_of(self.made_up, places)
+    def _public_rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self._rows_of(self.made_up, units)
 
 
 class PublicImages(PublicNorms, ImageIdpgan):
@@ -75,8 +75,8 @@ class PublicImages(PublicNorms, ImageIdpgan):
         """Public records, one a unit."""
         return made_up_images(self.shape, self.order.public_records, self.classes, places=self.bounds.rows_per_unit)
 
-    def _public_rows(self, places: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
-        return self._rows_of(self.made_up, places)
+    def _public_rows(self, units: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self._rows_of(self.made_up, units)
 
 
 def made_up_table(domain: TableDomain, records: int, *, places: int) -> EncodedTable:
