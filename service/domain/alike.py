@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from service.base.messages import Message
+
 if TYPE_CHECKING:
     from service.domain.field_schema import FieldSchema
     from service.domain.table_schema import TableSchema
@@ -14,18 +16,21 @@ def first_difference(other: TableSchema, own: TableSchema) -> str | None:
     others, owns = read_by(other, own).fields, own.modelled.fields
     still_open = next((field.name for field in others if field.infer is not None), None)
     if still_open is not None:
-        return f"of {still_open!r} bounds or categories are still open in the other one"
+        return Message("of %(column)s bounds or categories are still open in the other one", column=repr(still_open))
     for one, field in zip(others, owns, strict=False):
         if one.name != field.name:
-            return f"in the place of {field.name!r} the other one has {one.name!r}"
+            return Message(
+                "in the place of %(column)s the other one has %(other)s", column=repr(field.name), other=repr(one.name)
+            )
         was, now = _declared(one), _declared(field)
         differing = [what for what, value in now.items() if value != was.get(what)]
         if differing:
-            return f"{field.name!r} has another {differing[0]} there"
+            return Message("%(column)s has another %(what)s there", column=repr(field.name), what=differing[0])
     if len(others) == len(owns):
         return None
-    more, where = (others, "the other one alone") if len(others) > len(owns) else (owns, "this one alone")
-    return f"{more[min(len(others), len(owns))].name!r} is in {where}"
+    if len(others) > len(owns):
+        return Message("%(column)s is in the other one alone", column=repr(others[len(owns)].name))
+    return Message("%(column)s is in this one alone", column=repr(owns[len(others)].name))
 
 
 def read_by(other: TableSchema, own: TableSchema) -> TableSchema:
@@ -49,15 +54,19 @@ def _is_read_by(one: FieldSchema, field: FieldSchema) -> bool:
 
 
 def _declared(field: FieldSchema) -> dict[str, Any]:
-    """What its codes follow from."""
+    """What its codes follow from, by what it is called."""
     categories = field.categories
     said: dict[str, Any] = {
-        "type": field.type,
+        Message("type"): field.type,
         "constraints.required": field.constraints.required,
-        "list of categories": None if categories is None else [(type(value), value) for value in categories],
-        "category for all others": field.other,
+        Message("list of categories"): None if categories is None else [(type(value), value) for value in categories],
+        Message("category for all others"): field.other,
     }
     if categories is not None:
         return said
-    ranged = {"range": field.bounds, "number of bins": field.bins, "list of edges": field.edges}
-    return {**said, **ranged, "number of decimals": field.decimals, "resolution": field.step}
+    ranged: dict[str, Any] = {
+        Message("range"): field.bounds,
+        Message("number of bins"): field.bins,
+        Message("list of edges"): field.edges,
+    }
+    return {**said, **ranged, Message("number of decimals"): field.decimals, Message("resolution"): field.step}

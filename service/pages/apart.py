@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message, sentences
 from service.base.text import some_of
 
 if TYPE_CHECKING:
@@ -27,15 +28,20 @@ def require_apart(said: Mapping[str, str], draft: Mapping[str, Any]) -> None:
     if said.get("apart") or not known + unknown:
         return
     why = (
-        f"{_quoted(known)}: the same value stands in several rows, which may be of one person"
+        Message(
+            "%(columns)s: the same value stands in several rows, which may be of one person.", columns=_quoted(known)
+        )
         if known
-        else f"{_quoted(unknown)}: there are too many different values to tell whether one stands in several rows, which may be of one person"
+        else Message(
+            "%(columns)s: there are too many different values to tell whether one stands in several rows, which may be of one person.",
+            columns=_quoted(unknown),
+        )
     )
-    raise InvalidInput(
-        f"{why}. Say that several rows may belong to one person, and choose the column that tells whose they are; or tick below "
-        "“No” that you know this, and that each row is of another person all the same",
-        where="privacy_unit",
+    what_to_do = Message(
+        "Say that several rows may belong to one person, and choose the column that tells whose they are; or tick below “No” "
+        "that you know this, and that each row is of another person all the same"
     )
+    raise InvalidInput(sentences(why, what_to_do), where="privacy_unit")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -11,7 +11,6 @@ from service.base.messages import Message
 from service.methods.catalogue import CATALOGUE
 from service.methods.knobs import Order
 from service.pages.forms import number_in
-from service.samples.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,11 +57,10 @@ def fields_of(method: str) -> list[Field]:
 
 
 def described() -> set[str]:
-    """Every sentence of a method, of its knobs and of a format of samples, so that translations are asked for."""
+    """Every sentence of a method and of its knobs, so that translations are asked for."""
     fields = [field for method in CATALOGUE for field in fields_of(method)]
     summaries = [method.card.summary for method in CATALOGUE.values()]
-    helps = [each.help for each in FORMATS.values()]
-    return {text for text in (*summaries, *helps, *(field.description for field in fields)) if text}
+    return {text for text in (*summaries, *(field.description for field in fields)) if text}
 
 
 def _field(name: str, schema: Mapping[str, Any]) -> Field:

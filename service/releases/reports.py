@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_owner_report(context: Context, principal: Principal, release_id: uuid.UUID) -> dict[str, Any]:
-    """The report; says so to the audit log where there is one. The door has let owner keys in alone, and it is looked at again here."""
+    """The report; where there is one, the audit log is told. The door has let owner keys in alone, and it is looked at again here."""
     principal.require("owner")
     with context.transaction() as session:
         release = repository.find(session, principal.tenant_id, release_id)

@@ -253,7 +253,7 @@ def find_published(context: Context, principal: Principal, release_id: uuid.UUID
 
 
 def read_preview(context: Context, principal: Principal, release_id: uuid.UUID) -> bytes:
-    """The picture of a release in training; says so to the audit log where there is one."""
+    """The picture of a release in training; where there is one, the audit log is told."""
     picture = previews.read_preview(context.storage, find(context, principal, release_id))
     with context.transaction() as session:
         audit.record(session, principal, "release", release_id)

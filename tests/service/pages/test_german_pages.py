@@ -12,9 +12,13 @@ import re
 
 import pytest
 
+from service.base.errors import InvalidInput
 from service.base.messages import Figure, Listed, Message, plural, said
+from service.domain.alike import first_difference
+from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import CATALOGUE
 from service.pages import languages, rendering
+from service.pages.apart import require_apart
 from service.pages.languages import language_named
 from service.pages.writing import Writing
 from tests.service.pages.spoken import english_in, sentences_in, spoken
@@ -232,3 +236,37 @@ def test_a_message_is_its_english_text_and_says_itself_in_another_language():
     for each in (off, listed, *pairs):
         for again in (copy.deepcopy(each), pickle.loads(pickle.dumps(each))):
             assert (again, said(again, german)) == (each, said(each, german))
+
+
+COLUMN = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}}
+CODE = {"name": "code", "type": "string", "constraints": {"enum": ["a", "b"]}}
+
+
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        ([CODE], "an der Stelle von 'age' hat der andere 'code'"),
+        ([COLUMN | {"type": "number"}], "bei 'age' ist dort anders: Typ"),
+        ([COLUMN | {"constraints": {"minimum": 0, "maximum": 8}}], "bei 'age' ist dort anders: Wertebereich"),
+        ([COLUMN, CODE], "'code' gibt es nur im anderen"),
+        (
+            [COLUMN | {"constraints": {}, "infer": {"epsilon": 0.1}}],
+            "von 'age' sind dort noch Grenzen oder Kategorien offen",
+        ),
+    ],
+)
+def test_in_what_public_rows_differ_is_said_in_german(others, says):
+    other, own = (parse_table_schema({"fields": fields}) for fields in (others, [COLUMN]))
+    assert said(first_difference(other, own), language_named("de")) == says
+
+
+@pytest.mark.parametrize(
+    ("repeats", "says"),
+    [(True, "'id': Derselbe Wert steht in mehreren Zeilen"), (None, "'id': Es gibt zu viele verschiedene Werte")],
+)
+def test_what_is_asked_of_repeating_ids_is_asked_in_german(repeats, says):
+    with pytest.raises(InvalidInput) as refused:
+        require_apart({}, {"repeating": {"id": repeats}})
+    german = said(refused.value.detail, language_named("de"))
+    assert german.startswith(says)
+    assert not english_in(f"<p>{german}</p>")
