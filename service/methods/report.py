@@ -165,7 +165,7 @@ def _mean_distance(counts: Sequence[Counts]) -> float:
 
 
 def _percent(share: float) -> str:
-    return Figure(f"{100.0 * share:.2g} %")
+    return Figure(f"{100.0 * share:.3g} %")
 
 
 def half_width(noise_multiplier: float, held_out: int, most_rows: int) -> float:
