@@ -29,7 +29,7 @@ FIELDS = [
         "trailingZeros": True,
         "constraints": {"minimum": 0, "maximum": 5000},
     },
-    {"name": "visits", "type": "integer", "constraints": {"minimum": 0, "maximum": 500, "required": True}},
+    {"name": "visits", "type": "integer", "constraints": {"minimum": 0, "maximum": 487, "required": True}},
     {"name": "plain", "type": "number", "constraints": {"minimum": 0, "maximum": 5000000, "required": True}},
     {
         "name": "paid",
