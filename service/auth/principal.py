@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from service.base.errors import Forbidden
-from service.base.messages import Message
+from service.base.messages import Message, Text
 
 Scope = Literal["owner", "analyst", "reader"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -28,6 +28,8 @@ class Principal:
         """Raise `Forbidden` unless this key's scope includes `scope`."""
         if SCOPES.index(self.scope) > SCOPES.index(scope):
             raise Forbidden(
-                Message("this needs a key of scope %(scope)s; yours is %(own)s", scope=scope, own=self.scope),
+                Message(
+                    "this needs a key of scope %(scope)s; yours is %(own)s", scope=Text(scope), own=Text(self.scope)
+                ),
                 required_scope=scope,
             )

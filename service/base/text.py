@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
@@ -52,9 +53,17 @@ def sentence_of(error: Mapping[str, Any]) -> str:
         return Message("give a moment with its time zone, like 2027-01-31T00:00:00Z")
     if kind in _OF_NUMBERS:
         return _of_number(kind, error["ctx"])
-    return str(error["msg"]).removeprefix("Value error, ")
+    return _NO_NUMBERS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
 
 
+_NO_NUMBERS = {
+    "int_type": Message("Input should be a valid integer"),
+    "int_parsing": Message("Input should be a valid integer, unable to parse string as an integer"),
+    "int_from_float": Message("Input should be a valid integer, got a number with a fractional part"),
+    "float_type": Message("Input should be a valid number"),
+    "float_parsing": Message("Input should be a valid number, unable to parse string as a number"),
+}
+"""The words of pydantic, as messages."""
 _OF_NUMBERS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
 
 
@@ -67,6 +76,16 @@ def _of_number(kind: str, context: Mapping[str, Any]) -> str:
         "less_than": Message("Input should be less than %(bound)s", bound=bound),
         "less_than_equal": Message("Input should be less than or equal to %(bound)s", bound=bound),
     }[kind]
+
+
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:([.,' \u00a0\u2009\u202f])[0-9]{3})(?:\1[0-9]{3})*", re.ASCII)
+
+
+def ungrouped(text: Any) -> Any:
+    """A count without the signs between its thousands: 1.000 is a thousand, since a count has no fraction. All else as it is."""
+    if not isinstance(text, str) or _GROUPED.fullmatch(text.strip()) is None:
+        return text
+    return re.sub(r"[^0-9]", "", text)
 
 
 def read_json(text: str | bytes, where: str) -> Any:

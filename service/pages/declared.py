@@ -52,8 +52,8 @@ class DeclaredColumn:
     """Categories after the first ones, folded away."""
     more: int
     """Categories that are not shown."""
-    ends: tuple[str | None, str | None] | None
-    """Of a range; None where an end is to be bought."""
+    ends: tuple[Any, Any] | None
+    """Of a range, as the schema has them; None where an end is to be bought."""
     to_buy: float | None
     """For this epsilon."""
     bought: float | None
@@ -109,7 +109,7 @@ def _small(columns: Sequence[DeclaredColumn]) -> list[DeclaredColumn]:
 def _column(field: FieldSchema) -> DeclaredColumn:
     says, bought = field.constraints, field.bought
     categories = tuple(map(_cut, says.enum or ()))
-    ends = tuple(_said(getattr(says, end)) for end in ENDS)
+    ends = tuple(getattr(says, end) for end in ENDS)
     has_range = field.role is None and not categories and field.type not in {"string", "boolean"}
     return DeclaredColumn(
         name=field.name,
@@ -129,7 +129,3 @@ def _column(field: FieldSchema) -> DeclaredColumn:
 def _cut(value: Any) -> str:
     text = str(value)
     return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
-
-
-def _said(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from imprimatur.draft_marks import DRAFT
 from service.base.errors import DraftSchema, InvalidInput
 from service.base.messages import Message
-from service.base.text import read_json, some_of
+from service.base.text import read_json, some_of, ungrouped
 from service.domain.field_schema import WORDS_OF_A_DOMAIN, has_at_most
 from service.domain.image_schema import is_image_schema, parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
@@ -142,7 +142,7 @@ def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
     if said["several"] == "no":
         return None
     try:
-        most = int(said.get("most", "").strip())
+        most = int(ungrouped(said.get("most", "").strip()))
     except ValueError:
         raise InvalidInput(
             Message("Say in a whole number how many rows one person may have at most"), where="privacy_unit"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidOrder
 from service.base.messages import Message
+from service.base.text import ungrouped
 from service.methods.catalogue import CATALOGUE
 from service.methods.knobs import Order
 from service.pages.forms import number_in
@@ -37,7 +38,7 @@ class Field:
     name: str
     description: str
     kind: str
-    """`choice`, `number`, `text`, `json`, or `dataset`: one that is declared public."""
+    """`choice`, `count` (a whole number), `number`, `text`, `json`, or `dataset`: one that is declared public."""
     choices: tuple[str, ...] = ()
     default: str = ""
 
@@ -77,7 +78,7 @@ def _kind(kinds: list[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
     if "enum" in kind or kind.get("type") == "boolean":
         return "choice", tuple(map(str, kind.get("enum", ("true", "false"))))
     if kind.get("type") in {"integer", "number"}:
-        return "number", ()
+        return "count" if kind["type"] == "integer" else "number", ()
     if kind.get("format") == "uuid":
         return "dataset", ()
     return ("text", ()) if kind.get("type") == "string" else ("json", ())
@@ -137,7 +138,7 @@ def has_report_settings(form: Mapping[str, str], refused: str | None) -> bool:
 
 def want_of(form: Mapping[str, str]) -> dict[str, Any]:
     """How exact the form asks counts to be (`service.methods.wants`)."""
-    group = round(number_in(form.get("group", ""), Message("group"), 200, where="want.group"))
+    group = round(number_in(ungrouped(form.get("group", "")), Message("group"), 200, where="want.group"))
     within = number_in(form.get("within", ""), Message("off by at most"), 10, where="want.within")
     return {"group": group, "within": within / 100.0}
 
@@ -145,8 +146,9 @@ def want_of(form: Mapping[str, str]) -> dict[str, Any]:
 def _value(name: str, kind: str, text: str) -> Any:
     if kind in {"text", "dataset"} or (kind == "choice" and text not in {"true", "false"}):
         return text
+    text = ungrouped(text) if kind == "count" else text
     try:
-        return json.loads(text.replace(",", ".") if kind == "number" else text)
+        return json.loads(text.replace(",", ".") if kind in {"count", "number"} else text)
     except ValueError:
         raise InvalidOrder(
             Message("%(knob)s: this cannot be read; write it as in the description", knob=name), where=name

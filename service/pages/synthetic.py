@@ -77,6 +77,7 @@ class Series:
     written_edge: Callable[[float], str] | None = None
     """The end of a bar of numbers; None of columns whose values are no numbers."""
     are_days: bool = False
+    are_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _numbers(column: GridColumn, drawn: Any) -> Series:
     def edge(value: float) -> str:
         return written(float(f"{value:.4g}")) if column.is_spelled else _edge(value)
 
-    return Series(column.name, np.ma.asarray(drawn).tolist(), written, edge)
+    return Series(column.name, np.ma.asarray(drawn).tolist(), written, edge, are_whole=column.type == "integer")
 
 
 def _edge(value: float) -> str:
@@ -171,10 +172,24 @@ def _bars(column: Series, there: list[Any]) -> list[tuple[str, int]]:
         if rest := len(there) - sum(count for _, count in bars):
             bars.append(("…", rest))
         return bars
+    if column.are_whole:
+        return _whole_bars(column, list(map(int, there)))
     counts, edges = np.histogram(np.array(there, dtype=float), bins=BINS)
     if column.are_days:
         return [(write(edge), int(n)) for edge, n in zip(edges, counts, strict=False)]
     return [(f"{write(a)} – {write(b)}", int(n)) for (a, b), n in zip(itertools.pairwise(edges), counts, strict=True)]
+
+
+def _whole_bars(column: Series, there: list[int]) -> list[tuple[str, int]]:
+    """Intervals of equally many whole numbers each; the last may reach beyond the largest value."""
+    low, high = min(there), max(there)
+    width = -(-(high - low + 1) // BINS)
+    found = Counter((value - low) // width for value in there)
+    begins = range(low, high + 1, width)
+    return [
+        (f"{column.written(begin)} – {column.written(min(begin + width - 1, high))}", found[place])
+        for place, begin in enumerate(begins)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from imprimatur.explanation import times_in_100
 from imprimatur.wording import duration_in_two
 from service.base.messages import Figure, Message, Text, said
-from service.pages.languages import DEFAULT
+from service.pages.languages import DEFAULT, Conventions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,8 @@ class Writing:
         return {
             "digits": self.digits,
             "percent": self.percent,
+            "exact_percent": self.exact_percent,
+            "bound": self.bound,
             "whole": self.whole,
             "figure": self.figure,
             "moment": self.moment,
@@ -62,6 +64,26 @@ class Writing:
         return self.language.figure(
             f"{hundredths:.0f} %" if hundredths >= 10.0 or hundredths == 0.0 else f"{hundredths:.1f} %"
         )
+
+    def exact_percent(self, share: float) -> str:
+        """A share that somebody has chosen, as it was chosen: 20.5 %."""
+        return self.language.figure(f"{in_digits(share * 100.0, 12)} %")
+
+    def bound(self, value: Any) -> str:
+        """The end of a declared range: a number, or a day or moment as schemas write them. All of its digits are shown."""
+        if isinstance(value, str):
+            return self._written_day(value)
+        return self.figure(value) if isinstance(value, int) else self.language.figure(in_digits(value, 15))
+
+    def _written_day(self, text: str) -> str:
+        form = self.language.conventions.day
+        if form == Conventions.day:
+            return text
+        day, mark, clock = text.partition("T")
+        try:
+            return dt.date.fromisoformat(day).strftime(form) + (" " if mark else "") + clock
+        except ValueError:
+            return text
 
     def whole(self, value: int) -> str:
         """A count, in groups of three: 32 561."""

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from service.base.errors import InvalidInput, NotInRelease
-from service.base.text import read_json
+from service.base.text import read_json, ungrouped
 from service.platform.context import Context
 from service.releases.answers import not_a_generator
 from service.releases.bundles import Bundles
@@ -50,7 +50,9 @@ class SampleRequest:
 
 
 def sample_request(
-    rows: Annotated[int, Query(ge=0, description="How many synthetic rows; any number, streamed.")] = 1_000,
+    rows: Annotated[
+        int, BeforeValidator(ungrouped), Query(ge=0, description="How many synthetic rows; any number, streamed.")
+    ] = 1_000,
     format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
     where: Annotated[
         list[Annotated[str, Field(max_length=MOST_CONDITION_CHARACTERS)]] | None,

@@ -65,10 +65,16 @@ def _cells(names: list[str], counts: NDArray[np.int64]) -> dict[str, Any]:
 
 def _interval(column: ColumnDomain, low: float, high: float) -> str:
     if column.type == "number":
-        return f"{low:.4g} – {high:.4g}"
+        return f"{_number(low)} – {_number(high)}"
     last = high - column.step
     first = _moment(column, low)
     return first if last <= low else f"{first} – {_moment(column, last)}"
+
+
+def _number(value: float) -> str:
+    """To four digits, never in powers of ten where it can be read without."""
+    text = f"{value:.4g}"
+    return f"{float(text):.0f}" if "e+" in text else text
 
 
 def _moment(column: ColumnDomain, value: float) -> str:

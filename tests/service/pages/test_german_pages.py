@@ -202,6 +202,36 @@ def test_the_field_for_epsilon_is_filled_with_a_comma_and_takes_both(api, browse
     assert "Es kostet" in parts[0]
 
 
+@pytest.mark.parametrize(
+    ("value", "english", "german"),
+    [
+        ("2021-04-17", "2021-04-17", "17.04.2021"),
+        ("2021-04-17T08:30:00", "2021-04-17T08:30:00", "17.04.2021 08:30:00"),
+        ("soon", "soon", "soon"),
+        (140.0, "140", "140"),
+        (0.25, "0.25", "0,25"),
+        (20_000.5, "20000.5", "20000,5"),
+        (12_345_678_901, "12345678901", "12345678901"),
+    ],
+)
+def test_ends_of_declared_ranges_are_as_german_writes_them(value, english, german):
+    for code, text in (("en", english), ("de", german)):
+        assert Writing(language_named(code)).bound(value) == text
+
+
+@pytest.mark.usefixtures("illegible")
+def test_no_refusal_of_a_count_is_left_in_english(api, browser_of, dataset_id):
+    wrong = FILLED | {"knob.components": "1,5"}
+    reply = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", wrong, **GERMAN)
+    assert reply.status_code == 422
+    assert sentences_in(reply.text) == []
+
+
+def test_who_may_do_it_is_said_in_the_words_of_the_page(api, browser_of):
+    page = browser_of(api.reader).get("/admin", headers=GERMAN).text
+    assert "ein Schlüssel der Art Eigentümer nötig; Ihrer ist einer der Art Leser" in page
+
+
 def test_a_knob_that_is_a_number_takes_a_comma(api, browser_of, dataset_id):
     filled = {"method": "marginals", "epsilon": "1", "knob.tree_precision_share": "0,2", "step": "confirm"}
     page = browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", filled).text

@@ -8,7 +8,7 @@ import pytest
 
 import service.pages.releases as pages_of_releases
 from service.methods.catalogue import NAMES, parse_order
-from service.pages.knobs import document_of, fields_of
+from service.pages.knobs import document_of, fields_of, want_of
 from service.requests.problems import STATUS
 from tests.service.pages.test_upload_walk import values_of
 
@@ -229,6 +229,10 @@ def test_what_is_confirmed_names_its_limits_and_the_way_back(api, browser_of, da
     limits = {"report": "1", "report_share": "5", "accept_one_way_tv": "0.6"}
     confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, **limits, "step": "confirm"}).text
     assert "off by at most 0.6 %" in confirm
+    exact = {**limits, "accept_two_way_tv": "20.5", "report_share": "12.5"}
+    confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, **exact, "step": "confirm"}).text
+    assert "off by at most 20.5 %" in confirm  # as typed, since that is what decides
+    assert "measured with 12.5 % of the precision" in confirm
     assert f'formaction="/datasets/{dataset_id}/order"' in confirm
 
 
@@ -241,11 +245,21 @@ def test_held_out_units_without_a_report_are_not_dropped_silently(api, browser_o
 @pytest.mark.parametrize("method", [name for name in NAMES if name not in {"queries", "choose"}])
 def test_every_knob_has_a_field_and_a_default_that_is_left_empty_is_left_out(method):
     fields = fields_of(method)
-    assert {field.kind for field in fields} <= {"choice", "number", "text", "json", "dataset"}
+    assert {field.kind for field in fields} <= {"choice", "count", "number", "text", "json", "dataset"}
     document = document_of({"method": method, "epsilon": "1,5", **{f"knob.{field.name}": "" for field in fields}})
     assert document == {"method": method, "epsilon": 1.5}
     filled = {f"knob.{each.name}": each.default for each in fields if each.default and each.kind != "json"}
     assert parse_order(document_of({"method": method, "epsilon": "1", **filled}))
+
+
+@pytest.mark.parametrize("typed", ["2.048", "2,048", "2 048", "2\u202f048", "2048"])
+def test_a_count_with_signs_between_its_thousands_is_that_count(typed):
+    assert document_of({"method": "marginals", "epsilon": "1", "knob.components": typed})["components"] == 2048
+    assert want_of({"group": typed, "within": "5"})["group"] == 2048
+
+
+def test_a_knob_that_is_no_count_keeps_its_fraction():
+    assert document_of({"method": "marginals", "epsilon": "1", "knob.learning_rate": "1,125"})["learning_rate"] == 1.125
 
 
 def test_a_field_that_is_no_knob_is_not_passed_on():

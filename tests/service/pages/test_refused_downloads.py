@@ -56,6 +56,9 @@ def test_a_wrong_condition_leads_back_to_the_form_with_everything_typed(
         assert "What you typed is kept" in refused.text
         assert_form_says(browser.get(back_from(refused)).text, asked)
     assert_form_says(browser.get(release, params=TYPED).text, TYPED)
+    for typed in ("1.000", "1,000", "1 000"):  # and not one row
+        rows = browser.get(f"{release}/download", params={"rows": typed, "format": "csv"}).text
+        assert len(rows.splitlines()) == 1_001
 
 
 def test_before_anything_is_published_every_file_leads_back(api, browser_of, ordered):

@@ -29,6 +29,7 @@ FIELDS = [
         "trailingZeros": True,
         "constraints": {"minimum": 0, "maximum": 5000},
     },
+    {"name": "visits", "type": "integer", "constraints": {"minimum": 0, "maximum": 487, "required": True}},
     {"name": "plain", "type": "number", "constraints": {"minimum": 0, "maximum": 5000000, "required": True}},
     {
         "name": "paid",
@@ -83,6 +84,17 @@ def test_bars_of_numbers_are_labelled_as_the_numbers_are_spelled(columns):
     assert cost.labels[-1] == "–"
     assert all("," in label and "." in label for label in cost.labels[5:-1]), cost.labels
     assert not any("e+" in label or "," in label for label in plain.labels)
+    (visits,) = histograms(named(columns, "visits"))
+    assert not any("." in label for label in visits.labels)
+
+
+def test_bars_of_whole_numbers_hold_equally_many_of_them():
+    values = [18 + i % 80 for i in range(800)]
+    whole = Series("age", [*values, None], lambda value: f"{value}", lambda value: f"{value:.4g}", are_whole=True)
+    (found,) = histograms([whole])
+    assert found.labels[:2] == ["18 – 21", "22 – 25"]
+    assert found.labels[-2:] == ["94 – 97", "–"]
+    assert found.counts == [40] * 20 + [1]
 
 
 def test_categories_are_labelled_as_they_are_spelled(columns):

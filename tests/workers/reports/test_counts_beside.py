@@ -41,6 +41,14 @@ def counted():
     return dict(zip(domain.names, found, strict=True))
 
 
+def test_ends_of_bars_are_written_without_powers_of_ten():
+    field = {"name": "amount", "type": "number", "constraints": {"minimum": 0, "maximum": 20_000}}
+    domain = domain_of(parse_table_schema({"fields": [field]}))
+    rows = rows_of(pl.DataFrame({"amount": [1.0, 15_000.0]}), domain)
+    (cells,) = counts_beside(domain, [rows, rows], rows)
+    assert cells["names"][-2].endswith(" – 20000")
+
+
 def test_every_row_is_in_one_bar(counted):
     for cells in counted.values():
         assert len(cells["names"]) == len(cells["real"]) == len(cells["synthetic"])
