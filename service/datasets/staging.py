@@ -175,6 +175,7 @@ def say_reading(
         _data_key(context, row),
         _READING,
     )
+    _leave_nothing_of_discarded(context, principal, staged_id)
 
 
 def finish_reading(
@@ -193,6 +194,16 @@ def finish_reading(
             .execution_options(synchronize_session=False)
         )
     context.storage.delete(_key_of(staged_id, _READING))
+    _leave_nothing_of_discarded(context, principal, staged_id)
+
+
+def _leave_nothing_of_discarded(context: Context, principal: Principal, staged_id: uuid.UUID) -> None:
+    """After an object was written: who discarded it meanwhile has removed the others. Raises `NotFound` then."""
+    try:
+        _find(context, principal, staged_id)
+    except NotFound:
+        _remove_objects(context, staged_id)
+        raise
 
 
 def discard_unreadable(context: Context, principal: Principal) -> None:

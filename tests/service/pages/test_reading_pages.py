@@ -123,6 +123,25 @@ def test_discarding_ends_the_reading(context, owner, gate):
     until(lambda: not list(context.storage.list(staging.STAGED)))
 
 
+@pytest.mark.parametrize("between", ["_said_of_reading", "_new_filled_key"])
+def test_what_is_written_just_after_a_discard_is_removed(monkeypatch, context, owner, gate, between):
+    """The row is looked up, the file discarded, the object written: nothing would ever remove it."""
+    usual, seen = getattr(staging, between), []
+    address = send(owner).url.path
+
+    def discarded_now(*arguments):
+        if not seen:
+            seen.append(owner.post(address.replace("reading", "discard")).status_code)
+        return usual(*arguments)
+
+    monkeypatch.setattr(staging, between, discarded_now)
+    if between == "_new_filled_key":
+        gate.may_go_on.set()
+    until(lambda: seen)
+    assert seen == [200]
+    until(lambda: not list(context.storage.list(staging.STAGED)))
+
+
 @pytest.mark.usefixtures("gate")
 def test_a_reading_that_nobody_goes_on_with_says_so(monkeypatch, owner):
     address = send(owner).url.path
