@@ -42,7 +42,7 @@ def begun(stack):
 def begun_between(stack, client, dataset):
     """Order; how many others the worker begins with after that and before this one."""
     release = client.create_release(dataset, ORDER)["id"]
-    before = len(begun(stack))
+    before = len([each for each in begun(stack) if each != release])
     wait_for(lambda: release in begun(stack))
     return begun(stack).index(release) - before
 

@@ -48,6 +48,8 @@ def _stopped_reader(server):
     for _ in range(POLLS):
         for child in api.children():
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if "service.intake.sandboxed" not in child.cmdline():
+                    continue  # between fork and exec the API waits for it, whoever leaves
                 os.kill(child.pid, signal.SIGSTOP)
                 return child
         time.sleep(POLL_SECONDS)
