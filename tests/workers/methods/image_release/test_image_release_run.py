@@ -74,8 +74,11 @@ def drawn(made: Any) -> np.ndarray:
 @pytest.mark.parametrize("knobs", [{"coefficients": 4}, {"coefficients": 4, "singular_values_share": 0.3}, {}])
 def test_at_a_large_epsilon_the_image_comes_back(noise: str, knobs: dict[str, Any]) -> None:
     images = smooth()
-    made, _ = released(images, epsilon=400.0, schema={"pixel_unit": "column"}, noise=noise, **knobs)
-    assert np.abs(drawn(made) - images).mean() < 14.0
+    errors = []
+    for _ in range(3):  # how many cosines are kept is chosen with noise: one in some hundred releases keeps too few
+        made, _ = released(images, epsilon=400.0, schema={"pixel_unit": "column"}, noise=noise, **knobs)
+        errors.append(np.abs(drawn(made) - images).mean())
+    assert np.median(errors) < 14.0
 
 
 def test_at_a_small_one_it_does_not() -> None:
