@@ -179,14 +179,14 @@ def _lines_of_means(what: str, ran: Sequence[Sequence[tuple[Score, Score]]]) -> 
 
 def behind() -> str:
     """Every place where a peer is ahead: ours, and theirs."""
-    lines = []
+    lines = ["| measure | ε | of the tables | ours (theirs) |", "|---|---|---|---|"]
     for place, measure in enumerate(MEASURES):
         for epsilon in EPSILONS:
             ran = [one for one in _with_peers() if one.epsilon == epsilon]
             lost = [one for one in ran if any(one.is_ahead(peer, place) for peer in one.peers)]
             if lost:
                 places = "; ".join(_behind(one, place) for one in lost)
-                lines.append(f"- {measure.name}, ε = {epsilon:g}, {len(lost)} of {len(ran)}: {places}")
+                lines.append(f"| {measure.name} | {epsilon:g} | {len(lost)} of {len(ran)} | {places} |")
     return "\n".join(lines)
 
 

@@ -49,7 +49,7 @@ def _stopped_reader(server):
         for child in api.children():
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
                 if "service.intake.sandboxed" not in child.cmdline():
-                    continue  # between fork and exec the API waits for it, whoever leaves
+                    continue  # between fork and exec the API waits for it, also if the caller has left
                 os.kill(child.pid, signal.SIGSTOP)
                 return child
         time.sleep(POLL_SECONDS)
