@@ -178,7 +178,7 @@ def test_the_page_has_means_over_tables_where_a_peer_is_ahead_and_a_picture(tmp_
     factor = (0.25 * 1.0 * 9.0) ** (1 / 3)  # the made-up parity is not in the mean
     assert f"| 1 | TV2 | × {factor:.2f} ± " in page
     assert "| 1 | CPU seconds | × .050 ± .000 (3) |" in page
-    assert "- TV2, ε = 1, 1 of 3: star .0900 (AIM .0100)" in page
+    assert "| TV2 | 1 | 1 of 3 | star .0900 (AIM .0100) |" in page
     assert "| parity of five columns | AIM | 1 | .500 | .500 | .5000 | .9000 | .5000 | 40 |" in page
     assert shown.count("<circle") == 3 + 6  # three methods are named, two of them ran on three tables
     assert ">Adult<" in shown
