@@ -263,7 +263,7 @@ def _replace(
     except BaseException as error:
         if not isinstance(
             error, Unavailable
-        ):  # then it may have happened all the same: the sweep removes what no row names
+        ):  # then it may have happened nevertheless: the sweep removes what no row names
             _remove(context, stored)
         if isinstance(error, IntegrityError):  # another upload of these rows was first
             with context.transaction() as session:

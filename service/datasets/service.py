@@ -154,7 +154,7 @@ def _keep(
     except BaseException as error:
         if not isinstance(
             error, Unavailable
-        ):  # then it may have happened all the same: the sweep removes what no row names
+        ):  # then it may have happened nevertheless: the sweep removes what no row names
             for key in stored:
                 context.storage.delete(key)
         if isinstance(error, IntegrityError):  # a process of the version before, which takes no lock, was first

@@ -110,7 +110,7 @@ def stage(
             audit.record(session, principal, "staged_upload", staged_id)
         require_room(context, principal, and_this=True)  # after the commit: two at once see one another
     except BaseException as error:
-        if not isinstance(error, Unavailable):  # then it may have happened all the same: the sweep removes it
+        if not isinstance(error, Unavailable):  # then it may have happened nevertheless: the sweep removes it
             _forget(context, [staged_id])
         raise
     return staged_id

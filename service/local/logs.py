@@ -21,7 +21,7 @@ LOOK_SECONDS = 2.0
 def bound(log: Path) -> None:
     """Copy a large log and empty it. Its writer has it open to append, and goes on at its new end.
 
-    Lines written between the copy and the emptying are lost. Without room for the copy the log is emptied all the same:
+    Lines written between the copy and the emptying are lost. Without room for the copy the log is emptied nevertheless:
     what it holds back may be the room.
     """
     try:

@@ -39,7 +39,7 @@ def require_apart(said: Mapping[str, str], draft: Mapping[str, Any]) -> None:
     )
     what_to_do = Message(
         "Say that several rows may belong to one person, and choose the column that tells whose they are; or tick below “No” "
-        "that you know this, and that each row is of another person all the same"
+        "that you know this, and that each row is still of another person"
     )
     raise InvalidInput(sentences(why, what_to_do), where="privacy_unit")
 

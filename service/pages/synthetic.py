@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.base.lazy import lazy
 from service.domain.table_schema import TableSchema
-from service.pages.writing import in_digits
+from service.pages.writing import significant
 from service.releases.sampling import SampleRequest, drawn_columns, sample_response
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _numbers(column: GridColumn, drawn: Any) -> Series:
 
 
 def _edge(value: float) -> str:
-    return in_digits(value, 4)
+    return significant(value, 4)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Writing:
 
     def digits(self, value: float, count: int = 3) -> str:
         """A number to so many significant digits, never in powers of ten where it can be read without: 0.25, 1.5, 2300."""
-        return self.language.figure(in_digits(value, count))
+        return self.language.figure(significant(value, count))
 
     def percent(self, share: float) -> str:
         """A share of one: 27 %, 0.4 %, less than 0.1 %."""
@@ -67,13 +67,13 @@ class Writing:
 
     def exact_percent(self, share: float) -> str:
         """A share that somebody has chosen, as it was chosen: 20.5 %."""
-        return self.language.figure(f"{in_digits(share * 100.0, 12)} %")
+        return self.language.figure(f"{significant(share * 100.0, 12)} %")
 
     def bound(self, value: Any) -> str:
         """The end of a declared range: a number, or a day or moment as schemas write them. All of its digits are shown."""
         if isinstance(value, str):
             return self._written_day(value)
-        return self.figure(value) if isinstance(value, int) else self.language.figure(in_digits(value, 15))
+        return self.figure(value) if isinstance(value, int) else self.language.figure(significant(value, 15))
 
     def _written_day(self, text: str) -> str:
         form = self.language.conventions.day
@@ -127,7 +127,7 @@ class Writing:
         return Markup('<span lang="en">{}</span>').format(found)
 
 
-def in_digits(value: float, count: int = 3) -> str:
+def significant(value: float, count: int = 3) -> str:
     """As `Writing.digits`, with a point in every language: for axes of data."""
     text = f"{value:.{count}g}"
     return f"{float(text):.0f}" if "e+" in text else text

@@ -193,7 +193,7 @@ def pool_state(settings: Settings) -> tuple[int, int]:
 def _unavailable(error: Exception, settings: Settings) -> Unavailable:
     """Why, goes to the log; callers learn that it does not answer."""
     tell("database", database_reason(error, settings.database_url))
-    # It may have happened all the same, when the answer was lost and not the question.
+    # It may have happened nevertheless, when the answer was lost and not the question.
     return Unavailable(
         "the database does not answer; ask again, an order with its Idempotency-Key", retry_after_seconds=5
     )

@@ -215,7 +215,7 @@ def _fill_and_recover(faulty, home):
     assert statuses[503] >= 5, statuses
     upload = _upload(stack)
     assert_fails_closed(upload)
-    kill(stack, "api")  # what dies now must be started again all the same
+    kill(stack, "api")  # what dies now must still be started again
     (home / "filler").unlink()
     stack.wait_until_ready()
     again = stack.order(dataset, {**ORDER, "epsilon": 0.01})

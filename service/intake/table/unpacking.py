@@ -1,7 +1,7 @@
 """What a packed upload holds: gzip, Zstandard, ZIP and tar, told apart by content and unpacked into sealed room.
 
 An archive holds one table, or the parts of one Parquet table as Spark writes a folder. Nothing is ever written under a
-member's name; a name that would leave the folder is refused all the same, since no honest archive has one.
+member's name; a name that would leave the folder is still refused, since no honest archive has one.
 """
 
 from __future__ import annotations

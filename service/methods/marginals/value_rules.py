@@ -16,7 +16,7 @@ PRECISION_SHARES = 0.01, 0.2
 """but at least and at most this part of the precision is spent on it,"""
 
 MOST_NOISE = 0.05
-"""and none where a count would have more noise all the same: a tree would not tell where rows are."""
+"""and none where a count would have more noise anyway: a tree would not tell where rows are."""
 
 
 def settled_tree_share(

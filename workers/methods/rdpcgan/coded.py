@@ -4,7 +4,7 @@ Every line that touches rows is preceded by taking its event from the plan:
   label frequencies    GaussianEvent("label_counts")   once, where the order conditions
   autoencoder step     SampledStepEvent                gradients of encoder and decoder together, on one Poisson draw
   critic step          SampledStepEvent                as of `idpgan`
-The encoder is thrown away at the end. It needs noise all the same: whatever a row does to it moves every later gradient of the decoder.
+The encoder is thrown away at the end. It still needs noise: whatever a row does to it moves every later gradient of the decoder.
 """
 
 from __future__ import annotations

@@ -75,10 +75,11 @@ def drawn(made: Any) -> np.ndarray:
 def test_at_a_large_epsilon_the_image_comes_back(noise: str, knobs: dict[str, Any]) -> None:
     images = smooth()
     errors = []
-    for _ in range(3):  # how many cosines are kept is chosen with noise: one in some hundred releases keeps too few
+    for _ in range(3):
         made, _ = released(images, epsilon=400.0, schema={"pixel_unit": "column"}, noise=noise, **knobs)
         errors.append(np.abs(drawn(made) - images).mean())
-    assert np.median(errors) < 14.0
+    # Without `coefficients`, how many are kept is chosen with noise: one in some hundred releases keeps too few.
+    assert (max(errors) if "coefficients" in knobs else np.median(errors)) < 14.0
 
 
 def test_at_a_small_one_it_does_not() -> None:
