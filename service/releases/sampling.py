@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from service.samples.table.base import Columns
     from service.samples.table.written import RowColumn
 
+RowCount = Annotated[int, Field(ge=0), BeforeValidator(ungrouped)]
+"""As the form of the page writes it: 1.000 is a thousand."""
 MOST_CONDITIONS, MOST_CONDITION_CHARACTERS, MOST_WEIGHTS_CHARACTERS = 64, 4_000, 16_000
 
 
@@ -50,9 +52,7 @@ class SampleRequest:
 
 
 def sample_request(
-    rows: Annotated[
-        int, BeforeValidator(ungrouped), Query(ge=0, description="How many synthetic rows; any number, streamed.")
-    ] = 1_000,
+    rows: Annotated[RowCount, Query(description="How many synthetic rows; any number, streamed.")] = 1_000,
     format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
     where: Annotated[
         list[Annotated[str, Field(max_length=MOST_CONDITION_CHARACTERS)]] | None,
