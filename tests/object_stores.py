@@ -149,7 +149,7 @@ def _server(command: list[str], port: int, folder: Path, **variables: str) -> It
             stderr=log,
         )
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 600
             while not _answers(port):
                 if process.poll() is not None or time.monotonic() > deadline:
                     pytest.fail((folder / f"{port}.log").read_text())

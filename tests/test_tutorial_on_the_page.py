@@ -42,7 +42,7 @@ def mended_rows(folder):
 
 
 def test_from_the_patient_table_to_rows_by_the_page(stack, new_tenant, tmp_path):
-    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=120.0) as browser:
+    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600) as browser:
         home = browser.post("/sign-in", data={"key": new_tenant()})
         token = re.search(r'name="csrf-token" content="(\w+)"', home.text)[1]
         file = {"file": ("visits.csv", mended_rows(tmp_path).encode())}

@@ -26,7 +26,7 @@ from imprimatur import Client
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-SECONDS = 30.0
+SECONDS = 90.0
 """For what a worker does on a busy machine. Nothing here measures time."""
 FROM_THE_SYSTEM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 LONG = {**ORDER, "steps": 4_000}
 
 
-def wait_for(condition, seconds=120.0):
+def wait_for(condition, seconds=600.0):
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it never happened"

@@ -37,7 +37,7 @@ def kill(stack, part):
 
 def post_order(stack, dataset, order=ORDER, key=None):
     headers = {"Authorization": f"Bearer {stack.admin_key}"} | ({} if key is None else {"Idempotency-Key": key})
-    return httpx.post(f"{stack.url}/v1/datasets/{dataset}/releases", json=order, headers=headers, timeout=60)
+    return httpx.post(f"{stack.url}/v1/datasets/{dataset}/releases", json=order, headers=headers, timeout=600)
 
 
 def assert_fails_closed(reply):
@@ -236,5 +236,5 @@ def _upload(stack):
         headers={"Authorization": f"Bearer {stack.admin_key}"},
         files={"file": ("t.csv", rows.encode())},
         data={"schema": "{}", "budget": '{"epsilon": 1}'},
-        timeout=120,
+        timeout=600,
     )

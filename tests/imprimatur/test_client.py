@@ -47,7 +47,7 @@ def test_the_whole_way(client, small_csv, small_schema, small_order, tmp_path):
 
     seen = []
     release = client.create_release(dataset["id"], small_order)
-    ended = client.wait(release["id"], on_progress=seen.append, timeout=120)
+    ended = client.wait(release["id"], on_progress=seen.append, timeout=600)
     assert ended["state"] == "published"
     assert {r["id"] for r in seen} == {release["id"]}
     assert [r["id"] for r in client.releases(dataset["id"])] == [release["id"]]
@@ -105,7 +105,7 @@ def test_a_declaration_is_replaced_and_the_release_is_of_the_new_one(
     assert "reading" in heard
     assert client.replace_declaration(dataset["id"], privacy_unit="rows", file=small_csv)["name"] == "right"
     release = client.create_release(dataset["id"], small_order)
-    assert client.wait(release["id"], timeout=120)["state"] == "published"
+    assert client.wait(release["id"], timeout=600)["state"] == "published"
     client.save_sample(release["id"], tmp_path / "out.csv", 200)
     with (tmp_path / "out.csv").open() as file:
         assert "red" in {row["colour"] for row in csv.DictReader(file)}
@@ -116,7 +116,7 @@ def test_a_declaration_is_replaced_and_the_release_is_of_the_new_one(
 
 def test_publish_in_one_call(client, small_csv, small_schema, small_order, tmp_path):
     release_id, pending = client.publish(
-        small_csv, small_schema, small_order, epsilon=3.0, rows=9, path=tmp_path / "out.csv", wait_seconds=120
+        small_csv, small_schema, small_order, epsilon=3.0, rows=9, path=tmp_path / "out.csv", wait_seconds=600
     )
     assert pending is None
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 10
@@ -133,7 +133,7 @@ def test_publish_hands_back_what_takes_longer(client, small_csv, small_schema, s
     assert client.create_release(pending["dataset_id"], {**order, "epsilon": 0.1}, priority=1)["priority"] == 1
     assert not (tmp_path / "out.csv").exists()
     client.cancel(release_id)
-    assert client.wait(release_id, timeout=120)["state"] in {"voided", "failed", "published"}
+    assert client.wait(release_id, timeout=600)["state"] in {"voided", "failed", "published"}
 
 
 def test_errors_carry_code_and_values(client, stack, small_csv, small_schema, small_order):
@@ -180,7 +180,7 @@ def test_waits_by_asking_where_events_do_not_get_through(wire, small_csv, small_
     cut, client = wire(lambda _number, request: "before" if b"/events " in request else None)
     dataset = client.create_dataset(small_csv, small_schema, epsilon=5.0)
     release = client.create_release(dataset["id"], small_order)
-    assert client.wait(release["id"], timeout=120)["state"] == "published"
+    assert client.wait(release["id"], timeout=600)["state"] == "published"
     assert any("/events " in request for request in cut.requests)
 
 

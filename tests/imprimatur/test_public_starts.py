@@ -110,7 +110,7 @@ def test_two_frames_are_published_in_one_call(client, stack, api_key, tmp_path):
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert told.returncode == 0, told.stderr

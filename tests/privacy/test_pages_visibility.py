@@ -97,7 +97,7 @@ def paths_of(stay: Stay) -> dict[str, str]:
 def pages_of(stack, stay: Stay, scope: str) -> dict[str, str]:
     """HTML by template, as this key sees it; prices and the step before an order as well."""
     seen = {}
-    with httpx.Client(base_url=stack.url, timeout=120.0) as http:
+    with httpx.Client(base_url=stack.url, timeout=600) as http:
         assert http.post("/sign-in", data={"key": stay.keys[scope]}).status_code == 303
         for template, path in paths_of(stay).items():
             reply = http.get(path)

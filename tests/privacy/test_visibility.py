@@ -25,7 +25,7 @@ from service.requests.problems import STATUS
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KINDS = ("public", "post-processing", "owner-only", "charged")
-SECONDS = 120.0
+SECONDS = 600.0
 MARKER = "7.318527"
 """A cell of the private table that nothing may ever repeat."""
 

@@ -50,7 +50,7 @@ class Worker:
     def log(self):
         return self._log.read_text(errors="replace")
 
-    def until(self, condition, seconds=120.0):
+    def until(self, condition, seconds=600.0):
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             assert self.process.poll() is None, self.log()

@@ -102,8 +102,8 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
         )
         repository.make_durable(connection)
     assert placed.outcome == "done"
-    ended = client.wait(str(forged), timeout=120)
+    ended = client.wait(str(forged), timeout=600)
     assert (ended["state"], ended["failure"]) == ("voided", "underpaid")
-    assert client.wait(honest["id"], timeout=120)["state"] == "published"
+    assert client.wait(honest["id"], timeout=600)["state"] == "published"
     kinds = [entry["kind"] for entry in client.ledger(dataset["id"])["items"] if entry["release_id"] == str(forged)]
     assert sorted(kinds) == ["reserve", "void"]

@@ -36,7 +36,7 @@ def imprimatur(stack, published, tmp_path: Path) -> Callable[..., subprocess.Com
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 

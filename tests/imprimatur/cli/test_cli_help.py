@@ -28,7 +28,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 
@@ -81,5 +81,5 @@ def test_every_command_has_help(command):
 def test_imports_nothing_heavy(module):
     heavy = "{'numpy', 'polars', 'sqlalchemy', 'fastapi', 'pydantic', 'torch', 'celery', 'psycopg', 'onnxruntime'}"
     check = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout.strip() == "[]"

@@ -17,7 +17,7 @@ def run(module, *arguments, cwd):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -48,7 +48,7 @@ def imprimatur(stack, new_tenant, small_schema, tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=600,
             check=False,
         )
 

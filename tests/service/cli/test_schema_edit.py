@@ -33,7 +33,7 @@ def edit(table, *answers):
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return done, json.loads(table.with_suffix(".json").read_text()) if table.with_suffix(".json").exists() else None

@@ -40,14 +40,14 @@ def two_apis(tmp_path, settings):
 def upload(url, headers):
     data = {"schema": json.dumps(SCHEMA), "budget": json.dumps(BUDGET), "name": "crowd"}
     reply = httpx.post(
-        f"{url}/v1/datasets", data=data, files={"file": ("t.csv", TABLE.encode())}, headers=headers, timeout=60
+        f"{url}/v1/datasets", data=data, files={"file": ("t.csv", TABLE.encode())}, headers=headers, timeout=600
     )
     assert reply.status_code == 201, reply.text
     return reply.json()["id"]
 
 
 def room_for(url, dataset, headers):
-    quote = httpx.post(f"{url}/v1/datasets/{dataset}/quotes", json=ORDER, headers=headers, timeout=60).json()
+    quote = httpx.post(f"{url}/v1/datasets/{dataset}/quotes", json=ORDER, headers=headers, timeout=600).json()
     shares = quote["price"]["shares"]
     return max(10**9 // shares["simple"], 10**9 // shares["renyi"])
 
@@ -62,7 +62,7 @@ def crowd(apis, headers, dataset, *, clients, orders, seed=0, during=lambda: Non
 
     def client(number):
         rng = random.Random(f"{seed}-{number}")
-        with httpx.Client(timeout=60) as http:
+        with httpx.Client(timeout=600) as http:
             start.wait()
             while work:
                 try:
@@ -96,7 +96,7 @@ def check(answers, url, dataset, headers, room):
     assert {body["code"] for status, body in given if status == 409} == {"budget_exhausted"}
     ids = {body["id"] for status, body in given if status == 202}
     assert len(ids) == room == sum(status == 202 for status, _ in given)
-    document = httpx.get(f"{url}/v1/datasets/{dataset}/ledger", headers=headers, timeout=60).json()
+    document = httpx.get(f"{url}/v1/datasets/{dataset}/ledger", headers=headers, timeout=600).json()
     assert document["verified"]
     assert {entry["release_id"] for entry in document["items"]} == ids
     assert len(document["items"]) == room
@@ -125,21 +125,21 @@ def fifty_posts_with_one_key_make_one_release(apis, headers):
     data = {"schema": json.dumps(SCHEMA), "budget": json.dumps(BUDGET), "name": "one key"}
     table = TABLE + "33,1,Rome,true,1950-01-02\n"
     files = {"file": ("t.csv", table.encode())}
-    dataset = httpx.post(f"{apis[0]}/v1/datasets", data=data, files=files, headers=headers, timeout=60).json()["id"]
+    dataset = httpx.post(f"{apis[0]}/v1/datasets", data=data, files=files, headers=headers, timeout=600).json()["id"]
     path = f"/v1/datasets/{dataset}/releases"
     named = {**headers, "Idempotency-Key": "one"}
 
     def post(number):
-        return httpx.post(apis[number % 2] + path, json=ORDER, headers=named, timeout=60)
+        return httpx.post(apis[number % 2] + path, json=ORDER, headers=named, timeout=600)
 
     with ThreadPoolExecutor(50) as pool:
         replies = list(pool.map(post, range(50)))
     assert {reply.status_code for reply in replies} == {202}
     assert len({reply.json()["id"] for reply in replies}) == 1
-    entries = httpx.get(f"{apis[1]}/v1/datasets/{dataset}/ledger", headers=headers, timeout=60).json()["items"]
+    entries = httpx.get(f"{apis[1]}/v1/datasets/{dataset}/ledger", headers=headers, timeout=600).json()["items"]
     assert len(entries) == 1
     for url in apis:
-        other = httpx.post(url + path, json={**ORDER, "share": 0.2}, headers=named, timeout=60)
+        other = httpx.post(url + path, json={**ORDER, "share": 0.2}, headers=named, timeout=600)
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_conflict")
 
 

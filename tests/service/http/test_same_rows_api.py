@@ -248,7 +248,7 @@ def test_of_two_uploads_at_once_one_is_refused(api, context, tmp_path, monkeypat
                 fingerprint_key=context.secrets.fingerprint_key,
             )
         )
-    both_have_looked = threading.Barrier(2, timeout=60)
+    both_have_looked = threading.Barrier(2, timeout=600)
     lock = repository.lock_fingerprints
 
     def lock_after_both(session):

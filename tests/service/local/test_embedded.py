@@ -270,7 +270,7 @@ def test_a_lost_signing_key_is_declared_lost_where_nothing_runs(home):
 
     def replace(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "imprimatur.cli", "key", "replace-signing", "--json", "--data", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
     with pytest.raises(CannotStart, match="replace-signing --lost"), up(home):
         pass

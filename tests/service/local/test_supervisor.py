@@ -120,7 +120,7 @@ def killed_supervisor(tmp_path: Path, *lines: str) -> str:
     )
     (tmp_path / "order").touch()
     command = [sys.executable, "-c", killed]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=60).stdout
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=600).stdout
 
 
 def test_the_guardian_stops_the_children_of_a_killed_supervisor_in_order(tmp_path):

@@ -23,7 +23,7 @@ def asked(stack, new_tenant, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(stack, asked):
-    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=60.0) as http:
+    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600) as http:
         http.post("/sign-in", data={"key": asked[0]})
         http.headers["X-CSRF-Token"] = re.search(r'name="csrf-token" content="(\w+)"', http.get("/").text)[1]
         yield http

@@ -12,7 +12,7 @@ from service.upkeep.installation import owner_transaction
 from tests.service.pages.conftest import Browser
 from tests.service.pages.test_upload_walk import CELL, PRIVATE, declared, send, values_of
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 
 
 @pytest.fixture

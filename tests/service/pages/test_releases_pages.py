@@ -13,7 +13,7 @@ from service.pages import synthetic
 
 @pytest.fixture(scope="module")
 def browser(stack, published):
-    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=60.0) as http:
+    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600) as http:
         assert http.post("/sign-in", data={"key": published.api_key}).url.path == "/"
         yield http
 

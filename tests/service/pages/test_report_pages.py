@@ -53,7 +53,7 @@ def open_as(stack, stay):
     opened = []
 
     def open_one(scope):
-        http = httpx.Client(base_url=stack.url, follow_redirects=True, timeout=60.0)
+        http = httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600)
         opened.append(http)
         assert http.post("/sign-in", data={"key": stay["keys"][scope]}).url.path == "/"
         return http

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def test_from_a_file_to_downloaded_rows_through_pages_alone(stack, new_tenant):
     rows = "".join(f"{n % 90},{('Bonn', 'Köln', 'Trier')[n % 3]},{'yes' if n % 4 else 'no'}\n" for n in range(300))
-    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=120.0) as browser:
+    with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600) as browser:
         home = browser.post("/sign-in", data={"key": new_tenant()})
         assert "Publish your first table" in home.text
         token = re.search(r'name="csrf-token" content="(\w+)"', home.text)[1]

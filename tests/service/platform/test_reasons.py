@@ -74,7 +74,7 @@ def running(part, environment, log):
 
 def wait_for_line(log, words, process):
     """The line with these words. A process that has ended says nothing more."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         ended = process.poll() is not None
         lines = [line for line in log.read_text(errors="replace").splitlines() if words in line]

@@ -29,7 +29,7 @@ def dataset(client, tmp_path):
 
 
 def fetched(stack, key, path):
-    return httpx.get(f"{stack.url}{path}", headers={"Authorization": f"Bearer {key}"}, timeout=60)
+    return httpx.get(f"{stack.url}{path}", headers={"Authorization": f"Bearer {key}"}, timeout=600)
 
 
 def is_signed(certificate):

@@ -40,7 +40,7 @@ def shapes_in(document, name):
 
 def everything(stack, analyst, release):
     """Name -> text of all that an analyst can fetch of a release and its dataset."""
-    http = httpx.Client(base_url=stack.url, headers={"Authorization": f"Bearer {analyst}"}, timeout=60)
+    http = httpx.Client(base_url=stack.url, headers={"Authorization": f"Bearer {analyst}"}, timeout=600)
     here, dataset = f"/v1/releases/{release.id}", f"/v1/datasets/{release.dataset_id}"
     paths = [here, f"{here}/certificate", f"{here}/report", f"{here}/report?format=html", f"{here}/events"]
     paths += [

@@ -175,7 +175,7 @@ def test_the_page_ends_in_a_running_service(servers, tmp_path):
 def publishes(operator, folder):
     with Client(operator.url, (folder / "secrets" / "admin.key").read_text().strip()) as client:
         dataset = client.create_dataset(small_table(folder / "small.csv"), SMALL_SCHEMA, epsilon=5.0, name="small")
-        ended = client.wait(client.create_release(dataset["id"], SMALL_ORDER)["id"], timeout=120)
+        ended = client.wait(client.create_release(dataset["id"], SMALL_ORDER)["id"], timeout=600)
         assert ended["state"] == "published", ended
 
 
