@@ -6,7 +6,7 @@ argument of every `Message` and `plural` in the code, as it finds the texts of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, Self
 
 
@@ -66,6 +66,13 @@ class Counted(Message):
     many: str
     number: int
 
+    @classmethod
+    def of(cls, one: str, many: str, number: int, values: Mapping[str, Any]) -> Self:
+        """`one` where number is 1, else `many`."""
+        found = cls(one if number == 1 else many, **values)
+        found.origin, found.many, found.number = one, many, number
+        return found
+
     def said_in(self, language: Language) -> str:
         return _filled(language.plural(self.origin, self.many, self.number), self.values, language)
 
@@ -91,11 +98,28 @@ class Listed(Text):
         return said(self.separator, language).join(said(part, language) for part in self.parts)
 
 
-def plural(one: str, many: str, number: int, **values: object) -> Counted:
+class Sentence(Text):
+    """A part of a sentence that stands by itself: its first letter is large, and a full stop is behind it."""
+
+    __slots__ = ("part",)
+    part: str
+
+    def __new__(cls, part: str) -> Self:
+        found = super().__new__(cls, _as_sentence(part))
+        found.part = part
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles, which make it anew."""
+        return Sentence, (self.part,)
+
+    def said_in(self, language: Language) -> str:
+        return _as_sentence(said(self.part, language))
+
+
+def plural(one: str, many: str, number: int, /, **values: object) -> Counted:
     """`one` where number is 1, else `many`; `values` fill the places of both."""
-    found = Counted(one if number == 1 else many, **values)
-    found.origin, found.many, found.number = one, many, number
-    return found
+    return Counted.of(one, many, number, values)
 
 
 def sentences(*parts: str) -> Listed:
@@ -111,6 +135,33 @@ def whole(value: int) -> Figure:
 def said(text: object, language: Language) -> str:
     """What a place of a sentence holds: translated where it is this software's own, else as it is."""
     return text.said_in(language) if isinstance(text, Text) else str(text)
+
+
+def replaced(text: str, by: Mapping[str, str]) -> str:
+    """The text with others for some of those that it was made of."""
+    if isinstance(text, Text) and text in by:
+        return by[text]
+    if isinstance(text, Counted):
+        return Counted.of(text.origin, text.many, text.number, _replaced(text.values, by))
+    if isinstance(text, Message) and text.values:
+        return type(text)(text.origin, **_replaced(text.values, by))
+    if isinstance(text, Listed):
+        return Listed(text.separator, [replaced(part, by) for part in text.parts])
+    return Sentence(replaced(text.part, by)) if isinstance(text, Sentence) else text
+
+
+def _replaced(values: Mapping[str, Any], by: Mapping[str, str]) -> dict[str, Any]:
+    return {name: replaced(value, by) if isinstance(value, str) else value for name, value in values.items()}
+
+
+def fault_of(error: BaseException) -> str:
+    """What an error says; a message where it was raised with one."""
+    first = error.args[0] if error.args else ""
+    return first if isinstance(first, Text) else str(error)
+
+
+def _as_sentence(part: str) -> str:
+    return f"{part[:1].upper()}{part[1:]}."
 
 
 def _filled(pattern: str, values: dict[str, Any], language: Language) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from imprimatur.verify import documents
 from service.base.errors import InvalidInput
-from service.base.messages import Figure, Message
+from service.base.messages import Message
 
 MAX_NAME_LENGTH = 200
 _BOM = b"\xef\xbb\xbf"
@@ -40,44 +40,6 @@ def some_of(known: Sequence[str], most: int = 10) -> str:
     return Message("%(names)s and %(count)s more", names=shown, count=len(known) - most) if len(known) > most else shown
 
 
-def sentence_of(error: Mapping[str, Any]) -> str:
-    """What pydantic says of a fault, less the few messages that quote the input."""
-    kind = str(error["type"])
-    if kind.startswith("uuid"):
-        return "Input should be a UUID"
-    if kind == "union_tag_invalid":
-        return Message("choose one of %(choices)s", choices=error["ctx"]["expected_tags"])
-    if kind == "union_tag_not_found":
-        return Message("say which one is meant: %(name)s is missing", name=error["ctx"]["discriminator"])
-    if kind.startswith(("datetime", "timezone")):
-        return Message("give a moment with its time zone, like 2027-01-31T00:00:00Z")
-    if kind in _OF_NUMBERS:
-        return _of_number(kind, error["ctx"])
-    return _NO_NUMBERS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
-
-
-_NO_NUMBERS = {
-    "int_type": Message("Input should be a valid integer"),
-    "int_parsing": Message("Input should be a valid integer, unable to parse string as an integer"),
-    "int_from_float": Message("Input should be a valid integer, got a number with a fractional part"),
-    "float_type": Message("Input should be a valid number"),
-    "float_parsing": Message("Input should be a valid number, unable to parse string as a number"),
-}
-"""The words of pydantic, as messages."""
-_OF_NUMBERS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
-
-
-def _of_number(kind: str, context: Mapping[str, Any]) -> str:
-    """The words of pydantic, as a message."""
-    bound = Figure(str(context[_OF_NUMBERS[kind]]))
-    return {
-        "greater_than": Message("Input should be greater than %(bound)s", bound=bound),
-        "greater_than_equal": Message("Input should be greater than or equal to %(bound)s", bound=bound),
-        "less_than": Message("Input should be less than %(bound)s", bound=bound),
-        "less_than_equal": Message("Input should be less than or equal to %(bound)s", bound=bound),
-    }[kind]
-
-
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:([.,' \u00a0\u2009\u202f])[0-9]{3})(?:\1[0-9]{3})*", re.ASCII)
 
 
@@ -96,4 +58,16 @@ def read_json(text: str | bytes, where: str) -> Any:
     try:
         return documents.read_json(text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(_BOM))
     except documents.NotJson as error:
-        raise InvalidInput(f"{where}: {error}", where=where) from None
+        fault = _NOT_JSON.get(str(error), str(error))
+        raise InvalidInput(Message("%(where)s: %(fault)s", where=where, fault=fault), where=where) from None
+
+
+_NOT_JSON = {
+    str(said): said
+    for said in (
+        Message("this is not JSON"),
+        Message("a text holds NUL or half a surrogate pair"),
+        Message("an object gives the same name twice"),
+    )
+}
+"""The words of `imprimatur.verify.documents`, which knows no page."""

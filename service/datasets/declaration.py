@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from service.base.errors import InvalidInput
+from service.base.faults import sentence_of
 from service.base.messages import Message
-from service.base.text import MAX_NAME_LENGTH, read_json, sentence_of
+from service.base.text import MAX_NAME_LENGTH, read_json
 from service.datasets.schemas import BudgetRequest
 from service.domain.drafts import refuse_draft
 from service.domain.image_schema import DeclaredSchema, parse_schema
@@ -46,6 +47,17 @@ class Declaration:
 
     rows_are_public: bool = False
     """Everybody may have the rows, on the owner's word; never of rows that only look like those of another dataset."""
+
+    def told_apart(self) -> list[str]:
+        """What its owner hears of datasets that may look the same."""
+        return [
+            Message(
+                "You declare that dataset %(dataset)s holds other people's rows, and get another budget because you say so; "
+                "the audit log records it.",
+                dataset=str(other),
+            )
+            for other in self.distinct_from
+        ]
 
 
 def parse_declaration(

@@ -31,6 +31,7 @@ from service.base.errors import (
     Unavailable,
     UploadNeeded,
 )
+from service.base.messages import Message
 from service.datasets import repository, service
 from service.datasets.declaration import checked_name, parse_columns, parse_flag
 from service.datasets.models import Dataset
@@ -147,7 +148,11 @@ def redeclare(
     notices = list(table.notices)
     if table.units != before.units:
         notices.append(
-            f"Until now the dataset had {before.units} units, which every key of the tenant could see: take that number as public."
+            Message(
+                "Until now the dataset had %(units)s units, which every key of the tenant could see: take that number as "
+                "public.",
+                units=before.units,
+            )
         )
     return after, notices
 

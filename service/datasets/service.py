@@ -98,11 +98,8 @@ def create(
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, table, declaration)
         caller(1.0)
-        told_apart = [
-            f"You declare that dataset {other} holds other people's rows, and get another budget because you say so; the audit log records it."
-            for other in declaration.distinct_from
-        ]
-        return _keep(context, principal, declaration, table, budget, upload), [*table.notices, *told_apart]
+        notices = [*table.notices, *declaration.told_apart()]
+        return _keep(context, principal, declaration, table, budget, upload), notices
 
 
 def _keep(

@@ -60,6 +60,11 @@ def columns_of(tree: Tree) -> list[str]:
     return list(dict.fromkeys(name for part in tree[1:] for name in columns_of(part)))
 
 
+def size_of(tree: Tree) -> int:
+    """Of how many parts an expression is."""
+    return 1 + sum(size_of(part) for part in tree[1:] if isinstance(part, list))
+
+
 def _sum(a: Fractional, b: Fractional) -> Fractional:
     (p, q), (r, s) = a, b
     if isinstance(q, int) and isinstance(s, int):

@@ -6,6 +6,8 @@ import datetime as dt
 import math
 from typing import TypeVar
 
+from service.base.messages import Message
+
 Scalar = str | int | float | bool
 _Moment = TypeVar("_Moment", dt.date, dt.datetime)
 
@@ -18,37 +20,52 @@ def as_number(kind: str, value: Scalar, zone: dt.tzinfo = dt.UTC) -> float:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
         return moment.timestamp()
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"bounds of {a_kind(kind)} column must be numbers")  # noqa: TRY004 - pydantic wants ValueError
+        raise ValueError(Message("bounds of %(kind)s column must be numbers", kind=a_kind(kind)))  # noqa: TRY004 - pydantic wants ValueError
     if not abs(value) <= 2**53:  # before anything makes a float of it; NaN is not below either
         raise ValueError(
-            "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or"
-            " subtract the offset that they share"
+            Message(
+                "bounds must be finite and within ±2^53 (9007199254740992): list larger whole numbers in an enum, or "
+                "subtract the offset that they share"
+            )
         )
     if kind == "integer" and value != int(value):
-        raise ValueError("bounds of an integer column must be whole numbers")
+        raise ValueError(Message("bounds of an integer column must be whole numbers"))
     return float(value)
 
 
 def _from_iso(kind: type[_Moment], value: Scalar) -> _Moment:
     if not isinstance(value, str):
-        raise ValueError("bounds of a date or datetime column are ISO 8601 strings")  # noqa: TRY004 - pydantic turns ValueError into its own
+        raise ValueError(Message("bounds of a date or datetime column are ISO 8601 strings"))  # noqa: TRY004 - pydantic turns ValueError into its own
     try:
         return kind.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"bounds of a {kind.__name__} column are ISO 8601, like 2024-02-29") from None
+        raise ValueError(
+            Message("bounds of %(kind)s column are ISO 8601, like 2024-02-29", kind=a_kind(kind.__name__))
+        ) from None
+
+
+_KINDS = {
+    "string": Message("a string"),
+    "integer": Message("an integer"),
+    "number": Message("a number"),
+    "boolean": Message("a boolean"),
+    "date": Message("a date"),
+    "datetime": Message("a datetime"),
+}
 
 
 def a_kind(kind: str) -> str:
-    return f"an {kind}" if kind == "integer" else f"a {kind}"
+    """A type with its article."""
+    return _KINDS[kind]
 
 
 def check_storable(values: tuple[Scalar, ...]) -> None:
     if any(isinstance(v, float) and not math.isfinite(v) for v in values):
-        raise ValueError("enum values must be finite")
+        raise ValueError(Message("enum values must be finite"))
     if any(isinstance(v, int) and not -(2**63) <= v < 2**63 for v in values):
-        raise ValueError("whole numbers in an enum must fit in 64 bits")
+        raise ValueError(Message("whole numbers in an enum must fit in 64 bits"))
     if any(isinstance(v, str) and not is_unicode(v) for v in values):
-        raise ValueError("enum values must be Unicode text, without lone surrogates")
+        raise ValueError(Message("enum values must be Unicode text, without lone surrogates"))
 
 
 def is_unicode(text: str) -> bool:

@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from service.base.messages import Message
+
 _MAX_NAMES = 1_001
 _MAX_HEADER_ROW = 1_000
 
@@ -34,18 +36,18 @@ _OTHER_NAMES |= {"iso8859-1": "iso-8859-1", "utf16le": "utf-16-le", "utf16be": "
 _OTHER_NAMES |= {f"cp{page}": f"windows-{page}" for page in range(1250, 1259)} | {"ansi": "windows-1252"}
 
 _INSTEAD = {
-    "commentRows": "name the header's row with headerRows, and mark other comments with commentChar",
-    "property": "write JSON lines, one object a line",
-    "itemType": "write JSON lines, one object a line",
-    "itemKeys": "write JSON lines, one object a line",
-    "sheetName": "write it as sheet",
-    "sheetNumber": "write it as sheet, a number from 1",
-    "table": "write the rows of the database's table into a file",
-    "caseSensitiveHeader": "names are compared as they are written",
-    "thousands": "groupChar of the field says it",
-    "decimal": "decimalChar of the field says it",
-    "compression": "it is found in the file itself",
-    "skipRows": "name the header's row with headerRows",
+    "commentRows": Message("name the header's row with headerRows, and mark other comments with commentChar"),
+    "property": Message("write JSON lines, one object a line"),
+    "itemType": Message("write JSON lines, one object a line"),
+    "itemKeys": Message("write JSON lines, one object a line"),
+    "sheetName": Message("write it as sheet"),
+    "sheetNumber": Message("write it as sheet, a number from 1"),
+    "table": Message("write the rows of the database's table into a file"),
+    "caseSensitiveHeader": Message("names are compared as they are written"),
+    "thousands": Message("groupChar of the field says it"),
+    "decimal": Message("decimalChar of the field says it"),
+    "compression": Message("it is found in the file itself"),
+    "skipRows": Message("name the header's row with headerRows"),
 }
 """Words of other dialects, and what to write instead."""
 _IGNORED = {"$schema", "csvddfVersion", "title", "description"}
@@ -85,9 +87,15 @@ class Dialect(BaseModel):
         known = {field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields)
         for word in document:
             if word in _INSTEAD:
-                raise ValueError(f"{word} is not understood: {_INSTEAD[word]}")
+                raise ValueError(Message("%(word)s is not understood: %(instead)s", word=word, instead=_INSTEAD[word]))
             if word not in known | _IGNORED:
-                raise ValueError(f"there is no word {str(word)[:60]!r}; the words are {', '.join(sorted(WORDS))}")
+                raise ValueError(
+                    Message(
+                        "there is no word %(word)s; the words are %(words)s",
+                        word=repr(str(word)[:60]),
+                        words=", ".join(sorted(WORDS)),
+                    )
+                )
         return {word: value for word, value in document.items() if word not in _IGNORED}
 
     @field_validator("encoding")
@@ -96,14 +104,20 @@ class Dialect(BaseModel):
         name = encoding.strip().lower().replace("_", "-")
         name = _OTHER_NAMES.get(name, name.replace("shift-jis", "shift_jis"))
         if name not in ENCODINGS:
-            raise ValueError(f"encoding {encoding[:40]!r} is not one of {', '.join(ENCODINGS)}")
+            raise ValueError(
+                Message(
+                    "encoding %(encoding)s is not one of %(encodings)s",
+                    encoding=repr(encoding[:40]),
+                    encodings=", ".join(ENCODINGS),
+                )
+            )
         return name
 
     @field_validator("delimiter", "quote_char", "escape_char", "comment_char")
     @classmethod
     def _one_character(cls, mark: str | None) -> str | None:
         if mark and (len(mark) != 1 or not mark.isascii() or mark in "\r\n\x00"):
-            raise ValueError("one ASCII character and no line end, for example ';' or a tab, written \\t")
+            raise ValueError(Message("one ASCII character and no line end, for example ';' or a tab, written \\t"))
         return mark
 
     @field_validator("line_terminator")
@@ -111,32 +125,37 @@ class Dialect(BaseModel):
     def _line_ends(cls, end: str) -> str:
         if end not in {"\n", "\r\n", "\r"}:
             raise ValueError(
-                "lineTerminator: leave it out; lines end in a line feed, a carriage return or both, which is found by reading"
+                Message(
+                    "lineTerminator: leave it out; lines end in a line feed, a carriage return or both, which is found "
+                    "by reading"
+                )
             )
         return "\n"
 
     @model_validator(mode="after")
     def _marks_differ(self) -> Dialect:
         if not self.delimiter:
-            raise ValueError("delimiter must be one character")
+            raise ValueError(Message("delimiter must be one character"))
         marks = [self.delimiter, self.quote_char, self.escape_char, self.comment_char]
         if any(times > 1 for times in Counter(mark for mark in marks if mark).values()):
-            raise ValueError("delimiter, quoteChar, escapeChar and commentChar must be different characters")
+            raise ValueError(Message("delimiter, quoteChar, escapeChar and commentChar must be different characters"))
         if not self.double_quote and self.escape_char is None and self.quote_char:
-            raise ValueError("doubleQuote is false, so escapeChar must say how a quote is written, for example \\")
+            raise ValueError(
+                Message("doubleQuote is false, so escapeChar must say how a quote is written, for example \\")
+            )
         return self
 
     @model_validator(mode="after")
     def _header_is_somewhere(self) -> Dialect:
         if list(self.header_rows) != sorted(set(self.header_rows)):
-            raise ValueError("headerRows must increase")
+            raise ValueError(Message("headerRows must increase"))
         if not self.header and self.names is None:
-            raise ValueError("header is false, so names must list the columns' names in the order of the file")
+            raise ValueError(Message("header is false, so names must list the columns' names in the order of the file"))
         if self.header and not self.header_rows:
-            raise ValueError("headerRows names no row; write header: false if the file has no header")
+            raise ValueError(Message("headerRows names no row; write header: false if the file has no header"))
         names = self.names or ()
         if len(set(names)) != len(names) or any(not name or name != name.strip() for name in names):
-            raise ValueError("names must be different, not empty, and not begin or end with a space")
+            raise ValueError(Message("names must be different, not empty, and not begin or end with a space"))
         return self
 
     @property

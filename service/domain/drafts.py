@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from imprimatur.draft_marks import DRAFT, is_marked
 from service.base.errors import DraftSchema
+from service.base.messages import Message
 
 if TYPE_CHECKING:
     from service.domain.image_schema import DeclaredSchema
@@ -19,8 +20,12 @@ def refuse_draft(schema: DeclaredSchema) -> None:
     marked = [str(field["name"]) for field in document.get("fields", ()) if is_marked(field)]
     if marked or is_marked(document):
         raise DraftSchema(
-            "schema: this is a draft, made by reading the rows, and a schema is public. Declare what is known without the rows and remove the"
-            f" descriptions that begin with {DRAFT}; or accept it as it is with accept_draft (--accept-draft)",
+            Message(
+                "schema: this is a draft, made by reading the rows, and a schema is public. Declare what is known "
+                "without the rows and remove the descriptions that begin with %(draft)s; or accept it as it is with "
+                "accept_draft (--accept-draft)",
+                draft=DRAFT,
+            ),
             where="schema",
             columns=marked[:_NAMES_SHOWN],
         )

@@ -15,7 +15,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from service.domain.arithmetic import Tree, columns_of, value_of
+from service.base.messages import Message
+from service.domain.arithmetic import Tree, columns_of, size_of, value_of
+from service.domain.bounds import a_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +35,10 @@ _MOST_OPERATIONS = 3_000
 _BINARY: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _COMPARED: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.NotEq: "!=", ast.Eq: "="}
 _FUNCTIONS = {"abs": 1, "min": 2, "max": 2, "year": 1, "month": 1}
-_ALLOWED = "columns, numbers, + - * /, ** with a small whole number, abs, min, max, year and month"
+_ALLOWED = Message("columns, numbers, + - * /, ** with a small whole number, abs, min, max, year and month")
+
+
+_ONLY = Message("an expression has only %(allowed)s", allowed=_ALLOWED)
 
 
 @dataclass(frozen=True)
@@ -85,21 +90,30 @@ class Reader:
         """`a <= b`, `a <= b <= c`, `a + b = c`; raises ValueError with a sentence."""
         node = self._parsed(text)
         if not isinstance(node, ast.Compare):
-            raise ValueError(f"{text!r} is not a relation: write two sides with <=, <, >=, >, != or = between them")  # noqa: TRY004 - pydantic wants ValueError
+            raise ValueError(  # noqa: TRY004 - pydantic wants ValueError
+                Message(
+                    "%(text)s is not a relation: write two sides with <=, <, >=, >, != or = between them",
+                    text=repr(text),
+                )
+            )
         if _depth(node) > _DEEPEST:
-            raise ValueError("the expression is nested too deeply")
+            raise ValueError(Message("the expression is nested too deeply"))
         sides = [self._tree(side) for side in (node.left, *node.comparators)]
         if sum(map(_operations, sides)) > _MOST_OPERATIONS:
             raise ValueError(
-                f"{text!r} takes too many operations: nest fewer min, max, year and month; each uses what is in it several times"
+                Message(
+                    "%(text)s takes too many operations: nest fewer min, max, year and month; each uses what is in it "
+                    "several times",
+                    text=repr(text),
+                )
             )
         found = []
         for operator, left, right in zip(node.ops, sides[:-1], sides[1:], strict=True):
             if type(operator) not in _COMPARED:
-                raise ValueError(f"{text!r}: a relation compares with <=, <, >=, >, != or =")
+                raise ValueError(Message("%(text)s: a relation compares with <=, <, >=, >, != or =", text=repr(text)))
             found.append(Statement(_COMPARED[type(operator)], left, right))
         if len(found) > 1 and any(one.operator == "=" for one in found):
-            raise ValueError(f"{text!r}: write an equation as a relation of its own")
+            raise ValueError(Message("%(text)s: write an equation as a relation of its own", text=repr(text)))
         return found
 
     def resolved(self, tree: Tree) -> Tree:
@@ -120,7 +134,7 @@ class Reader:
             value = Fraction(rest[0], rest[1])
             return Span("number" if head == "number" else rest[2], value, value, abs(rest[0]), rest[1])
         if head == "text":
-            raise ValueError(f"{rest[0]!r} is a text, where a number or a column is expected")
+            raise ValueError(Message("%(rest)s is a text, where a number or a column is expected", rest=repr(rest[0])))
         span = _combined(head, [self.span(part) for part in rest])
         _check_size(span)
         return span
@@ -130,14 +144,18 @@ class Reader:
         sides = self._alike([self.resolved(statement.left), self.resolved(statement.right)])
         left, right = map(self.span, sides)
         if left.kind != right.kind:
-            raise ValueError(f"a {left.kind} cannot be compared with a {right.kind}")
+            raise ValueError(
+                Message("%(one)s cannot be compared with %(other)s", one=a_kind(left.kind), other=a_kind(right.kind))
+            )
         _check_size(_combined("-", [left, right]))
         return [statement.operator, *sides]
 
     def _operand(self, name: str) -> Operand:
         operand = self._operands[name]
         if operand is None:
-            raise ValueError(f"{name!r} is not a number, date or time, so it cannot be computed with")
+            raise ValueError(
+                Message("%(name)s is not a number, date or time, so it cannot be computed with", name=repr(name))
+            )
         return operand
 
     def _span_of_column(self, name: str) -> Span:
@@ -148,7 +166,9 @@ class Reader:
 
     def _parsed(self, text: str) -> ast.expr:
         if len(text) > MOST_CHARACTERS:
-            raise ValueError(f"an expression has at most {MOST_CHARACTERS} characters")
+            raise ValueError(
+                Message("an expression has at most %(most_characters)s characters", most_characters=MOST_CHARACTERS)
+            )
         self._quoted = {}
 
         def named(found: re.Match[str]) -> str:
@@ -160,7 +180,12 @@ class Reader:
             return ast.parse(plain.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise ValueError(
-                f"{text!r} cannot be read; an expression has {_ALLOWED}; write a column whose name is not a plain word in backticks"
+                Message(
+                    "%(text)s cannot be read; an expression has %(allowed)s; write a column whose name is not a plain "
+                    "word in backticks",
+                    text=repr(text),
+                    allowed=_ALLOWED,
+                )
             ) from None
 
     def _placeholder(self, name: str) -> str:
@@ -182,11 +207,11 @@ class Reader:
             return self._binary(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             return self._call(node.func.id, node.args)
-        raise ValueError(f"an expression has only {_ALLOWED}")
+        raise ValueError(_ONLY)
 
     def _column(self, name: str) -> Tree:
         if name not in self._operands:
-            raise ValueError(f"there is no field {name!r}")
+            raise ValueError(Message("there is no field %(name)s", name=repr(name)))
         return ["column", name, None]
 
     def _binary(self, node: ast.BinOp) -> Tree:
@@ -194,21 +219,23 @@ class Reader:
         if isinstance(node.op, ast.Pow):
             power = node.right.value if isinstance(node.right, ast.Constant) else None
             if type(power) is not int or not 1 <= power <= _MOST_POWER:
-                raise ValueError(f"** takes a whole number from 1 to {_MOST_POWER}")
-            if _size(left) * power > _MOST_PARTS:
-                raise ValueError(f"a power is of an expression of at most {_MOST_PARTS} parts")
+                raise ValueError(Message("** takes a whole number from 1 to %(most_power)s", most_power=_MOST_POWER))
+            if size_of(left) * power > _MOST_PARTS:
+                raise ValueError(
+                    Message("a power is of an expression of at most %(most_parts)s parts", most_parts=_MOST_PARTS)
+                )
             tree = left
             for _ in range(power - 1):
                 tree = ["*", tree, left]
             return tree
         if type(node.op) not in _BINARY:
-            raise ValueError(f"an expression has only {_ALLOWED}")
+            raise ValueError(_ONLY)
         return [_BINARY[type(node.op)], left, self._tree(node.right)]
 
     def _call(self, name: str, arguments: list[ast.expr]) -> Tree:
         if _FUNCTIONS.get(name) == len(arguments):
             return [name, *(self._tree(argument) for argument in arguments)]
-        raise ValueError(f"an expression has only {_ALLOWED}")
+        raise ValueError(_ONLY)
 
     def _alike(self, parts: list[Tree]) -> list[Tree]:
         """A date or time that is written as text takes the kind of what stands beside it."""
@@ -242,10 +269,6 @@ def _depth(node: ast.AST) -> int:
     return deepest
 
 
-def _size(tree: Tree) -> int:
-    return 1 + sum(_size(part) for part in tree[1:] if isinstance(part, list))
-
-
 class _Counted:
     """In the place of values: how many operations, columns and numbers it takes to compute them."""
 
@@ -276,9 +299,9 @@ def _constant(value: object) -> Tree:
     if isinstance(value, str):
         return ["text", value]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"an expression has only {_ALLOWED}")  # noqa: TRY004 - pydantic wants ValueError
+        raise ValueError(_ONLY)  # noqa: TRY004 - pydantic wants ValueError
     if not abs(value) < _MOST:  # before anything else: whole numbers may be too large for a float, or to be printed
-        raise ValueError("a number in an expression is below 2**62 = 4611686018427387904")
+        raise ValueError(Message("a number in an expression is below 2**62 = 4611686018427387904"))
     exact = Fraction(Decimal(str(value)))
     return ["number", exact.numerator, exact.denominator]
 
@@ -289,9 +312,11 @@ def _moment(text: str, kind: Kind, zone: dt.tzinfo) -> Tree:
             return ["moment", (dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days, 1, kind]
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not a date or time as in 2024-02-29 or 2024-02-29T12:00:00") from None
+        raise ValueError(
+            Message("%(text)s is not a date or time as in 2024-02-29 or 2024-02-29T12:00:00", text=repr(text))
+        ) from None
     if kind == "number":
-        raise ValueError(f"{text!r} is a text, where a number is expected")
+        raise ValueError(Message("%(text)s is a text, where a number is expected", text=repr(text)))
     moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
     return ["moment", math.floor(moment.timestamp()), 1, kind]
 
@@ -299,7 +324,7 @@ def _moment(text: str, kind: Kind, zone: dt.tzinfo) -> Tree:
 def _check_size(span: Span) -> None:
     if max(span.numerator, span.denominator) >= _MOST:
         raise ValueError(
-            "its values may become too large to be computed exactly: declare fewer decimals or a smaller range"
+            Message("its values may become too large to be computed exactly: declare fewer decimals or a smaller range")
         )
 
 
@@ -307,7 +332,7 @@ def _of_one(head: str, a: Span) -> Span:
     if head in {"year", "month"}:
         return _calendar(head, a)
     if a.kind != "number":
-        raise ValueError(f"a minus sign and abs need a number, not a {a.kind}")
+        raise ValueError(Message("a minus sign and abs need a number, not %(kind)s", kind=a_kind(a.kind)))
     ends = (-a.high, -a.low) if head == "negative" else _absolute(a)
     return Span("number", *ends, a.numerator, a.denominator, a.is_fixed, a.is_exact)
 
@@ -330,7 +355,7 @@ def _combined(head: str, parts: list[Span]) -> Span:
         twice = 2 if head in {"min", "max"} else 1
         return Span(kind, *ends, twice * most, twice * common, is_fixed, is_exact)
     if head == "/" and b.low <= 0:
-        raise ValueError("what an expression divides by must be above 0: declare such a minimum for it")
+        raise ValueError(Message("what an expression divides by must be above 0: declare such a minimum for it"))
     combined: Callable[[Fraction, Fraction], Fraction] = Fraction.__mul__ if head == "*" else Fraction.__truediv__
     corners = [combined(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if head == "*":
@@ -354,7 +379,9 @@ def _kind(head: str, a: Span, b: Span) -> Kind:
         return a.kind
     if head == "+" and a.kind == "number":
         return b.kind
-    raise ValueError(f"{head} of a {a.kind} and a {b.kind} has no meaning")
+    raise ValueError(
+        Message("%(head)s of %(one)s and %(other)s has no meaning", head=head, one=a_kind(a.kind), other=a_kind(b.kind))
+    )
 
 
 def _absolute(a: Span) -> tuple[Fraction, Fraction]:
@@ -364,7 +391,7 @@ def _absolute(a: Span) -> tuple[Fraction, Fraction]:
 
 def _calendar(head: str, a: Span) -> Span:
     if a.kind != "date":
-        raise ValueError(f"{head} is of a date")
+        raise ValueError(Message("%(head)s is of a date", head=head))
     ends = []
     for day in (a.low, a.high):
         numerator, _ = value_of([head, ["number", math.floor(day), 1]], lambda _name, _digits: 0)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from service.base.messages import Message
 from service.domain.bounds import a_kind, as_number, check_storable
 from service.domain.inferred import OTHER, WIDEST, Bought, Infer, check_infer
 from service.domain.roles import Fine, Role, check_role, fine_shares
@@ -30,6 +31,13 @@ MAX_CATEGORIES = 10_000
 MAX_BINS = 1_024
 
 SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+RESOLUTIONS = {
+    "second": Message("second"),
+    "minute": Message("minute"),
+    "hour": Message("hour"),
+    "day": Message("day"),
+}
 
 FieldType = Literal["string", "integer", "number", "boolean", "date", "datetime"]
 Scalar = str | int | float | bool
@@ -78,7 +86,9 @@ def _check_whole_hours(zone: str, low: float, high: float) -> None:
     offsets = offsets_of(zone)
     ends = [*(offset.start for offset in offsets[1:]), math.inf]
     if any(one.seconds % 3_600 for one, end in zip(offsets, ends, strict=True) if one.start <= high and low < end):
-        raise ValueError(f"hours of {zone} are no whole hours of UTC: write minutes (%M) into the format, too")
+        raise ValueError(
+            Message("hours of %(zone)s are no whole hours of UTC: write minutes (%%M) into the format, too", zone=zone)
+        )
 
 
 WORDS_OF_A_DOMAIN = frozenset(
@@ -126,7 +136,7 @@ class FieldSchema(SpelledField):
     @classmethod
     def _printable(cls, name: str) -> str:
         if not name.isprintable() or name != name.strip():
-            raise ValueError("a column name must be printable and not begin or end with a space")
+            raise ValueError(Message("a column name must be printable and not begin or end with a space"))
         return name
 
     @model_validator(mode="after")
@@ -135,7 +145,9 @@ class FieldSchema(SpelledField):
         if self.strptime_pattern is not None and (self.constraints.minimum is not None or self.infer is not None):
             check_two_digit_years(self.strptime_pattern, *self.first_and_last_day)
         if self.resolution == "day" and self.timezone not in {None, "UTC"}:
-            raise ValueError("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
+            raise ValueError(
+                Message("resolution: days begin at midnight UTC; with a timezone write hour, or type date")
+            )
         return self
 
     @model_validator(mode="after")
@@ -148,15 +160,15 @@ class FieldSchema(SpelledField):
         if enum is not None:
             self._check_enum(enum)
             if self._says_a_range:
-                raise ValueError("give either enum or a range (minimum, maximum, bins, edges), not both")
+                raise ValueError(Message("give either enum or a range (minimum, maximum, bins, edges), not both"))
         elif self.type == "string" and self.hierarchy is None and self.infer is None:
-            raise ValueError("a string column needs constraints.enum: the categories must be declared")
+            raise ValueError(Message("a string column needs constraints.enum: the categories must be declared"))
         elif not self.is_categorical:
             low, high = self.bounds
             if not low < high:
-                raise ValueError("constraints.minimum must be below constraints.maximum")
+                raise ValueError(Message("constraints.minimum must be below constraints.maximum"))
         if self.type == "boolean" and self._says_a_range:
-            raise ValueError("a boolean column has no range")
+            raise ValueError(Message("a boolean column has no range"))
         if self.edges is not None:
             self._check_edges(self.edges)
         self._check_decimals()
@@ -168,25 +180,38 @@ class FieldSchema(SpelledField):
         words = (self.decimals, self.decimal_char, self.trailing_zeros)
         if self.type == "integer" and any(word is not None for word in words) and not self._writes_zeros:
             raise ValueError(
-                'an integer has no decimals: leave out decimals, decimalChar and trailingZeros; where it is written as 3.0, say "decimals": 1, "trailingZeros": true'
+                Message(
+                    "an integer has no decimals: leave out decimals, decimalChar and trailingZeros; where it is written "
+                    'as 3.0, say "decimals": 1, "trailingZeros": true'
+                )
             )
         if self.decimals is None:
             if self.trailing_zeros:
-                raise ValueError("trailingZeros: say how many digits are written after the point, in decimals")
+                raise ValueError(Message("trailingZeros: say how many digits are written after the point, in decimals"))
             return
         if self.type not in {"integer", "number"}:
-            raise ValueError("decimals are for number columns")
+            raise ValueError(Message("decimals are for number columns"))
         for value in self.constraints.enum or ():
             if not has_at_most(self.decimals, value):
-                raise ValueError(f"the enum has a value with more than {self.decimals} decimals: {value!r}")
+                raise ValueError(
+                    Message(
+                        "the enum has a value with more than %(decimals)s decimals: %(value)s",
+                        decimals=self.decimals,
+                        value=repr(value),
+                    )
+                )
 
     def _check_steps(self) -> None:
         """Moments come out as they are written, no finer."""
         if self.resolution is not None and self.type != "datetime":
-            raise ValueError("resolution is for datetime columns")
+            raise ValueError(Message("resolution is for datetime columns"))
         if self.resolution is not None and SECONDS_OF[self.resolution] < self.written_step:
             raise ValueError(
-                f"the format does not write every {self.resolution}: add %H, %M or %S to it, or declare a coarser resolution"
+                Message(
+                    "the format does not write every %(resolution)s: add %%H, %%M or %%S to it, or declare a coarser "
+                    "resolution",
+                    resolution=RESOLUTIONS[self.resolution],
+                )
             )
         if self.type == "datetime" and self.timezone is not None and self.written_step % 3_600 == 0:
             _check_whole_hours(self.timezone, *self.bounds)
@@ -207,37 +232,43 @@ class FieldSchema(SpelledField):
 
     def _check_enum(self, enum: tuple[Scalar, ...]) -> None:
         if not 1 <= len(enum) <= MAX_CATEGORIES:
-            raise ValueError(f"enum needs between 1 and {MAX_CATEGORIES} values")
-        if self.type in {"boolean", "date", "datetime"}:
             raise ValueError(
-                f"enum is not supported for {self.type} columns: "
-                + (
-                    "leave it out"
-                    if self.type == "boolean"
-                    else "write minimum and maximum, or type string with these texts"
-                )
+                Message("enum needs between 1 and %(max_categories)s values", max_categories=MAX_CATEGORIES)
+            )
+        if self.type in {"boolean", "date", "datetime"}:
+            instead = (
+                Message("leave it out")
+                if self.type == "boolean"
+                else Message("write minimum and maximum, or type string with these texts")
+            )
+            raise ValueError(
+                Message("enum is not supported for %(type)s columns: %(instead)s", type=self.type, instead=instead)
             )
         expected: tuple[type, ...] = {"string": (str,), "integer": (int,), "number": (int, float)}[self.type]
         if any(isinstance(v, bool) or not isinstance(v, expected) for v in enum):
+            quoted = Message(': write codes in quotes, as "0311"') if self.type == "string" else ""
             raise ValueError(
-                f"every enum value of {a_kind(self.type)} column must be {a_kind(self.type)}"
-                + (': write codes in quotes, as "0311"' if self.type == "string" else "")
+                Message(
+                    "every enum value of %(kind)s column must be %(kind)s%(quoted)s",
+                    kind=a_kind(self.type),
+                    quoted=quoted,
+                )
             )
         check_storable(enum)
         if len(set(enum)) != len(enum):
-            raise ValueError("enum repeats a value")
+            raise ValueError(Message("enum repeats a value"))
         if self.type == "string" and any("\x00" in str(v) for v in enum):
-            raise ValueError("enum values must not contain NUL")
+            raise ValueError(Message("enum values must not contain NUL"))
 
     def _check_edges(self, edges: tuple[float, ...]) -> None:
         if self.type not in {"integer", "number"}:
-            raise ValueError("edges are for integer and number columns; use bins")
+            raise ValueError(Message("edges are for integer and number columns; use bins"))
         if self.bins is not None:
-            raise ValueError("give bins or edges, not both")
+            raise ValueError(Message("give bins or edges, not both"))
         if not 2 <= len(edges) <= MAX_BINS + 1 or any(not a < b for a, b in pairwise(edges)):
-            raise ValueError("edges must increase and number between 2 and 1025")
+            raise ValueError(Message("edges must increase and number between 2 and 1025"))
         if (edges[0], edges[-1]) != self.bounds:
-            raise ValueError("the first and last edge must equal minimum and maximum")
+            raise ValueError(Message("the first and last edge must equal minimum and maximum"))
 
     @property
     def categories(self) -> tuple[Scalar, ...] | None:
@@ -266,7 +297,10 @@ class FieldSchema(SpelledField):
             low, high = widest[0] if low is None else low, widest[1] if high is None else high
         if low is None or high is None:
             raise ValueError(
-                f"{a_kind(self.type)} column needs constraints.minimum and constraints.maximum (or an enum)"
+                Message(
+                    "%(type)s column needs constraints.minimum and constraints.maximum (or an enum)",
+                    type=a_kind(self.type),
+                )
             )
         return self.number_of(low), self.number_of(high)
 
@@ -307,28 +341,32 @@ class FieldSchema(SpelledField):
             self._check_range(condition)
             return
         if None in condition and self.constraints.required:
-            raise ValueError(f"{self.name} is required, so that no value of it is missing")
+            raise ValueError(Message("%(name)s is required, so that no value of it is missing", name=self.name))
         values = [value for value in condition if value is not None]
         if values and not self.is_categorical:
-            raise ValueError(f"{self.name} has a range: give minimum, maximum or both instead of values")
+            raise ValueError(
+                Message("%(name)s has a range: give minimum, maximum or both instead of values", name=self.name)
+            )
         declared = frozenset(self.categories or ())  # equal as in a list: 1 is in it if True is
         for value in values:
             # True is 1 in Python, and 1 is 1.0.
             is_of_type = isinstance(value, bool) == (self.type == "boolean")
             is_of_type &= not (isinstance(value, float) and self.type == "integer")
             if value not in declared or not is_of_type:
-                raise ValueError(f"{value!r} is not a declared value of {self.name}")
+                raise ValueError(
+                    Message("%(value)s is not a declared value of %(name)s", value=repr(value), name=self.name)
+                )
         if len(set(condition)) != len(condition):
-            raise ValueError(f"{self.name} repeats a value")
+            raise ValueError(Message("%(name)s repeats a value", name=self.name))
 
     def _check_range(self, condition: ValueRange) -> None:
         if self.is_categorical:
-            raise ValueError(f"{self.name} has declared values: list those that are meant")
+            raise ValueError(Message("%(name)s has declared values: list those that are meant", name=self.name))
         if condition.minimum is None and condition.maximum is None:
-            raise ValueError(f"{self.name} needs a minimum, a maximum or both")
+            raise ValueError(Message("%(name)s needs a minimum, a maximum or both", name=self.name))
         low, high = self.numbers_of(condition)
         if not low <= high:
-            raise ValueError(f"no value of {self.name} is in this range")
+            raise ValueError(Message("no value of %(name)s is in this range", name=self.name))
 
     def numbers_of(self, condition: ValueRange) -> tuple[float, float]:
         """The range within the declared one, as `bounds` are."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidSchema
 from service.base.lazy import lazy
-from service.domain.field_schema import FieldSchema, FieldType
+from service.base.messages import Message
+from service.domain.field_schema import RESOLUTIONS, FieldSchema, FieldType
 from service.domain.open_columns import open_columns
 from service.domain.shapes import ColumnSort, TableShape
 from service.domain.table_schema import TableSchema
@@ -59,9 +60,13 @@ def grid_edges(field: FieldSchema, numeric_bins: int) -> tuple[float, ...]:
         # Cells of whole steps, half open: [low, high] is [low, high + 1).
         low, high = math.ceil(low / step), math.floor(high / step) + 1
         if low >= high:
-            what = field.resolution or "second"
             raise InvalidSchema(
-                f"{field.name}: no whole {what} lies from minimum to maximum; widen the range.", where=field.name
+                Message(
+                    "%(name)s: no whole %(what)s lies from minimum to maximum; widen the range.",
+                    name=field.name,
+                    what=RESOLUTIONS[field.resolution or "second"],
+                ),
+                where=field.name,
             )
     if field.edges is not None:
         edges = np.asarray([*field.edges[:-1], high], dtype=np.float64)

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.base.errors import InvalidSchema
-from service.base.text import sentence_of
+from service.base.faults import sentence_of
+from service.base.messages import Message
 from service.domain.table_schema import TableSchema, parse_table_schema
 
 MAX_SIDE = 512
@@ -56,9 +57,9 @@ class ImageSchema(BaseModel):
     def _classes_are_names(self) -> ImageSchema:
         names = self.class_names
         if len(set(names)) != len(names):
-            raise ValueError("classes repeats a name")
+            raise ValueError(Message("classes repeats a name"))
         if any(not name.isprintable() or name != name.strip() for name in names):
-            raise ValueError("a class name must be printable and not begin or end with a space")
+            raise ValueError(Message("a class name must be printable and not begin or end with a space"))
         return self
 
     @model_validator(mode="after")
@@ -66,11 +67,13 @@ class ImageSchema(BaseModel):
         if self.pixel_unit is None:
             return self
         if self.classes is not None:
-            raise ValueError("pixel_unit: a class is of a whole image, which is no unit here; leave out classes")
+            raise ValueError(
+                Message("pixel_unit: a class is of a whole image, which is no unit here; leave out classes")
+            )
         if self.unit_pixels == (self.height, self.width):
-            raise ValueError("pixel_unit: this is the whole image; leave it out")
+            raise ValueError(Message("pixel_unit: this is the whole image; leave it out"))
         if self.unit_pixels is not None and (self.unit_pixels[0] > self.height or self.unit_pixels[1] > self.width):
-            raise ValueError("pixel_unit: a block is no larger than an image")
+            raise ValueError(Message("pixel_unit: a block is no larger than an image"))
         return self
 
     @property
@@ -116,7 +119,9 @@ def parse_schema(document: Any) -> DeclaredSchema:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"][:1]) or "schema"
-        raise InvalidSchema(f"schema: {where}: {sentence_of(first)}", where=where) from None
+        raise InvalidSchema(
+            Message("schema: %(where)s: %(fault)s", where=where, fault=sentence_of(first)), where=where
+        ) from None
 
 
 def is_image_schema(document: Any) -> bool:

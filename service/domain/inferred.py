@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.base.messages import Message
 from service.domain.bounds import is_unicode
 
 OTHER = "other"
@@ -79,14 +80,16 @@ def check_infer(field: InferringField) -> None:
     if infer is None:
         return
     if field.bought is not None:
-        raise ValueError("infer: these constraints were bought already; leave out infer")
+        raise ValueError(Message("infer: these constraints were bought already; leave out infer"))
     if field.role is not None or field.hierarchy is not None:
         other = "role" if field.role is not None else "hierarchy"
-        raise ValueError(f"infer: a column with a {other} has nothing to buy; leave out infer or {other}")
+        raise ValueError(
+            Message("infer: a column with a %(other)s has nothing to buy; leave out infer or %(other)s", other=other)
+        )
     if field.type == "boolean":
-        raise ValueError("infer: a boolean column has two values, true and false; leave it out")
+        raise ValueError(Message("infer: a boolean column has two values, true and false; leave it out"))
     if field.constraints.enum is not None:
-        raise ValueError("infer: the enum says all values already; leave out infer or constraints.enum")
+        raise ValueError(Message("infer: the enum says all values already; leave out infer or constraints.enum"))
     if field.type == "string":
         _check_categories(field, infer)
     else:
@@ -96,24 +99,24 @@ def check_infer(field: InferringField) -> None:
 def _check_categories(field: InferringField, infer: Infer) -> None:
     says = field.constraints
     if says.minimum is not None or says.maximum is not None or field.bins or field.edges:
-        raise ValueError("a string column has no range; infer buys its categories")
+        raise ValueError(Message("a string column has no range; infer buys its categories"))
     _check_other(infer.other)
 
 
 def _check_range(field: InferringField, infer: Infer) -> None:
     says = field.constraints
     if infer.other is not None:
-        raise ValueError("infer.other: this is for string columns, whose categories are bought")
+        raise ValueError(Message("infer.other: this is for string columns, whose categories are bought"))
     if says.minimum is not None and says.maximum is not None:
         raise ValueError(
-            "infer: minimum and maximum are declared already; leave out infer, or the one that is to be bought"
+            Message("infer: minimum and maximum are declared already; leave out infer, or the one that is to be bought")
         )
     if field.edges is not None:
-        raise ValueError("infer: edges say the bounds already; leave out infer, or give bins instead of edges")
+        raise ValueError(Message("infer: edges say the bounds already; leave out infer, or give bins instead of edges"))
 
 
 def _check_other(other: str | None) -> None:
     if other is None:
         return
     if not other.isprintable() or other != other.strip() or not is_unicode(other):
-        raise ValueError("infer.other must be printable and not begin or end with a space")
+        raise ValueError(Message("infer.other must be printable and not begin or end with a space"))

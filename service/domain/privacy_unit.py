@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from service.base.errors import InvalidInput
-from service.base.text import sentence_of
+from service.base.faults import sentence_of
+from service.base.messages import Message, plural
 
 MAX_ROWS_PER_UNIT = 10_000
 MAX_IMAGES_PER_UNIT = 1_000
 """Sums of products grow with it, and stay exact: image_moments.scale_for."""
 
+UnitPart = Literal["row", "image"]
 MissingIds = Literal["refuse", "own_unit"]
 
 IMAGE_UNITS = "unit"
@@ -40,7 +42,7 @@ class PrivacyUnit(_Unit):
     @classmethod
     def _printable(cls, column: str) -> str:
         if not column.isprintable() or column != column.strip():
-            raise ValueError("a column name must be printable and not begin or end with a space")
+            raise ValueError(Message("a column name must be printable and not begin or end with a space"))
         return column
 
     @property
@@ -69,20 +71,39 @@ def parse_privacy_unit(document: Any) -> DeclaredUnit:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["privacy_unit", *(str(part) for part in first["loc"])])
-        raise InvalidInput(f"{where}: {sentence_of(first)}", where=where) from None
+        raise InvalidInput(
+            Message("%(where)s: %(fault)s", where=where, fault=sentence_of(first)), where=where
+        ) from None
 
 
-def no_unit_ids(count: int, what: str) -> str:
+def no_unit_ids(count: int, what: UnitPart) -> str:
     """The refusal of rows or images without a unit id, and what to do."""
-    have = f"1 {what} has" if count == 1 else f"{count} {what}s have"
-    return (
-        f"{have} no unit id, but an empty cell, NA, null, nan, ? or another word for a missing value; give each its id, "
-        f'or declare "missing": "own_unit" in the privacy unit, which makes every such {what} a unit of its own'
+    if what == "row":
+        have = plural("1 row has", "%(count)s rows have", count, count=count)
+        each = Message("which makes every such row a unit of its own")
+    else:
+        have = plural("1 image has", "%(count)s images have", count, count=count)
+        each = Message("which makes every such image a unit of its own")
+    return Message(
+        "%(have)s no unit id, but an empty cell, NA, null, nan, ? or another word for a missing value; give each its id, "
+        'or declare "missing": "own_unit" in the privacy unit, %(each)s',
+        have=have,
+        each=each,
     )
 
 
-def own_units(count: int, what: str) -> str:
+def own_units(count: int, what: UnitPart) -> str:
     """The notice where that was declared."""
-    if count == 1:
-        return f"1 {what} has no unit id and is a unit of its own."
-    return f"{count} {what}s have no unit id; each is a unit of its own."
+    if what == "row":
+        return plural(
+            "1 row has no unit id and is a unit of its own.",
+            "%(count)s rows have no unit id; each is a unit of its own.",
+            count,
+            count=count,
+        )
+    return plural(
+        "1 image has no unit id and is a unit of its own.",
+        "%(count)s images have no unit id; each is a unit of its own.",
+        count,
+        count=count,
+    )

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from service.base.messages import Message
 from service.domain.bounds import is_unicode
 
 Role = Literal["ignore", "identifier", "free_text", "derived"]
@@ -69,17 +70,17 @@ def check_role(field: RoleField) -> bool:
     """Whether the field needs no domain of its own; raises ValueError where its words do not go together."""
     pattern = field.pattern if field.pattern is not None else field.constraints.pattern
     if pattern is not None and field.role != "identifier":
-        raise ValueError('pattern is for columns with "role": "identifier", whose values are made anew by it')
+        raise ValueError(Message('pattern is for columns with "role": "identifier", whose values are made anew by it'))
     if field.placeholder is not None and field.role != "free_text":
-        raise ValueError('placeholder is for columns with "role": "free_text"')
+        raise ValueError(Message('placeholder is for columns with "role": "free_text"'))
     if field.hierarchy is not None:
         _check_hierarchy(field)
     if field.role == "identifier":
         _check_identifier(field)
     if field.role == "free_text" and field.type != "string":
-        raise ValueError('"role": "free_text" is for string columns')
+        raise ValueError(Message('"role": "free_text" is for string columns'))
     if field.placeholder is not None and not _is_text(field.placeholder):
-        raise ValueError("placeholder must be Unicode text without NUL")
+        raise ValueError(Message("placeholder must be Unicode text without NUL"))
     if field.role == "derived":
         return field.constraints.enum is None and not says_a_range(field)
     return field.role is not None
@@ -87,7 +88,7 @@ def check_role(field: RoleField) -> bool:
 
 def _check_identifier(field: RoleField) -> None:
     if field.type not in _DEFAULT_PATTERNS:
-        raise ValueError("an identifier is a string or an integer")
+        raise ValueError(Message("an identifier is a string or an integer"))
     alphabets = alphabets_of(pattern_of(field))
     if field.type == "integer":
         _check_whole(alphabets)
@@ -118,7 +119,9 @@ def alphabets_of(pattern: str) -> list[str]:
             times, text = int(repeated[1]), text[repeated.end() :]
         found += [alphabet] * times
     if not 1 <= len(found) <= _MOST_CHARACTERS:
-        raise ValueError(f"a pattern has between 1 and {_MOST_CHARACTERS} characters")
+        raise ValueError(
+            Message("a pattern has between 1 and %(most_characters)s characters", most_characters=_MOST_CHARACTERS)
+        )
     return found
 
 
@@ -170,33 +173,42 @@ def _class(inside: str, pattern: str) -> str:
 
 def _not_a_pattern(pattern: str) -> ValueError:
     return ValueError(
-        f'pattern {pattern!r}: write "uuid", or characters and classes with a number of times, as in P[0-9]{{6}} or [A-Z]{{2}}-\\d{{4}}'
+        Message(
+            'pattern %(pattern)s: write "uuid", or characters and classes with a number of times, as in '
+            "P[0-9]{6} or [A-Z]{2}-\\d{4}",
+            pattern=repr(pattern),
+        )
     )
 
 
 def _check_whole(alphabets: list[str]) -> None:
     digits = set("0123456789")
     if any(set(one) - digits for one in alphabets) or len(alphabets) > _MOST_WHOLE:
-        raise ValueError(f"the pattern of an integer identifier has at most {_MOST_WHOLE} digits and nothing else")
+        raise ValueError(
+            Message(
+                "the pattern of an integer identifier has at most %(most_whole)s digits and nothing else",
+                most_whole=_MOST_WHOLE,
+            )
+        )
     if len(alphabets) > 1 and "0" in alphabets[0]:
-        raise ValueError("the pattern of an integer identifier must not begin with 0: write [1-9][0-9]{5}")
+        raise ValueError(Message("the pattern of an integer identifier must not begin with 0: write [1-9][0-9]{5}"))
 
 
 def _check_hierarchy(field: RoleField) -> None:
     hierarchy = field.hierarchy or {}
     if field.type != "string" or field.role is not None:
-        raise ValueError("a hierarchy is for string columns without a role")
+        raise ValueError(Message("a hierarchy is for string columns without a role"))
     if field.constraints.enum is not None:
-        raise ValueError("give either enum or hierarchy: the hierarchy lists all values itself")
+        raise ValueError(Message("give either enum or hierarchy: the hierarchy lists all values itself"))
     fine = [value for values in hierarchy.values() for value in values]
     if not fine or any(not values for values in hierarchy.values()):
-        raise ValueError("every coarse category of a hierarchy needs at least one fine one")
+        raise ValueError(Message("every coarse category of a hierarchy needs at least one fine one"))
     if len(fine) > MOST_FINE:
-        raise ValueError(f"a hierarchy has at most {MOST_FINE} fine categories")
+        raise ValueError(Message("a hierarchy has at most %(most_fine)s fine categories", most_fine=MOST_FINE))
     if len(set(fine)) != len(fine):
-        raise ValueError("a hierarchy lists every fine category under one coarse one only")
+        raise ValueError(Message("a hierarchy lists every fine category under one coarse one only"))
     if not all(_is_text(value) for value in (*fine, *hierarchy)):
-        raise ValueError("categories must be Unicode text without NUL")
+        raise ValueError(Message("categories must be Unicode text without NUL"))
 
 
 def _is_text(value: Any) -> bool:

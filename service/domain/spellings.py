@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.base.messages import Message
 from service.domain.zones import zone_of
 
 Marks = Annotated[tuple[str, ...], Field(max_length=20)]
@@ -151,7 +152,7 @@ def check_two_digit_years(pattern: str | None, first: dt.date, last: dt.date) ->
     """Raise a ValueError where two digits of a year could mean two years of the range."""
     if pattern is not None and "y" in {part.directive for part in parts_of(pattern)} and last.year - first.year > 99:
         raise ValueError(
-            "format: with %y the range spans at most 100 years, since two digits cannot say more; write %Y"
+            Message("format: with %y the range spans at most 100 years, since two digits cannot say more; write %Y")
         )
 
 
@@ -161,20 +162,27 @@ def check_spelling(field: SpelledField, kind: str) -> None:
         _check_format(field.format, kind)
     if field.timezone is not None:
         if kind != "datetime":
-            raise ValueError("timezone is for datetime columns")
+            raise ValueError(Message("timezone is for datetime columns"))
         _check_zone(field.timezone)
     if field.spells_numbers and kind not in {"integer", "number"}:
         raise ValueError(
-            "decimalChar, groupChar, bareNumber, prefix, suffix, negative and trailingZeros are for number columns"
+            Message(
+                "decimalChar, groupChar, bareNumber, prefix, suffix, negative and trailingZeros are for number columns"
+            )
         )
     if (field.decimal_char or ".") == field.group_char:
-        raise ValueError(f"groupChar is the decimal sign, too: give decimalChar another than {field.group_char!r}")
+        raise ValueError(
+            Message(
+                "groupChar is the decimal sign, too: give decimalChar another than %(group_char)s",
+                group_char=repr(field.group_char),
+            )
+        )
     _check_affixes(field)
     if field.spells_booleans:
         if kind != "boolean":
-            raise ValueError("trueValues and falseValues are for boolean columns")
+            raise ValueError(Message("trueValues and falseValues are for boolean columns"))
         if set(texts_of(field, truth=True)) & set(texts_of(field, truth=False)):
-            raise ValueError("trueValues and falseValues share a text: a cell can mean one of them only")
+            raise ValueError(Message("trueValues and falseValues share a text: a cell can mean one of them only"))
 
 
 def texts_of(field: SpelledField, *, truth: bool) -> tuple[str, ...]:
@@ -200,7 +208,13 @@ def parts_of(pattern: str) -> list[Part]:
             parts.append(Part(letter, mark))
         else:
             known = " ".join(f"%{letter}" for letter in DIRECTIVES)
-            raise ValueError(f"format: {found.group()} is not among the directives that are read here: {known}")
+            raise ValueError(
+                Message(
+                    "format: %(group)s is not among the directives that are read here: %(known)s",
+                    group=found.group(),
+                    known=known,
+                )
+            )
     return parts
 
 
@@ -215,44 +229,58 @@ def is_marker_of_number(marker: str) -> bool:
 def _check_format(pattern: str, kind: str) -> None:
     if kind not in {"date", "datetime"}:
         raise ValueError(
-            f"format: leave {pattern!r} out; only date and datetime columns have one, and an enum or a range says all of the others"
+            Message(
+                "format: leave %(pattern)s out; only date and datetime columns have one, and an enum or a range says "
+                "all of the others",
+                pattern=repr(pattern),
+            )
         )
     if "%" not in pattern:
         example = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
-        raise ValueError(f"format: {pattern!r} is neither default nor a strptime pattern; write for example {example}")
+        raise ValueError(
+            Message(
+                "format: %(pattern)s is neither default nor a strptime pattern; write for example %(example)s",
+                pattern=repr(pattern),
+                example=example,
+            )
+        )
     letters = [part.directive for part in parts_of(pattern) if part.directive]
     has = set(letters).__contains__
     months = sum(map(has, "mbBj"))
     hours = sum(map(has, "HI"))
     faults = {
-        "it names a directive twice": len(set(letters)) != len(letters),
-        "it needs the year, as %Y or as %y": has("Y") == has("y"),
-        "it needs month and day, as %m, %b or %B and %d, or the day of the year, %j": not months
+        Message("it names a directive twice"): len(set(letters)) != len(letters),
+        Message("it needs the year, as %Y or as %y"): has("Y") == has("y"),
+        Message("it needs month and day, as %m, %b or %B and %d, or the day of the year, %j"): not months
         or has("d") == has("j"),
-        "it names the month twice": months > 1,
-        "a date has no time of day; for this pattern write type datetime": kind == "date"
+        Message("it names the month twice"): months > 1,
+        Message("a date has no time of day; for this pattern write type datetime"): kind == "date"
         and not _OF_TIME.isdisjoint(letters),
-        "a datetime needs the hour, as %H; for days alone write type date": kind == "datetime" and not hours,
-        "write %H, or %I with %p, for the hour": has("I") != has("p") or hours > 1,
-        "seconds need minutes, and %f needs %S": (has("S") and not has("M")) or (has("f") and not has("S")),
-        "it names the zone twice: write %z or %Z": has("z") and has("Z"),
+        Message("a datetime needs the hour, as %H; for days alone write type date"): kind == "datetime" and not hours,
+        Message("write %H, or %I with %p, for the hour"): has("I") != has("p") or hours > 1,
+        Message("seconds need minutes, and %f needs %S"): (has("S") and not has("M")) or (has("f") and not has("S")),
+        Message("it names the zone twice: write %z or %Z"): has("z") and has("Z"),
     }
     for fault, is_so in faults.items():
         if is_so:
-            raise ValueError(f"format: {fault}")
+            raise ValueError(Message("format: %(fault)s", fault=fault))
 
 
 def _check_zone(name: str) -> None:
     try:
         zone_of(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"timezone: {name!r} is no IANA zone; write for example Europe/Paris or UTC") from None
+        raise ValueError(
+            Message("timezone: %(name)s is no IANA zone; write for example Europe/Paris or UTC", name=repr(name))
+        ) from None
 
 
 def _check_affixes(field: SpelledField) -> None:
     for word, affix in (("prefix", field.prefix), ("suffix", field.suffix)):
         if affix is not None and (not affix.strip(SPACES) or set(affix) & set("+-()")):
-            raise ValueError(f"{word}: leave out signs and parentheses (negative says how those are written)")
+            raise ValueError(
+                Message("%(word)s: leave out signs and parentheses (negative says how those are written)", word=word)
+            )
 
 
 def values_of_markers(document: Any) -> Any:

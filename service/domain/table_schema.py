@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from service.base.errors import InvalidSchema
+from service.base.messages import Listed, Message, fault_of
 from service.domain.dialect import Dialect, null_sequence_is_missing
 from service.domain.field_schema import Condition, Constraints, FieldSchema
 from service.domain.relations import MAX_RELATIONS, Relation, mentions
@@ -70,7 +71,7 @@ class TableSchema(BaseModel):
     def _unique_names(self) -> TableSchema:
         names = self.names
         if len(set(names)) != len(names):
-            raise ValueError("two fields have the same name")
+            raise ValueError(Message("two fields have the same name"))
         return self
 
     @model_validator(mode="after")
@@ -86,8 +87,12 @@ class TableSchema(BaseModel):
         for word, names in said.items():
             for name in sorted(is_open & names):
                 raise ValueError(
-                    f"{word}: {name!r} says infer, and nothing is known of its values before they are bought; declare its bounds or "
-                    f"categories, or leave it out of {word}"
+                    Message(
+                        "%(word)s: %(name)s says infer, and nothing is known of its values before they are bought; declare "
+                        "its bounds or categories, or leave it out of %(word)s",
+                        word=word,
+                        name=repr(name),
+                    )
                 )
         return self
 
@@ -96,7 +101,9 @@ class TableSchema(BaseModel):
         relations = Relations(self.fields, self.relations)
         modelled = relations.modelled()
         if not modelled:
-            raise ValueError("at least one field must be modelled: it has no role and does not follow from others")
+            raise ValueError(
+                Message("at least one field must be modelled: it has no role and does not follow from others")
+            )
         if self.target is not None and self.field(self.target) and self.target not in {one.name for one in modelled}:
             raise ValueError(_why_no_target(self.target, relations))
         check_exclusions([list(one) for one in self.exclusions], relations)
@@ -106,9 +113,9 @@ class TableSchema(BaseModel):
     def _target_is_categorical(self) -> TableSchema:
         field = None if self.target is None else self.field(self.target)
         if self.target is not None and field is None:
-            raise ValueError(f"target: there is no field {self.target!r}")
+            raise ValueError(Message("target: there is no field %(target)s", target=repr(self.target)))
         if field is not None and not field.is_categorical:
-            raise ValueError("target: choose a field with declared categories (an enum or a boolean)")
+            raise ValueError(Message("target: choose a field with declared categories (an enum or a boolean)"))
         return self
 
     @model_validator(mode="after")
@@ -117,13 +124,15 @@ class TableSchema(BaseModel):
         for name in self.protected:
             field = self.field(name)
             if field is None:
-                raise ValueError(f"protected: there is no field {name!r}")
+                raise ValueError(Message("protected: there is no field %(name)s", name=repr(name)))
             if not field.is_categorical or name not in modelled:
-                raise ValueError(f"protected: {name!r} is not a modelled field with declared categories")
+                raise ValueError(
+                    Message("protected: %(name)s is not a modelled field with declared categories", name=repr(name))
+                )
             if name == self.target:
-                raise ValueError(f"protected: {name!r} is the target; name fields beside it")
+                raise ValueError(Message("protected: %(name)s is the target; name fields beside it", name=repr(name)))
         if len(set(self.protected)) != len(self.protected):
-            raise ValueError("protected: a field is named twice")
+            raise ValueError(Message("protected: a field is named twice"))
         return self
 
     @model_validator(mode="after")
@@ -132,11 +141,15 @@ class TableSchema(BaseModel):
             for name, condition in exclusion.items():
                 field = self.field(name)
                 if field is None:
-                    raise ValueError(f"exclusion {number}: there is no field {name!r}")
+                    raise ValueError(
+                        Message("exclusion %(number)s: there is no field %(name)s", number=number, name=repr(name))
+                    )
                 try:
                     field.check_condition(condition)
                 except ValueError as error:
-                    raise ValueError(f"exclusion {number}: {error}") from None
+                    raise ValueError(
+                        Message("exclusion %(number)s: %(fault)s", number=number, fault=fault_of(error))
+                    ) from None
         return self
 
     @cached_property
@@ -182,12 +195,21 @@ def _why_no_target(name: str, relations: Relations) -> str:
     """And what to write instead."""
     derived = next((one for one in relations.derived if one.column == name), None)
     if derived is None:
-        return f"target: {name!r} is not modelled, as it has a role: choose a field without one, or take the role away"
-    instead = " or ".join(repr(one) for one in derived.by) if derived.tree is None else "a column without a relation"
-    why = "is looked up in a table" if derived.tree is None else "follows from others"
-    return (
-        f"target: {name!r} is not modelled, as it {why}: choose {instead}, from which it follows in every row, or take its relation"
-        " away and declare its categories"
+        return Message(
+            "target: %(name)s is not modelled, as it has a role: choose a field without one, or take the role away",
+            name=repr(name),
+        )
+    is_looked_up = derived.tree is None
+    why = Message("is looked up in a table") if is_looked_up else Message("follows from others")
+    instead: str = Message("a column without a relation")
+    if is_looked_up:
+        instead = Listed(Message(" or "), map(repr, derived.by))
+    return Message(
+        "target: %(name)s is not modelled, as it %(why)s: choose %(instead)s, from which it follows in every row, or "
+        "take its relation away and declare its categories",
+        name=repr(name),
+        why=why,
+        instead=instead,
     )
 
 
@@ -201,12 +223,15 @@ def parse_table_schema(document: Any) -> TableSchema:
                 field.declared_values, schema.missing_values_of(field), are_own=field.missing_values is not None
             )
     except WordRefused as error:
-        raise InvalidSchema(f"schema: {error}", where=error.where) from None
+        raise InvalidSchema(Message("schema: %(fault)s", fault=fault_of(error)), where=error.where) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where, place = ".".join(str(part) for part in first["loc"]), place_of(document, first["loc"])
         sentence = sentence_about(first, _words_beside(first["loc"]))
-        raise InvalidSchema(f"schema: {f'{place}: ' if place else ''}{sentence}", where=where or "schema") from None
+        raise InvalidSchema(
+            Message("schema: %(fault)s", fault=Listed(": ", filter(None, (place, sentence)))),
+            where=where or "schema",
+        ) from None
     return schema
 
 

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from service.base.carried import packed
 from service.base.errors import ImprimaturError, InvalidFile, TooLarge
+from service.base.messages import Message
 from service.domain.dialect import USUAL, Dialect, codec_of
 from service.domain.image_schema import is_image_schema
 from service.domain.privacy_unit import PrivacyUnit, no_unit_ids, own_units
@@ -34,10 +36,11 @@ from service.intake.image.child import ImageJob, read_images
 from service.intake.limits import IngestLimits
 from service.intake.room import Room
 from service.intake.sealed import SealedFile
-from service.intake.table.canonical import OPEN_QUOTE, ColumnReader, Problem, refuse
+from service.intake.table import notices_of_cells
+from service.intake.table.canonical import ColumnReader, Problem, refuse, run_on
 from service.intake.table.canonical_file import CanonicalWriter, ColumnUnits, RowUnits, Units
 from service.intake.table.column_fingerprint import ColumnFingerprints, spelled_meaning
-from service.intake.table.columns import Chunk, Column, cells_are
+from service.intake.table.columns import Chunk, Column
 from service.intake.table.detecting import DETECTED
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.fingerprint import Blocks, Fingerprint, fingerprints_of, meaning_of
@@ -222,7 +225,9 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
                 refuse_row_as_header(table.names, {name: some_cells(found.column) for name, found in done.items()})
             frame, units_of_rows = columns.add(done)
             if columns.rows > job.limits.rows:
-                raise TooLarge(f"The file has more than {job.limits.rows} rows.", limit_rows=job.limits.rows)
+                raise TooLarge(
+                    Message("The file has more than %(rows)s rows.", rows=job.limits.rows), limit_rows=job.limits.rows
+                )
             relations.read(frame)
             frame = modelled.of(frame)
             exclusions.read(frame)
@@ -231,8 +236,11 @@ def read_table(job: Job, report: Callable[[float], None] = lambda _: None) -> di
         refuse([*columns.problems(), *exclusions.problems(), *relations.problems()])
         units = writer.finish()
     if units.count < 2:
-        what = "rows" if unit is None else "privacy units"
-        raise InvalidFile(f"The file needs at least two {what}; it has {units.count}.", count=units.count)
+        what = Message("rows") if unit is None else Message("privacy units")
+        raise InvalidFile(
+            Message("The file needs at least two %(what)s; it has %(count)s.", what=what, count=units.count),
+            count=units.count,
+        )
     return {
         "rows": columns.rows,
         "units": units.count,
@@ -261,7 +269,7 @@ def _problems_of_units(unit: PrivacyUnit | None, ids: UnitIds | None) -> Iterato
     if unit is None or ids is None:
         return
     if ids.run_on:
-        yield Problem(unit.column, ids.run_on, f"{cells_are(ids.run_on)} longer than a line: {OPEN_QUOTE}")
+        yield run_on(unit.column, ids.run_on)
     if ids.missing and unit.missing == "refuse":
         yield Problem(unit.column, ids.missing, no_unit_ids(ids.missing, "row"))
 
@@ -270,12 +278,11 @@ def _notices_of_units(unit: PrivacyUnit | None, ids: UnitIds | None, units: Unit
     if unit is None or ids is None:
         return
     if ids.missing:
-        yield f"Column {unit.column!r}: {own_units(ids.missing, 'row')}"
-    if units.over_maximum:
-        yield (
-            f"Column {unit.column!r}: {units.over_maximum} units have more than {unit.max_rows_per_unit} rows;"
-            f" of each, only {unit.max_rows_per_unit} are used."
+        yield Message(
+            "Column %(column)s: %(sentence)s", column=repr(unit.column), sentence=own_units(ids.missing, "row")
         )
+    if units.over_maximum:
+        yield notices_of_cells.over_maximum(repr(unit.column), units.over_maximum, unit.max_rows_per_unit)
 
 
 def _ahead(chunks: Iterator[Chunk], threads: ThreadPoolExecutor) -> Iterator[Chunk]:
@@ -306,8 +313,10 @@ def limit_resources(limits: IngestLimits, held: int) -> None:
 def read_upload(document: dict[str, Any]) -> dict[str, Any]:
     """What is to be done, in the sandbox."""
     if is_image_schema(document["schema"]):
-        return read_images(ImageJob.from_json(document), Reports())
-    return read_table(Job.from_json(document), Reports())
+        found = read_images(ImageJob.from_json(document), Reports())
+    else:
+        found = read_table(Job.from_json(document), Reports())
+    return found | {"notices": [packed(each) for each in found["notices"]]}
 
 
 def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] = read_upload) -> None:
@@ -332,7 +341,7 @@ def main(begun: sandbox.Begun, work: Callable[[dict[str, Any]], dict[str, Any]] 
         _say({"layers": sandbox.finish(begun, document["parent"])})
         answer = {"table": work(document)}
     except ImprimaturError as error:
-        answer = {"error": {"code": error.code, "detail": error.detail, "values": error.values}}
+        answer = {"error": {"code": error.code, "detail": packed(error.detail), "values": error.values}}
     except MemoryError:
         answer = {"error": {"code": "memory"}}
     except BaseException as error:  # noqa: BLE001 - a panic of a library is a BaseException, and its text may quote cells

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from service.intake.ingest import MOST_LINE_BYTES, run_child
+from service.intake.ingest import MOST_LINE_BYTES, run_child, told
 from service.intake.sealed import SealedFile
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def draft_of(upload: SealedFile, limits: IngestLimits, scratch_dir: Path | None,
     """What the page shows beside the form. It holds cells: for the sender alone, and at rest encrypted.
 
     `kind` (table or image), `schema` (every named column is in it, those that should stay out with a role), `findings` by
-    column, `notices`, `repeating` (columns that may say whose row it is, in which the same value stands in several rows, or null
-    where that is not known), and `names` and `rows` of the preview, cut short. Raises `InvalidFile` or `TooLarge`.
+    column and `notices`, both as `service.base.carried` packs them, `repeating` (columns that may say whose row it is, in
+    which the same value stands in several rows, or null where that is not known), and `names` and `rows` of the preview, cut short. Raises `InvalidFile` or `TooLarge`.
     """
     with SealedFile.create(scratch_dir) as scratch:
         job = {
@@ -37,4 +38,7 @@ def draft_of(upload: SealedFile, limits: IngestLimits, scratch_dir: Path | None,
             "most_bytes": MOST_LINE_BYTES - _AROUND_BYTES,
             "parent": os.getpid(),
         }
-        return run_child(job, limits, (upload, scratch), caller, child=_CHILD)
+        draft = run_child(job, limits, (upload, scratch), caller, child=_CHILD)
+    for each in (*draft["notices"], *chain.from_iterable(draft["findings"].values())):
+        told(each)
+    return draft

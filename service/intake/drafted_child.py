@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from PIL import JpegImagePlugin, PngImagePlugin
 
+from service.base.carried import packed
 from service.base.errors import TooLarge
 from service.base.messages import Message
 from service.intake import child
@@ -58,14 +59,14 @@ def _table_draft(upload: SealedFile, limits: IngestLimits, document: dict[str, A
 
     index_columns = pandas_index_in(upload.reader())
     drafted = draft_upload(upload, limits, room, index_columns=index_columns, look=look, report=child.Reports())
-    findings: dict[str, list[str]] = {}
+    findings: dict[str, list[Any]] = {}
     for finding in drafted.findings:
-        findings.setdefault(finding.column, []).append(finding.for_the_owner().partition(": ")[2])
+        findings.setdefault(finding.column, []).append(packed(finding.beside_the_column()))
     return {
         "kind": "table",
         "schema": drafted.schema,
         "findings": findings,
-        "notices": drafted.notices,
+        "notices": [packed(each) for each in drafted.notices],
         "repeating": {one.name: one.repeats for one in drafted.columns if one.name and one.repeats is not False},
         "names": [one.name for one in drafted.columns],
         "rows": [list(row) for row in zip(*first, strict=True)],

@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from service.base.carried import NotCarried, unpacked
 from service.base.errors import InvalidFile, InvalidInput, TooLarge, Unavailable
 from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -44,7 +45,8 @@ _log = logging.getLogger(__name__)
 _CHILD = "service.intake.child"
 MOST_LINE_BYTES = 16 << 20
 """Of what a child says; the rest of a longer line is lost."""
-_TOO_HARD = "The file is damaged, or reading it takes more memory than is allowed."
+_UNREADABLE = Message("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8.")
+_TOO_HARD = Message("The file is damaged, or reading it takes more memory than is allowed.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def ingest_table(
         column_fingerprints=tuple(
             ColumnFingerprint(place, bytes.fromhex(fingerprint), bits) for place, fingerprint, bits in table["columns"]
         ),
-        notices=tuple(table["notices"]),
+        notices=tuple(map(told, table["notices"])),
     )
 
 
@@ -147,7 +149,10 @@ def _check_unit_of_images(schema: ImageSchema, privacy_unit: DeclaredUnit | None
 
 def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
     if schema.field(UNIT_COLUMN) is not None:
-        raise InvalidInput(f"The column name {UNIT_COLUMN!r} is reserved; rename the field.", where="schema")
+        raise InvalidInput(
+            Message("The column name %(unit_column)s is reserved; rename the field.", unit_column=repr(UNIT_COLUMN)),
+            where="schema",
+        )
     if privacy_unit is None:
         return
     if isinstance(privacy_unit, ImageUnit):
@@ -159,8 +164,11 @@ def _check_unit(schema: TableSchema, privacy_unit: DeclaredUnit | None) -> None:
         )
     if schema.field(privacy_unit.column) is not None:
         raise InvalidInput(
-            f"The privacy unit's column {privacy_unit.column!r} must not be a field of the schema: it says whose row it"
-            " is and is never published. Remove the field; the column stays in the file.",
+            Message(
+                "The privacy unit's column %(column)s must not be a field of the schema: it says whose row it is and "
+                "is never published. Remove the field; the column stays in the file.",
+                column=repr(privacy_unit.column),
+            ),
             where="privacy_unit.column",
         )
 
@@ -274,15 +282,24 @@ def _answer(answer: dict[str, Any], status: int, limits: IngestLimits) -> dict[s
     if error["code"] == "memory":
         raise TooLarge(_TOO_HARD, limit_bytes=limits.memory_bytes)
     if error["code"] == TooLarge.code:
-        raise TooLarge(error["detail"], **error["values"])
+        raise TooLarge(told(error["detail"]), **error["values"])
     if error["code"] == InvalidFile.code:
-        raise InvalidFile(error["detail"], **error["values"])
+        raise InvalidFile(told(error["detail"]), **error["values"])
     kind, line = (
         _plain(error.get(name), form)
         for name, form in (("kind", r"[A-Za-z_.]{1,60}"), ("line", r"[\w.]{1,60}:\d{1,6}"))
     )
     _log.error("reading failed unexpectedly: %s at %s", kind, line)
-    raise InvalidFile(Message("The file cannot be read. If it opens elsewhere, save it again as CSV in UTF-8."))
+    raise InvalidFile(_UNREADABLE)
+
+
+def told(said: object) -> str:
+    """A message of a child. A file may have taken that over: then it may say anything, and `InvalidFile` is raised for what is no message."""
+    try:
+        return unpacked(said)
+    except NotCarried:
+        _log.warning("the reading process said a sentence that is none")
+        raise InvalidFile(_UNREADABLE) from None
 
 
 def _plain(said: object, form: str) -> str:
@@ -291,7 +308,10 @@ def _plain(said: object, form: str) -> str:
 
 
 def _too_slow(limits: IngestLimits) -> TooLarge:
-    return TooLarge(f"Reading the file took longer than {limits.seconds} seconds.", limit_seconds=limits.seconds)
+    return TooLarge(
+        Message("Reading the file took longer than %(seconds)s seconds.", seconds=limits.seconds),
+        limit_seconds=limits.seconds,
+    )
 
 
 def describe_sandbox(layers: dict[str, bool]) -> str:

@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from service.base.errors import TooLarge
+from service.base.messages import Message
 from service.intake.sealed import PIECE_BYTES, SealedFile, reading
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ class Room:
             self._held_bytes += len(piece)
             if self._held_bytes > self._limit_bytes:
                 raise TooLarge(
-                    f"The file unpacks to more than {self._limit_bytes} bytes, far more than its own size.",
+                    Message(
+                        "The file unpacks to more than %(most)s bytes, far more than its own size.",
+                        most=self._limit_bytes,
+                    ),
                     limit_bytes=self._limit_bytes,
                 )
             place = self._file.append(piece)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from service.base.errors import InvalidOrder
+from service.base.faults import sentence_of
 from service.base.messages import Message
-from service.base.text import did_you_mean, sentence_of, some_of
+from service.base.text import did_you_mean, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.open_columns import require_closed
 from service.domain.shapes import ImageShape

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from service.base.errors import InvalidOrder
+from service.base.faults import sentence_of
 from service.base.messages import Figure, Listed, Message, whole
-from service.base.text import sentence_of
 from service.domain.image_schema import DeclaredSchema
 from service.methods.catalogue import check_order, method_of, with_method
 from service.methods.facts import Facts

@@ -19,6 +19,7 @@ from service.domain.image_schema import is_image_schema, parse_schema
 from service.domain.privacy_unit import parse_privacy_unit
 from service.pages.apart import require_apart
 from service.pages.column_form import ROLES, TYPES, ColumnForm
+from service.pages.findings import findings_of
 from service.pages.purchases import is_bought, own_words, price_of, require_purchases, says_nothing, with_purchase
 from service.pages.typed_values import lines_of, refuse_ambiguous, shown_texts, text_of, value_of, values_of
 
@@ -29,13 +30,6 @@ _WITH_CATEGORIES = ("string", "integer", "number")
 _OF_THE_DRAFT = f"{DRAFT}: what stands here was read from the rows and is not declared yet."
 _OF_A_RANGE = frozenset({"decimals", "trailingZeros", "bins", "edges"})
 _NAMES_SAID = 5
-_OF_THE_COMMAND_LINE = {
-    "declare the public list of it as `enum` by hand": "choose categories and write the public list of them, or buy them",
-    "declare them as `enum` by hand": "choose categories and write the public list of them, or buy them",
-    "name it as the privacy unit (`--privacy-unit`) and leave it out of the schema": "choose it below as the column that says whose row it is",
-    "remove it from the file and say `--rows-are-units`": "leave it as it is and say so below",
-    'to have no such column, remove it from the file, or give it `"role": "ignore"`': "to have no such column, choose “nothing to publish: leave it out”",
-}
 
 
 def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[ColumnForm]:
@@ -50,18 +44,11 @@ def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[
                 place,
                 field,
                 _markers(document),
-                findings=[_for_the_page(each) for each in draft["findings"].get(name, ())],
+                findings=findings_of(draft, name),
                 cells=() if at is None else [row[at] for row in draft["rows"]],
             )
         )
     return shown
-
-
-def _for_the_page(finding: str) -> str:
-    """Without the words of the command line."""
-    for words, instead in _OF_THE_COMMAND_LINE.items():
-        finding = finding.replace(words, instead)
-    return finding
 
 
 def fields_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:

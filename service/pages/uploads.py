@@ -38,6 +38,7 @@ from service.pages.doors import (
     require_own_site,
     require_token,
 )
+from service.pages.findings import notices_of
 from service.pages.forms import Filled
 from service.pages.reading import stage_with_draft
 from service.pages.rendering import is_fragment, on, page
@@ -212,6 +213,7 @@ def declare_page(
         signed_in=visitor,
         staged=staged,
         filled=staged.filled,
+        notices=notices_of(draft),
         is_image=draft["kind"] == "image",
         columns=columns[begin:end],
         names=[column.name for column in columns],

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base import errors
-from service.base.text import sentence_of
+from service.base.faults import sentence_of
 from service.platform.reasons import is_not_set_up
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,4 +132,4 @@ def _parted(held: NDArray[np.uint8], schema: ImageSchema, count: int) -> tuple[N
 
 
 def _other_count() -> InvalidFile:
-    return InvalidFile("The stored images are not of the recorded number; upload them again.")
+    return InvalidFile(Message("The stored images are not of the recorded number; upload them again."))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.image_schema import ImageSchema
 from service.domain.privacy_unit import ImageUnit
 from service.intake.image.canonical_file import RecordFile, UnitFile, to_records
@@ -57,8 +58,10 @@ def read_images(job: ImageJob, report: Callable[[float], None] = lambda _: None)
     count = fingerprint.images
     units = count if owners is None else len(owners.sizes)
     if units < (2 if job.schema.pixel_unit is None else 1):  # one image has many columns of pixels
-        what = "images" if owners is None else "privacy units"
-        raise InvalidFile(f"The file needs at least two {what}; it has {units}.", count=units)
+        what = Message("images") if owners is None else Message("privacy units")
+        raise InvalidFile(
+            Message("The file needs at least two %(what)s; it has %(units)s.", what=what, units=units), count=units
+        )
     return {
         "rows": count,
         "units": units,

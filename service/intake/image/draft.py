@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.image_schema import MAX_CLASSES, ImageSchema
 from service.intake.image.idx_reading import idx_header, idx_numbers
 from service.intake.image.reading import members_of, open_images, open_zip
@@ -89,7 +90,7 @@ def draft_images(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
             with open_zip(file, limits) as archive:
                 shape, classes = _in_archive(archive, members_of(archive, limits))
         except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, csv.Error):
-            raise InvalidFile("The archive is damaged, or its labels cannot be read.") from None
+            raise InvalidFile(Message("The archive is damaged, or its labels cannot be read.")) from None
     else:
         shape, classes = idx_header(file.reader)[1:], None
     height, width, channels = (*shape, 1)[:3]
@@ -101,7 +102,14 @@ def draft_images(file: SealedFile, limits: IngestLimits) -> dict[str, Any]:
         schema = ImageSchema.model_validate(document)
     except ValueError:
         raise InvalidFile(
-            f"These images are {width} x {height} with {channels} channels and {classes or 'no'} classes; no schema can declare that."
+            Message(
+                "These images are %(width)s x %(height)s with %(channels)s channels and %(classes)s classes; no schema "
+                "can declare that.",
+                width=width,
+                height=height,
+                channels=channels,
+                classes=classes or Message("no"),
+            )
         ) from None
     open_images(file, schema, limits)
     return document
@@ -127,7 +135,9 @@ def _in_archive(
     shapes = [header[1:] for header in headers.values() if len(header) > 1]
     labels = [name for name, header in headers.items() if len(header) == 1]
     if len(shapes) != 1:
-        raise InvalidFile("The archive holds neither PNG or JPEG files, nor NumPy arrays, nor IDX files of images.")
+        raise InvalidFile(
+            Message("The archive holds neither PNG or JPEG files, nor NumPy arrays, nor IDX files of images.")
+        )
     return shapes[0], _counted(idx_numbers(partial(archive.open, labels[0]))) if labels else None
 
 
@@ -138,7 +148,9 @@ def _picture_shape(data: bytes) -> tuple[int, ...]:
         with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as picture:
             return picture.height, picture.width, 1 if picture.mode == "L" else 3
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        raise InvalidFile("The first image of the archive is damaged, cut off, or neither PNG nor JPEG.") from None
+        raise InvalidFile(
+            Message("The first image of the archive is damaged, cut off, or neither PNG nor JPEG.")
+        ) from None
 
 
 def _named(archive: zipfile.ZipFile, names: set[str]) -> list[str] | None:
@@ -150,11 +162,16 @@ def _named(archive: zipfile.ZipFile, names: set[str]) -> list[str] | None:
         return None
     found = {(line.get("label") or "").strip() for line in lines}
     if len(found) > MAX_CLASSES or "" in found:
-        raise InvalidFile(f"The CSV file of labels must name at most {MAX_CLASSES} classes, none of them empty.")
+        raise InvalidFile(
+            Message(
+                "The CSV file of labels must name at most %(max_classes)s classes, none of them empty.",
+                max_classes=MAX_CLASSES,
+            )
+        )
     return sorted(found)
 
 
 def _counted(labels: np.ndarray[Any, Any]) -> int:
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels) or labels.min() < 0:
-        raise InvalidFile("The labels are no whole numbers from 0.")
+        raise InvalidFile(Message("The labels are no whole numbers from 0."))
     return int(labels.max()) + 1

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 import numpy as np
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.image.labels import checked_labels, no_labels
 from service.intake.image.npz_reading import CHUNK_BYTES
 
@@ -35,7 +36,7 @@ MARKS = (b"\x1f\x8b", b"\x00\x00")
 """How a file of it begins: gzipped, or not."""
 _GZIP = MARKS[0]
 _BYTES = b"\x00\x00\x08"
-_DAMAGED = "The IDX file is damaged or cut off."
+_DAMAGED = Message("The IDX file is damaged or cut off.")
 
 
 def is_idx(start: bytes) -> bool:
@@ -54,22 +55,31 @@ class IdxImages:
         self._images, self._labels, self._schema = images, labels, schema
         with _opened(images) as (_, shape):
             if shape[1:] != schema.shape and (*shape[1:], 1) != schema.shape:
-                size = f"{schema.height} x {schema.width} with {schema.channels} channels"
-                raise InvalidFile(f"The images in the IDX file are not {size}, as the schema says.")
+                size = Message(
+                    "%(height)s x %(width)s with %(channels)s channels",
+                    height=schema.height,
+                    width=schema.width,
+                    channels=schema.channels,
+                )
+                raise InvalidFile(
+                    Message("The images in the IDX file are not %(size)s, as the schema says.", size=size)
+                )
             self.count = shape[0]
         if self.count > limits.rows:
-            raise TooLarge(f"The file has more than {limits.rows} images.", limit_rows=limits.rows)
+            raise TooLarge(Message("The file has more than %(rows)s images.", rows=limits.rows), limit_rows=limits.rows)
         limit = limits.unpacked_limit(file_bytes)
         if self.count * schema.pixels > limit:
-            raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+            raise TooLarge(Message("The file unpacks to more than %(limit)s bytes.", limit=limit), limit_bytes=limit)
         if labels is None and schema.class_names:
-            raise InvalidFile("The schema declares classes: upload a ZIP with two IDX files, images and labels.")
+            raise InvalidFile(
+                Message("The schema declares classes: upload a ZIP with two IDX files, images and labels.")
+            )
         if labels is not None:
             if not schema.class_names:
-                raise InvalidFile("The schema declares no classes, but the file holds labels.")
+                raise InvalidFile(Message("The schema declares no classes, but the file holds labels."))
             with _opened(labels) as (_, shape):
                 if shape != (self.count,):
-                    raise InvalidFile("The labels in the IDX file are not as many as the images.")
+                    raise InvalidFile(Message("The labels in the IDX file are not as many as the images."))
 
     @classmethod
     def alone(cls, file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> IdxImages:
@@ -90,11 +100,13 @@ class IdxImages:
 
             with opener() as stream:
                 if not is_idx(stream.read(4)):
-                    raise InvalidFile("The archive holds neither PNG or JPEG files, nor NumPy arrays, nor IDX files.")
+                    raise InvalidFile(
+                        Message("The archive holds neither PNG or JPEG files, nor NumPy arrays, nor IDX files.")
+                    )
             with _opened(opener) as (_, shape):
                 (labels if len(shape) == 1 else images).append(opener)
         if len(members) > 2 or len(images) != 1 or len(labels) > 1:
-            raise InvalidFile("A ZIP of IDX files must hold one file of images and one of labels.")
+            raise InvalidFile(Message("A ZIP of IDX files must hold one file of images and one of labels."))
         size = sum(member.compress_size for member in members)
         return cls(images[0], labels[0] if labels else None, schema, limits, size)
 
@@ -135,7 +147,7 @@ def _opened(opener: Opener) -> Iterator[tuple[IO[bytes], tuple[int, ...]]]:
                 stream = cast("IO[bytes]", open_files.enter_context(gzip.GzipFile(fileobj=stream)))
             head = stream.read(4)
             if len(head) != 4 or head[:3] != _BYTES or not 1 <= head[3] <= 4:
-                raise InvalidFile("The file is no IDX file of bytes with one to four dimensions.")
+                raise InvalidFile(Message("The file is no IDX file of bytes with one to four dimensions."))
             sizes = stream.read(4 * head[3])
             if len(sizes) != 4 * head[3]:
                 raise InvalidFile(_DAMAGED)

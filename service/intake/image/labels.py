@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.image_schema import NO_LABEL
 
 if TYPE_CHECKING:
@@ -27,7 +28,13 @@ def undeclared_labels(count: int, schema: ImageSchema) -> InvalidFile:
     """The refusal; it repeats no label."""
     most = len(schema.class_names) - 1
     return InvalidFile(
-        f"{count} labels are not among the {most + 1} classes of the schema (as numbers: 0 to {most}).", count=count
+        Message(
+            "%(count)s labels are not among the %(classes)s classes of the schema (as numbers: 0 to %(last)s).",
+            count=count,
+            classes=most + 1,
+            last=most,
+        ),
+        count=count,
     )
 
 

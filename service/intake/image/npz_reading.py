@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Listed, Message
 from service.intake.image.labels import checked_labels, no_labels
 from service.intake.image.units import MOST_ID_CHARACTERS
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _MAX_HEADER_BYTES = 10_000
-_DAMAGED = "The NPZ file is damaged or cut off."
+_DAMAGED = Message("The NPZ file is damaged or cut off.")
 _UNITS = "units.npy"
 _CHARACTER_BYTES = 4
 
@@ -51,38 +52,49 @@ class NpzImages:
         wanted = {"images.npy"} | ({"labels.npy"} if schema.class_names else set())
         names = {member.filename for member in members}
         if names - {_UNITS} != wanted:
-            spelled = " and ".join(sorted(name.removesuffix(".npy") for name in wanted))
+            spelled = Listed(Message(" and "), sorted(name.removesuffix(".npy") for name in wanted))
             raise InvalidFile(
-                f"The NPZ file must hold {spelled} for this schema, units where a privacy unit is declared, and nothing else."
+                Message(
+                    "The NPZ file must hold %(spelled)s for this schema, units where a privacy unit is declared, and "
+                    "nothing else.",
+                    spelled=spelled,
+                )
             )
         self._archive, self._schema = archive, schema
         with self._array("images.npy") as (_, shape, dtype):
             if dtype != np.uint8:
-                raise InvalidFile("images in the NPZ file must be of type uint8, 0 to 255.")
+                raise InvalidFile(Message("images in the NPZ file must be of type uint8, 0 to 255."))
             if shape[1:] != schema.shape and (*shape[1:], 1) != schema.shape:
-                raise InvalidFile(f"images in the NPZ file must be of shape {_spelled(schema)}.")
+                raise InvalidFile(Message("images in the NPZ file must be of shape %(shape)s.", shape=_spelled(schema)))
             self.count = shape[0]
         _check_amount(self.count, schema, limits, archive)
         if schema.class_names:
             with self._array("labels.npy") as (_, shape, dtype):
                 if dtype.kind not in "iu" or shape != (self.count,):
-                    raise InvalidFile("labels in the NPZ file must be one whole number for each image.")
+                    raise InvalidFile(Message("labels in the NPZ file must be one whole number for each image."))
 
         self.unit_ids = self._units(limits) if _UNITS in names else None
 
     def _units(self, limits: IngestLimits) -> Ids:
         with self._array(_UNITS) as (stream, shape, dtype):
             if dtype.kind not in "iuU" or shape != (self.count,):
-                raise InvalidFile("units in the NPZ file must be one whole number or text for each image.")
+                raise InvalidFile(Message("units in the NPZ file must be one whole number or text for each image."))
             if dtype.kind == "U" and dtype.itemsize > _CHARACTER_BYTES * MOST_ID_CHARACTERS:
-                raise InvalidFile(f"units in the NPZ file must have at most {MOST_ID_CHARACTERS} characters.")
+                raise InvalidFile(
+                    Message(
+                        "units in the NPZ file must have at most %(most_id_characters)s characters.",
+                        most_id_characters=MOST_ID_CHARACTERS,
+                    )
+                )
             size = self.count * dtype.itemsize
             limit = limits.unpacked_limit(self._archive.getinfo(_UNITS).compress_size)
             if size > limit:
-                raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+                raise TooLarge(
+                    Message("The file unpacks to more than %(limit)s bytes.", limit=limit), limit_bytes=limit
+                )
             data = _exactly(stream, size)
             if dtype.kind == "U" and not _is_unicode(np.frombuffer(data, np.dtype("u4").newbyteorder(dtype.byteorder))):
-                raise InvalidFile("units in the NPZ file must be Unicode text, without lone surrogates.")
+                raise InvalidFile(Message("units in the NPZ file must be Unicode text, without lone surrogates."))
             found: list[int | str] = np.frombuffer(data, dtype=dtype).tolist()
             return found
 
@@ -110,12 +122,14 @@ class NpzImages:
                 version = np.lib.format.read_magic(stream)
                 read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
                 if version not in read_header:
-                    raise InvalidFile("The NPZ file is of a version that is not read here; save it again with NumPy.")
+                    raise InvalidFile(
+                        Message("The NPZ file is of a version that is not read here; save it again with NumPy.")
+                    )
                 shape, by_columns, dtype = read_header[version](stream, max_header_size=_MAX_HEADER_BYTES)
                 if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
-                    raise InvalidFile("The NPZ file must hold plain numbers.")
+                    raise InvalidFile(Message("The NPZ file must hold plain numbers."))
                 if by_columns and len(shape) > 1:
-                    raise InvalidFile("The NPZ file is stored by columns; save a C-contiguous array.")
+                    raise InvalidFile(Message("The NPZ file is stored by columns; save a C-contiguous array."))
                 if stream.tell() + math.prod(shape) * dtype.itemsize != self._archive.getinfo(name).file_size:
                     raise InvalidFile(_DAMAGED)
                 yield stream, shape, dtype
@@ -125,11 +139,11 @@ class NpzImages:
 
 def _check_amount(count: int, schema: ImageSchema, limits: IngestLimits, archive: zipfile.ZipFile) -> None:
     if count > limits.rows:
-        raise TooLarge(f"The file has more than {limits.rows} images.", limit_rows=limits.rows)
+        raise TooLarge(Message("The file has more than %(rows)s images.", rows=limits.rows), limit_rows=limits.rows)
     packed = min(archive.start_dir, sum(member.compress_size for member in archive.infolist()))
     limit = limits.unpacked_limit(packed)
     if count * schema.pixels > limit:
-        raise TooLarge(f"The file unpacks to more than {limit} bytes.", limit_bytes=limit)
+        raise TooLarge(Message("The file unpacks to more than %(limit)s bytes.", limit=limit), limit_bytes=limit)
 
 
 def _is_unicode(characters: NDArray[np.unsignedinteger]) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.domain.privacy_unit import IMAGE_UNITS
 from service.intake.image.labels import no_labels, undeclared_labels
 from service.intake.image.units import MOST_ID_CHARACTERS
@@ -61,12 +62,12 @@ class Pictures:
         others = [m for m in members if m.filename not in pictures]
         tables = [m for m in others if m.filename.lower().endswith(".csv")]
         if len(others) > len(tables) or len(tables) > 1:
-            raise InvalidFile("The archive must hold PNG and JPEG files and at most one CSV file of labels.")
+            raise InvalidFile(Message("The archive must hold PNG and JPEG files and at most one CSV file of labels."))
         empty = sum(m.file_size == 0 for m in self._pictures)
         if empty:
-            raise InvalidFile(f"{empty} images of the archive are empty files.", count=empty)
+            raise InvalidFile(Message("%(empty)s images of the archive are empty files.", empty=empty), count=empty)
         if schema.class_names and not tables:
-            raise InvalidFile("The schema declares classes, but the archive holds no CSV file of labels.")
+            raise InvalidFile(Message("The schema declares classes, but the archive holds no CSV file of labels."))
         self._labels, self.unit_ids = no_labels(len(self._pictures)), None
         if tables:
             self._labels, self.unit_ids = self._read_labels(tables[0])
@@ -82,26 +83,43 @@ class Pictures:
         """One picture's pixels. Its header is compared with the schema before anything is unpacked."""
         from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - the API starts without it
 
-        schema, which = self._schema, f"Image number {place} of the archive"
-        data = self._read(member, self._most_bytes, f"{which} is larger than a picture of the declared size can be.")
+        schema, which = self._schema, Message("Image number %(number)s of the archive", number=place)
+        data = self._read(
+            member,
+            self._most_bytes,
+            Message("%(which)s is larger than a picture of the declared size can be.", which=which),
+        )
         try:
             with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
                 warnings.simplefilter("ignore")
                 with Image.open(io.BytesIO(data), formats=_FORMATS) as again:
                     again.verify()  # checksums, and that nothing is missing behind the last pixel
                 if picture.size != (schema.width, schema.height):
-                    raise InvalidFile(f"{which} is not {schema.width} pixels wide and {schema.height} high.")
+                    raise InvalidFile(
+                        Message(
+                            "%(which)s is not %(width)s pixels wide and %(height)s high.",
+                            which=which,
+                            width=schema.width,
+                            height=schema.height,
+                        )
+                    )
                 if getattr(picture, "n_frames", 1) != 1:
-                    raise InvalidFile(f"{which} is animated; upload still pictures.")
+                    raise InvalidFile(Message("%(which)s is animated; upload still pictures.", which=which))
                 if picture.mode == "P" and schema.channels == 3 and "transparency" not in picture.info:
                     pixels = np.asarray(picture.convert("RGB"))  # a palette of colours: the same pixels, spelled out
                 elif picture.mode == {1: "L", 3: "RGB"}[schema.channels]:
                     pixels = np.asarray(picture)
                 else:
-                    colours = {1: "8-bit grey", 3: "8-bit red, green and blue without transparency"}
-                    raise InvalidFile(f"{which} is not {colours[schema.channels]}, as the schema says.")
+                    colours = {1: Message("8-bit grey"), 3: Message("8-bit red, green and blue without transparency")}
+                    raise InvalidFile(
+                        Message(
+                            "%(which)s is not %(colours)s, as the schema says.",
+                            which=which,
+                            colours=colours[schema.channels],
+                        )
+                    )
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError, zlib.error):
-            raise InvalidFile(f"{which} is damaged, cut off, or neither PNG nor JPEG.") from None
+            raise InvalidFile(Message("%(which)s is damaged, cut off, or neither PNG nor JPEG.", which=which)) from None
         return pixels.reshape(schema.shape)
 
     def _read_labels(self, member: zipfile.ZipInfo) -> tuple[NDArray[np.uint16], Ids | None]:
@@ -111,12 +129,18 @@ class Pictures:
         self._check_columns(columns)
         if any(len(line) != len(columns) for line in lines):
             raise InvalidFile(
-                f"Every line of the CSV file of labels must have {len(columns)} cells: {','.join(columns)}"
+                Message(
+                    "Every line of the CSV file of labels must have %(count)s cells: %(columns)s",
+                    count=len(columns),
+                    columns=",".join(columns),
+                )
             )
         names = [line[0] for line in lines[1:]]
         if len(set(names)) != len(names):
             count = len(names) - len(set(names))
-            raise InvalidFile(f"The CSV file of labels names {count} images more than once.", count=count)
+            raise InvalidFile(
+                Message("The CSV file of labels names %(count)s images more than once.", count=count), count=count
+            )
         folder = member.filename.rpartition("/")[0]
         of_pictures = self._of_pictures({line[0]: line[1:] for line in lines[1:]}, f"{folder}/" if folder else "")
         labels = no_labels(len(self._pictures))
@@ -127,11 +151,11 @@ class Pictures:
     def _lines(self, member: zipfile.ZipInfo) -> list[list[str]]:
         """The cells of every line of the CSV file that is not blank."""
         most = _LABEL_BYTES * (len(self._pictures) + 1)
-        data = self._read(member, most, "The CSV file of labels is larger than one short line for each image.")
+        data = self._read(member, most, Message("The CSV file of labels is larger than one short line for each image."))
         try:
             lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
         except (UnicodeDecodeError, csv.Error):
-            raise InvalidFile("The CSV file of labels cannot be read; save it as CSV in UTF-8.") from None
+            raise InvalidFile(Message("The CSV file of labels cannot be read; save it as CSV in UTF-8.")) from None
         return [line for line in lines if line]
 
     def _check_columns(self, columns: Sequence[str]) -> None:
@@ -139,13 +163,17 @@ class Pictures:
         known = [column for column in ("label", IMAGE_UNITS) if column in columns]
         if columns != ["file", *known] or not known:
             raise InvalidFile(
-                f"The first line of the CSV file of labels must be file,label or file,label,{IMAGE_UNITS} or, without classes, file,{IMAGE_UNITS}"
+                Message(
+                    "The first line of the CSV file of labels must be file,label or file,label,%(image_units)s or, "
+                    "without classes, file,%(image_units)s",
+                    image_units=IMAGE_UNITS,
+                )
             )
         if ("label" in known) != bool(self._schema.class_names):
             raise InvalidFile(
-                "The schema declares classes, but the CSV file has no column label."
+                Message("The schema declares classes, but the CSV file has no column label.")
                 if self._schema.class_names
-                else "The archive holds a CSV file of labels, but the schema declares no classes."
+                else Message("The archive holds a CSV file of labels, but the schema declares no classes.")
             )
 
     def _of_pictures(self, cells_of: Mapping[str, Sequence[str]], folder: str) -> list[Sequence[str]]:
@@ -155,10 +183,15 @@ class Pictures:
         cells = [one for one in found if one is not None]
         if len(cells) < len(found):
             count = len(found) - len(cells)
-            raise InvalidFile(f"{count} images have no line in the CSV file of labels.", count=count)
+            raise InvalidFile(
+                Message("%(count)s images have no line in the CSV file of labels.", count=count), count=count
+            )
         if len(cells_of) > len(cells):
             count = len(cells_of) - len(cells)
-            raise InvalidFile(f"{count} lines of the CSV file of labels name no image of the archive.", count=count)
+            raise InvalidFile(
+                Message("%(count)s lines of the CSV file of labels name no image of the archive.", count=count),
+                count=count,
+            )
         return cells
 
     def _places(self, labels: Sequence[str]) -> NDArray[np.uint16]:
@@ -175,12 +208,12 @@ class Pictures:
             with self._archive.open(member) as stream:
                 data = stream.read(most + 1)
         except (OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error):
-            raise InvalidFile("The archive is damaged or cut off.") from None
+            raise InvalidFile(Message("The archive is damaged or cut off.")) from None
         if len(data) > most:
             raise InvalidFile(too_large)
         self._left -= len(data)
         if self._left < 0:
-            raise TooLarge("The archive unpacks to far more than its own size.", limit_bytes=most)
+            raise TooLarge(Message("The archive unpacks to far more than its own size."), limit_bytes=most)
         return data
 
 
@@ -188,5 +221,12 @@ def _ids(ids: Sequence[str]) -> Ids:
     """Checked for what no id can be; it repeats none."""
     long = sum(len(one) > MOST_ID_CHARACTERS for one in ids)
     if long:
-        raise InvalidFile(f"{long} unit ids have more than {MOST_ID_CHARACTERS} characters.", count=long)
+        raise InvalidFile(
+            Message(
+                "%(long)s unit ids have more than %(most_id_characters)s characters.",
+                long=long,
+                most_id_characters=MOST_ID_CHARACTERS,
+            ),
+            count=long,
+        )
     return ids

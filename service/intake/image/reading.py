@@ -11,6 +11,7 @@ import zipfile
 from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.image import idx_reading
 from service.intake.image.idx_reading import IdxImages
 from service.intake.image.npz_reading import NpzImages, is_npz
@@ -61,11 +62,11 @@ def open_images(file: SealedFile, schema: ImageSchema, limits: IngestLimits, *, 
 def _opened(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Images:
     start = file.read_at(0, 4)
     if not start:
-        raise InvalidFile("The file is empty.")
+        raise InvalidFile(Message("The file is empty."))
     for mark, reader in READERS.items():
         if start.startswith(mark):
             return reader(file, schema, limits)
-    raise InvalidFile("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too).")
+    raise InvalidFile(Message("Upload images as a ZIP of PNG or JPEG files, as NPZ, or as IDX (.gz too)."))
 
 
 def _open_archive(file: SealedFile, schema: ImageSchema, limits: IngestLimits) -> Images:
@@ -82,7 +83,7 @@ def open_zip(file: Source, limits: IngestLimits) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(cast("IO[bytes]", listed))
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
-        raise InvalidFile("The archive is damaged or cut off.") from None
+        raise InvalidFile(Message("The archive is damaged or cut off.")) from None
     listed.most = None
     return archive
 
@@ -101,7 +102,10 @@ class _Directory(io.BufferedReader):
         data = b"" if size is not None and size > self.most * _ENTRY_BYTES else super().read(size)
         if (size or 0) > self.most * _ENTRY_BYTES or data.count(_ENTRY) > self.most:
             raise TooLarge(
-                f"The archive lists more than {self.most} files; upload the images as NPZ, or only some of them.",
+                Message(
+                    "The archive lists more than %(most)s files; upload the images as NPZ, or only some of them.",
+                    most=self.most,
+                ),
                 limit_members=self.most,
             )
         return data
@@ -128,15 +132,17 @@ def members_of(archive: zipfile.ZipFile, limits: IngestLimits) -> list[zipfile.Z
     """The files inside, without folders and what desktops leave in archives; none is encrypted or unreadable."""
     members = [m for m in archive.infolist() if not m.is_dir() and not _is_litter(m.filename)]
     if not members:
-        raise InvalidFile("The archive holds no files.")
+        raise InvalidFile(Message("The archive holds no files."))
     if len(members) > limits.rows + 1:
-        raise TooLarge(f"The archive holds more than {limits.rows} images.", limit_rows=limits.rows)
+        raise TooLarge(
+            Message("The archive holds more than %(rows)s images.", rows=limits.rows), limit_rows=limits.rows
+        )
     if any(m.flag_bits & 0x1 for m in members):
-        raise InvalidFile("The archive is encrypted; upload it without a password.")
+        raise InvalidFile(Message("The archive is encrypted; upload it without a password."))
     if any(m.compress_type not in _USABLE for m in members):
-        raise InvalidFile("The archive is compressed in a way other than deflate; make an ordinary ZIP.")
+        raise InvalidFile(Message("The archive is compressed in a way other than deflate; make an ordinary ZIP."))
     if len({m.filename for m in members}) != len(members):
-        raise InvalidFile("The archive holds two files of the same name.")
+        raise InvalidFile(Message("The archive holds two files of the same name."))
     return members
 
 

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit, no_unit_ids, own_units
 from service.intake.table.columns import ColumnSource
 from service.intake.unit_ids import UnitIds, dense
@@ -30,13 +31,19 @@ def check_units(ids: Ids | None, *, wanted: bool) -> None:
     """Raise `InvalidFile` where a file says whose images are and should not, or the other way round."""
     if wanted and ids is None:
         raise InvalidFile(
-            f"A privacy unit is declared, but the file does not say whose an image is: add the column {IMAGE_UNITS} to the labels "
-            "file of the archive, or the array units to an NPZ file. An IDX file has no place for it."
+            Message(
+                "A privacy unit is declared, but the file does not say whose an image is: add the column "
+                "%(image_units)s to the labels file of the archive, or the array units to an NPZ file. An IDX file "
+                "has no place for it.",
+                image_units=IMAGE_UNITS,
+            )
         )
     if not wanted and ids is not None:
         raise InvalidFile(
-            'The file says whose an image is, but no privacy unit is declared, and each image would be a unit: declare {"max_images_per_unit": k}'
-            ", or take the units out of the file."
+            Message(
+                "The file says whose an image is, but no privacy unit is declared, and each image would be a unit: "
+                'declare {"max_images_per_unit": k}, or take the units out of the file.'
+            )
         )
 
 
@@ -59,14 +66,22 @@ def owners_of(ids: Ids, unit: ImageUnit, limits: IngestLimits, key: bytes) -> Im
     reader = UnitIds(key, IMAGE_UNITS, missing=unit.missing)
     blocks = reader.blocks(ColumnSource(IMAGE_UNITS, limits).column(values))
     if reader.missing and unit.missing == "refuse":
-        raise InvalidFile(f"{no_unit_ids(reader.missing, 'image')}.", count=reader.missing)
+        raise InvalidFile(Message("%(missing)s.", missing=no_unit_ids(reader.missing, "image")), count=reader.missing)
     if reader.run_on:
-        raise InvalidFile("A unit id in the labels file is longer than a line: a quoted field may not be closed.")
+        raise InvalidFile(
+            Message("A unit id in the labels file is longer than a line: a quoted field may not be closed.")
+        )
     owners = dense(blocks)
-    notices = [own_units(reader.missing, "image")] if reader.missing else []
+    notices: list[str] = [own_units(reader.missing, "image")] if reader.missing else []
     over = int((np.bincount(owners, minlength=1) > unit.most).sum())
     if over:
-        notices.append(f"{over} units have more than {unit.most} images; of each, only {unit.most} are used.")
+        notices.append(
+            Message(
+                "%(over)s units have more than %(most)s images; of each, only %(most)s are used.",
+                over=over,
+                most=unit.most,
+            )
+        )
     return ImageOwners(owners, tuple(notices))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width, named
 from service.intake.table.typed_columns import check_size, check_types, validate
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 FILE_MARK, STREAM_MARK = b"ARROW1", b"\xff\xff\xff\xff"
 _CHUNK_ROWS = 131_072
-_DAMAGED = "The file begins like Arrow IPC but cannot be read; it is damaged or cut off."
+_DAMAGED = Message("The file begins like Arrow IPC but cannot be read; it is damaged or cut off.")
 
 
 class ArrowTable:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from service.base.errors import InvalidFile
+from service.base.messages import Listed, Message, plural
 from service.domain.field_schema import SECONDS_OF
+from service.intake.table import notices_of_cells
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
-from service.intake.table.columns import cells_are
 from service.intake.table.first_rows import FirstRows
 from service.intake.table.spelled import in_spelling_of, spelling_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from service.domain.field_schema import FieldSchema, Scalar
     from service.intake.table.columns import Column
@@ -28,14 +30,13 @@ DTYPES: dict[str, pl.DataType] = {
     "datetime": pl.Datetime("us"),
 }
 _SPELLED = {
-    "integer": "spelled like 42",
-    "number": "spelled like 12.5",
-    "boolean": "spelled true or false",
-    "date": "spelled like 2024-02-29",
-    "datetime": "spelled like 2024-02-29T12:30:00",
-    "string": "text",
+    "integer": Message(", spelled like 42"),
+    "number": Message(", spelled like 12.5"),
+    "boolean": Message(", spelled true or false"),
+    "date": Message(", spelled like 2024-02-29"),
+    "datetime": Message(", spelled like 2024-02-29T12:30:00"),
+    "string": Message(", text"),
 }
-OPEN_QUOTE = "a quoted field may not be closed"
 _PROBLEMS_SHOWN = 20
 
 
@@ -82,8 +83,10 @@ class ColumnReader:
     @property
     def _spelled(self) -> str:
         zone = self.field.timezone
-        skipped = "" if zone in {None, "UTC"} else f", or lie in an hour that clocks skip in {zone}"
-        return (spelling_of(self.field) or f", {_SPELLED[self.field.type]}") + skipped
+        said = [spelling_of(self.field) or _SPELLED[self.field.type]]
+        if zone not in {None, "UTC"}:
+            said.append(Message(", or lie in an hour that clocks skip in %(zone)s", zone=zone))
+        return Listed("", said)
 
     def read(self, column: Column) -> pl.Series:
         """The chunk's rows in the declared type; null for missing and for what was counted as unusable.
@@ -137,67 +140,73 @@ class ColumnReader:
 
     def problems(self) -> list[Problem]:
         """What makes the file unusable."""
-        name, kind = self.field.name, self.field.type
-        required, rows = self.field.constraints.required, self._rows.said
+        name, required, rows = self.field.name, self.field.constraints.required, self._rows.said
         found = [
-            Problem(
-                name,
-                self.wrong_type,
-                f"{cells_are(self.wrong_type)} not of type {kind}{self._spelled}{rows('refused')}",
-            ),
+            Problem(name, self.wrong_type, self._of_wrong_type(rows("refused"))),
             Problem(
                 name,
                 self.not_finite,
-                f"{cells_are(self.not_finite)} NaN or infinite; leave a missing value empty{rows('refused')}",
+                plural(
+                    "1 cell is NaN or infinite; leave a missing value empty%(rows)s",
+                    "%(count)s cells are NaN or infinite; leave a missing value empty%(rows)s",
+                    self.not_finite,
+                    count=self.not_finite,
+                    rows=rows("refused"),
+                ),
             ),
         ]
         if self.run_on:
-            found.append(
-                Problem(
-                    name, self.run_on, f"{cells_are(self.run_on)} longer than a line: {OPEN_QUOTE}{rows('undeclared')}"
-                )
-            )
+            found.append(run_on(name, self.run_on, rows("undeclared")))
         if required:
             found += [
                 Problem(
                     name,
                     self.missing,
-                    f"{cells_are(self.missing)} missing, but the column is required{rows('missing')}",
+                    plural(
+                        "1 cell is missing, but the column is required%(rows)s",
+                        "%(count)s cells are missing, but the column is required%(rows)s",
+                        self.missing,
+                        count=self.missing,
+                        rows=rows("missing"),
+                    ),
                 ),
                 Problem(
                     name,
                     self.undeclared,
-                    f"{cells_are(self.undeclared)} not among the enum's values, and the column is required{rows('undeclared')}",
+                    plural(
+                        "1 cell is not among the enum's values, and the column is required%(rows)s",
+                        "%(count)s cells are not among the enum's values, and the column is required%(rows)s",
+                        self.undeclared,
+                        count=self.undeclared,
+                        rows=rows("undeclared"),
+                    ),
                 ),
             ]
         return [problem for problem in found if problem.count]
 
+    def _of_wrong_type(self, rows: str) -> str:
+        return plural(
+            "1 cell is not of type %(type)s%(spelled)s%(rows)s",
+            "%(count)s cells are not of type %(type)s%(spelled)s%(rows)s",
+            self.wrong_type,
+            count=self.wrong_type,
+            type=self.field.type,
+            spelled=self._spelled,
+            rows=rows,
+        )
+
     def notices(self) -> list[str]:
         """What the owner should know and no other person may."""
-        name, found = self.field.name, []
-        if self.marked:
-            found.append(
-                f"Column {name!r}: {cells_are(self.marked)} read as missing: their text is among missingValues."
-            )
-        if self.leading_zeros:
-            found.append(
-                f"Column {name!r}: {cells_are(self.leading_zeros)} written with zeros before other digits, as codes are,"
-                " and numbers lose them. If these are codes, declare type string and list them in constraints.enum."
-            )
-        if self.out_of_range:
-            beyond = (
-                "outside the declared range" if self.field.infer is None else "outside all bounds that can be bought"
-            )
-            found.append(f"Column {name!r}: {cells_are(self.out_of_range)} {beyond} and will be clamped.")
-        if self.between_steps:
-            found.append(
-                f"Column {name!r}: {cells_are(self.between_steps)} no whole {_unit_of(self.field)}, which synthetic ones are."
-            )
-        if self.undeclared and not self.field.constraints.required:
-            found.append(
-                f"Column {name!r}: {cells_are(self.undeclared)} not among the enum's values and became missing."
-            )
-        return found
+        field = self.field
+        undeclared = 0 if field.constraints.required else self.undeclared
+        counted: list[tuple[int, Callable[[str, int], str]]] = [
+            (self.marked, notices_of_cells.marked),
+            (self.leading_zeros, notices_of_cells.leading_zeros),
+            (self.out_of_range, partial(notices_of_cells.clamped, is_declared=field.infer is None)),
+            (self.between_steps, partial(notices_of_cells.between_steps, unit=_unit_of(field))),
+            (undeclared, notices_of_cells.undeclared),
+        ]
+        return [said(repr(field.name), count) for count, said in counted if count]
 
     def _meaning(self, cells: Cells, absent: pl.Series) -> tuple[pl.Series, pl.Series]:
         """Values in the field's physical form (dates: days, datetimes: microseconds), and which cells have one."""
@@ -261,14 +270,30 @@ class Problem:
     what: str
 
 
+def run_on(column: str, count: int, rows: str = "") -> Problem:
+    """Of cells with a line end."""
+    what = plural(
+        "1 cell is longer than a line: a quoted field may not be closed%(rows)s",
+        "%(count)s cells are longer than a line: a quoted field may not be closed%(rows)s",
+        count,
+        count=count,
+        rows=rows,
+    )
+    return Problem(column, count, what)
+
+
 def refuse(problems: Sequence[Problem]) -> None:
     """Raise `InvalidFile` for the first problem, listing the others."""
     if not problems:
         return
-    first = problems[0]
-    others = f" {len(problems) - 1} more problems." if len(problems) > 1 else ""
+    first, others = problems[0], len(problems) - 1
     raise InvalidFile(
-        f"Column {first.column!r}: {first.what}.{others}",
+        Message(
+            "Column %(column)s: %(what)s.%(others)s",
+            column=repr(first.column),
+            what=first.what,
+            others=Message(" %(count)s more problems.", count=others) if others else "",
+        ),
         column=first.column,
         count=first.count,
         problems=[

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message, plural
 from service.intake.table.cells import Cells, MomentCells, NumberCells, WholeCells
 
 if TYPE_CHECKING:
@@ -86,15 +87,22 @@ class ColumnSource:
         too_long = column.count((text.str.len_bytes() > self._field_bytes).fill_null(value=False))
         if too_long:
             raise InvalidFile(
-                f"Column {self.name!r}: {cells_are(too_long)} longer than {self._field_bytes} bytes.",
+                Message(
+                    "Column %(name)s: %(cells)s longer than %(field_bytes)s bytes.",
+                    name=repr(self.name),
+                    cells=cells_are(too_long),
+                    field_bytes=self._field_bytes,
+                ),
                 column=self.name,
                 count=too_long,
             )
         nul = text.str.contains("\x00", literal=True).fill_null(value=False)
         if nul.any():
             count = column.count(nul)
-            what = f"{cells_are(count)} not text: they contain NUL"
-            raise InvalidFile(f"Column {self.name!r}: {what}.", column=self.name, count=count)
+            what = Message("%(cells)s not text: they contain NUL", cells=cells_are(count))
+            raise InvalidFile(
+                Message("Column %(name)s: %(what)s.", name=repr(self.name), what=what), column=self.name, count=count
+            )
 
 
 def chunk(sources: Iterable[ColumnSource], arrays: Iterable[pa.Array | pa.ChunkedArray], share: float) -> Chunk:
@@ -121,7 +129,7 @@ def is_supported(kind: pa.DataType) -> bool:
 
 def cells_are(count: int) -> str:
     """`1 cell is` or `3 cells are`, the beginning of a sentence about a column."""
-    return "1 cell is" if count == 1 else f"{count} cells are"
+    return plural("1 cell is", "%(count)s cells are", count, count=count)
 
 
 def _cells(name: str, array: pa.Array) -> Cells:

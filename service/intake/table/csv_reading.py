@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from service.base.errors import InvalidFile
-from service.base.messages import Message
+from service.base.messages import Listed, Message, plural
 from service.domain.dialect import USUAL, UTF_8
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.detecting import proposal, propose
 from service.intake.table.encodings import as_utf8, first_bad_line, not_in
-from service.intake.table.first_rows import rows_are
+from service.intake.table.first_rows import in_brackets, rows_are
 from service.intake.table.header import TRAILING, read_header
 from service.intake.table.plain_text import as_plain, is_plain
 
@@ -48,14 +48,14 @@ class CsvTable:
         header = read_header(content, limits, dialect)
         self._header = header
         self.names = header.names
-        self.notices = [TRAILING] if header.trailing else []
+        self.notices: list[str] = [TRAILING] if header.trailing else []
 
     @property
     def hint(self) -> str:
         """What dialect the file seems to be in, if that is another than the declared one."""
         found = propose(self._original, self._declared.encoding)
         words = "" if found is None else proposal(found, self._declared)
-        return f" It looks as if the schema should say {words}." if words else ""
+        return Message(" It looks as if the schema should say %(words)s.", words=words) if words else ""
 
     def chunks(self) -> Iterator[Chunk]:
         if not self._header.has_rows:
@@ -85,22 +85,35 @@ class CsvTable:
                     break
         first = self._header.rows
         numbers = [number - first for number in found.numbers[:_ROWS_SHOWN]]
-        where = f" ({rows_are(numbers, has_more=count > len(numbers))})" if numbers else ""
+        where = in_brackets(numbers, has_more=count > len(numbers))
         cells = self._header.cells
-        expected = f"the header, which has {len(self.names)}"
+        expected = Message("the header, which has %(count)s", count=len(self.names))
         if self._header.trailing:
-            expected += " and a delimiter after the last"
+            expected = Message("%(header)s and a delimiter after the last", header=expected)
         one_more = found.cells == {cells + 1}
         why = (
-            " They have one cell more: if its value is a row's name, as R writes it, leave it out or give it a name; if it holds the"
-            " delimiter, it needs quotes."
+            Message(
+                " They have one cell more: if its value is a row's name, as R writes it, leave it out or give it a "
+                "name; if it holds the delimiter, it needs quotes."
+            )
             if one_more
-            else " They have one cell alone: where they are notes or a source below the table, take them out of the file."
+            else Message(
+                " They have one cell alone: where they are notes or a source below the table, take them out of the file."
+            )
             if found.cells == {1}
             else ""
         )
         raise InvalidFile(
-            f"{_rows(count)} not have as many cells as {expected}{where}.{why}{self.hint}", count=count, rows=numbers
+            Message(
+                "%(rows)s not have as many cells as %(expected)s%(where)s.%(why)s%(hint)s",
+                rows=plural("1 row does", "%(count)s rows do", count, count=count),
+                expected=expected,
+                where=where,
+                why=why,
+                hint=self.hint,
+            ),
+            count=count,
+            rows=numbers,
         )
 
     def _open(self, file: BinaryIO, ragged: _Ragged, *, one_thread: bool = False) -> pa_csv.CSVStreamingReader:
@@ -188,8 +201,13 @@ class _Trailing:
     def refuse(self) -> None:
         if self._filled:
             raise InvalidFile(
-                f"Column {self._place + 1}, the last, has no name in the header, but values in {self._filled} rows"
-                f" ({rows_are(self._numbers, has_more=self._filled > len(self._numbers))}). Name it in the header, or by the dialect's names.",
+                Message(
+                    "Column %(place)s, the last, has no name in the header, but values in %(filled)s rows (%(numbers)s). "
+                    "Name it in the header, or by the dialect's names.",
+                    place=self._place + 1,
+                    filled=self._filled,
+                    numbers=rows_are(self._numbers, has_more=self._filled > len(self._numbers)),
+                ),
                 count=self._filled,
                 rows=self._numbers,
             )
@@ -210,7 +228,10 @@ def _check_encoding(content: Source, dialect: Dialect) -> bool:
     may_stand_alone = dialect.escape_char is not None or dialect.comment_char is not None
     if quotes % 2 and not may_stand_alone:
         raise InvalidFile(
-            f"A quoted field is never closed: the file has an odd number of quotes ({dialect.quote_char})."
+            Message(
+                "A quoted field is never closed: the file has an odd number of quotes (%(quote_char)s).",
+                quote_char=dialect.quote_char,
+            )
         )
     return quotes > 0
 
@@ -229,7 +250,11 @@ def _no_text(content: Source, dialect: Dialect) -> InvalidFile:
             Message("The file is neither CSV nor another table that is read here: it contains NUL bytes.")
         )
     return InvalidFile(
-        f"The file is {found.encoding.upper()} text, which the schema must say: {proposal(found, None)}."
+        Message(
+            "The file is %(upper)s text, which the schema must say: %(found)s.",
+            upper=found.encoding.upper(),
+            found=proposal(found, None),
+        )
     )
 
 
@@ -237,21 +262,22 @@ def _other_encoding(content: Source) -> InvalidFile:
     found = propose(content)
     refusal = not_in(UTF_8, first_bad_line(content))
     if found is None or found.encoding == UTF_8:
-        what = ' Declare its encoding in the schema, for example "dialect": {"encoding": "windows-1251"}, or save it in UTF-8.'
-    else:
-        what = (
-            f" It looks like {found.encoding.upper()}; open it and look at its accents, then declare {proposal(found, None)}"
-            " in the schema, or save it in UTF-8."
+        what = Message(
+            ' Declare its encoding in the schema, for example "dialect": {"encoding": "windows-1251"}, or save '
+            "it in UTF-8."
         )
-    return InvalidFile(refusal.detail + what, **refusal.values)
-
-
-def _rows(count: int) -> str:
-    return "1 row does" if count == 1 else f"{count} rows do"
+    else:
+        what = Message(
+            " It looks like %(upper)s; open it and look at its accents, then declare %(found)s in the schema, or "
+            "save it in UTF-8.",
+            upper=found.encoding.upper(),
+            found=proposal(found, None),
+        )
+    return InvalidFile(Listed("", [refusal.detail, what]), **refusal.values)
 
 
 def _sentence(error: Exception, line_bytes: int) -> str:
     """Our words for the parser's, which quote the row."""
     if "straddling" in str(error):
-        return f"A row is longer than {line_bytes} bytes, or a quoted field is never closed."
-    return "The file cannot be read as CSV; check its quotes and line ends."
+        return Message("A row is longer than %(most)s bytes, or a quoted field is never closed.", most=line_bytes)
+    return Message("The file cannot be read as CSV; check its quotes and line ends.")

@@ -14,6 +14,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from service.base.messages import Message
 from service.domain.dialect import DOUBLE_BYTES, USUAL, UTF_8, Dialect
 
 if TYPE_CHECKING:
@@ -118,10 +119,12 @@ def doubt_of_encoding(content: Source, encoding: str) -> str:
     if encoding not in _OF_SINGLE_BYTES:
         return ""
     word = _SPECIAL_WORD.search(content.read_at(0, _SAMPLE_BYTES).decode(encoding, "replace"))
-    shown = "" if word is None else f", as in {word.group()[:40]!r}"
-    return (
-        f"The file does not say its encoding, and was read as {encoding}{shown}. If that is not how it is spelled, "
-        'write another `encoding` into the dialect, as "windows-1250", "windows-1254" or "iso-8859-2".'
+    shown = "" if word is None else Message(", as in %(word)s", word=repr(word.group()[:40]))
+    return Message(
+        "The file does not say its encoding, and was read as %(encoding)s%(shown)s. If that is not how it is spelled, "
+        'write another `encoding` into the dialect, as "windows-1250", "windows-1254" or "iso-8859-2".',
+        encoding=encoding,
+        shown=shown,
     )
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.domain.dialect import UTF_8, codec_of
 
 if TYPE_CHECKING:
@@ -57,8 +58,13 @@ def _transcoded(content: Source, dialect: Dialect) -> Iterator[bytes]:
 def _has_controls(encoding: str, line: int) -> InvalidFile:
     """The standards of ISO have control characters where Windows has € and quotes: every byte means something in both."""
     return InvalidFile(
-        f"The file is not {encoding.upper()} text: line {line} (the header is in line 1) holds control characters that no text has. Declare an"
-        ' encoding of Windows, "encoding": "windows-1252" for Western text, which has letters and signs there.',
+        Message(
+            "The file is not %(upper)s text: line %(line)s (the header is in line 1) holds control characters "
+            'that no text has. Declare an encoding of Windows, "encoding": "windows-1252" for Western text, '
+            "which has letters and signs there.",
+            upper=encoding.upper(),
+            line=line,
+        ),
         line=line,
     )
 
@@ -66,7 +72,12 @@ def _has_controls(encoding: str, line: int) -> InvalidFile:
 def not_in(encoding: str, line: int) -> InvalidFile:
     """The refusal of bytes that no text of the encoding has."""
     return InvalidFile(
-        f"The file is not {encoding.upper()} text: line {line} (the header is in line 1) holds bytes that no such text has.",
+        Message(
+            "The file is not %(upper)s text: line %(line)s (the header is in line 1) holds bytes that no such "
+            "text has.",
+            upper=encoding.upper(),
+            line=line,
+        ),
         line=line,
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from service.base.messages import Listed, Message, plural
 from service.domain.field_schema import ValueRange
 from service.intake.table.canonical import Problem, declared_values
 
@@ -64,6 +65,11 @@ def _number(column: pl.Expr, field: FieldSchema) -> pl.Expr:
 
 
 def _sentence(number: int, exclusion: Exclusion, count: int) -> str:
-    rows = "1 row meets" if count == 1 else f"{count} rows meet"
-    where = " and ".join(map(repr, exclusion))
-    return f"{rows} exclusion {number} of the schema, on {where}: correct the rows or the exclusion"
+    return plural(
+        "1 row meets exclusion %(exclusion)s of the schema, on %(where)s: correct the rows or the exclusion",
+        "%(count)s rows meet exclusion %(exclusion)s of the schema, on %(where)s: correct the rows or the exclusion",
+        count,
+        count=count,
+        exclusion=number,
+        where=Listed(Message(" and "), map(repr, exclusion)),
+    )

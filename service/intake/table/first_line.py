@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.intake.table.cells import MARKERS_ANY_CASE
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([T ].*)?|[0-9]{1,2}[./-][0-9
 _LIKE = {"date": {"date"}, "number": {"number", "year"}, "year": {"year"}}
 """Kind of a name -> kinds of cells that it could be one of. 2019 above amounts is a name."""
 
-NO_HEADER = (
-    "The first line looks like a row, not like column names: a row must not become public as names. Put a line with the columns' names at"
-    " the top of the file. If these are names, rename those that look like values, for example 2019 to y2019."
+NO_HEADER = Message(
+    "The first line looks like a row, not like column names: a row must not become public as names. Put "
+    "a line with the columns' names at the top of the file. If these are names, rename those that look "
+    "like values, for example 2019 to y2019."
 )
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from service.base.messages import Message, plural
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -39,11 +41,17 @@ class FirstRows:
 
     def said(self, kind: str) -> str:
         """` (rows 3, 7, … below the header)`, or nothing."""
-        found = self._found.get(kind)
-        return f" ({rows_are(found, has_more=kind in self._has_more)})" if found else ""
+        return in_brackets(self._found.get(kind, []), has_more=kind in self._has_more)
+
+
+def in_brackets(numbers: list[int], *, has_more: bool) -> str:
+    """` (rows 3, 7, … below the header)`, or nothing."""
+    return Message(" (%(rows)s)", rows=rows_are(numbers, has_more=has_more)) if numbers else ""
 
 
 def rows_are(numbers: list[int], *, has_more: bool) -> str:
     """`row 3` or `rows 3, 7, …`; the first below the header is row 1."""
-    several = len(numbers) > 1 or has_more
-    return f"row{'s' if several else ''} {', '.join(map(str, numbers))}{', …' if has_more else ''} below the header"
+    shown = f"{', '.join(map(str, numbers))}{', …' if has_more else ''}"
+    return plural(
+        "row %(numbers)s below the header", "rows %(numbers)s below the header", len(numbers) + has_more, numbers=shown
+    )

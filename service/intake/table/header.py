@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.intake.limits import IngestLimits
     from service.intake.room import Source
 
-TRAILING = "Every row ends in a delimiter; the last column, which has neither a name nor values, was left out."
+TRAILING = Message("Every row ends in a delimiter; the last column, which has neither a name nor values, was left out.")
 
 
 class Header(NamedTuple):
@@ -50,7 +50,12 @@ def read_header(content: Source, limits: IngestLimits, dialect: Dialect) -> Head
         raise InvalidFile(Message("The first line cannot be read as a CSV header.")) from None
     rest = text[lines.tell() :]
     if more and not rest:
-        raise InvalidFile(f"The first line is longer than {limits.line_bytes} bytes; it must be the header.")
+        raise InvalidFile(
+            Message(
+                "The first line is longer than %(line_bytes)s bytes; it must be the header.",
+                line_bytes=limits.line_bytes,
+            )
+        )
     if not any(name.strip() for name in first):
         raise InvalidFile(Message("The first line is blank; it must be the header with the schema's column names."))
     if not dialect.header:
@@ -113,7 +118,12 @@ def named(cells: Sequence[str], dialect: Dialect) -> tuple[str, ...]:
         return tuple(cell.strip() for cell in cells)
     if len(dialect.names) != len(cells):
         raise InvalidFile(
-            f"The dialect's names are {len(dialect.names)}, but the file has {len(cells)} columns.", count=len(cells)
+            Message(
+                "The dialect's names are %(count)s, but the file has %(count_2)s columns.",
+                count=len(dialect.names),
+                count_2=len(cells),
+            ),
+            count=len(cells),
         )
     return dialect.names
 
@@ -121,4 +131,10 @@ def named(cells: Sequence[str], dialect: Dialect) -> tuple[str, ...]:
 def check_width(names: Sequence[str], limits: IngestLimits) -> None:
     """Not more columns than are accepted."""
     if len(names) > limits.columns:
-        raise InvalidFile(f"The file has {len(names)} columns; at most {limits.columns} are accepted.")
+        raise InvalidFile(
+            Message(
+                "The file has %(count)s columns; at most %(columns)s are accepted.",
+                count=len(names),
+                columns=limits.columns,
+            )
+        )

@@ -78,7 +78,7 @@ class JsonLines:
             row = 0
             while line := file.readline(most):
                 if len(line) == most:
-                    raise TooLarge(f"A line is longer than {most} bytes.", limit_bytes=most)
+                    raise TooLarge(Message("A line is longer than %(most)s bytes.", most=most), limit_bytes=most)
                 if row == 0:
                     line = line.removeprefix(b"\xef\xbb\xbf")
                 if line.isspace() or not line:
@@ -91,11 +91,15 @@ def _members(line: bytes, row: int) -> list[tuple[str, str | None]]:
     try:
         found = json.loads(line, object_pairs_hook=_Object, parse_float=str, parse_int=str, parse_constant=str)
     except (ValueError, RecursionError):
-        raise InvalidFile(f"Row {row} is not JSON: write one object a line, nothing behind it.", rows=[row]) from None
+        raise InvalidFile(
+            Message("Row %(row)s is not JSON: write one object a line, nothing behind it.", row=row), rows=[row]
+        ) from None
     if not isinstance(found, _Object):
-        raise InvalidFile(f'Row {row} is not an object: write each row like {{"age": 41, "sex": "F"}}.', rows=[row])
+        raise InvalidFile(
+            Message('Row %(row)s is not an object: write each row like {"age": 41, "sex": "F"}.', row=row), rows=[row]
+        )
     if len({name for name, _ in found}) != len(found):
-        raise InvalidFile(f"Row {row} names a member twice.", rows=[row])
+        raise InvalidFile(Message("Row %(row)s names a member twice.", row=row), rows=[row])
     return [(name, _cell(value, name, row)) for name, value in found]
 
 
@@ -109,7 +113,11 @@ def _cell(value: Any, name: str, row: int) -> str | None:
     if isinstance(value, bool):
         return _WORDS[value]
     raise InvalidFile(
-        f"Column {name[:100]!r}: row {row} holds a list or an object; give each of its values a column of its own.",
+        Message(
+            "Column %(name)s: row %(row)s holds a list or an object; give each of its values a column of its own.",
+            name=repr(name[:100]),
+            row=row,
+        ),
         column=name[:200],
         rows=[row],
     )

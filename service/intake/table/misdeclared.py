@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from service.base.messages import Message
 from service.intake.table.canonical import Problem
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ MOST = 2
 FEW_ROWS = 20
 """of fewer rows than these, all."""
 
-CORRECT = "so the declaration looks wrong; correct it, or name the column in accept_undeclared (--accept-undeclared)"
+CORRECT = Message(
+    "so the declaration looks wrong; correct it, or name the column in accept_undeclared (--accept-undeclared)"
+)
 
 
 def misdeclared(readers: Iterable[ColumnReader], rows: int, accepted: Collection[str]) -> Iterator[Problem]:
@@ -32,12 +35,30 @@ def misdeclared(readers: Iterable[ColumnReader], rows: int, accepted: Collection
             continue
         if _is_most(reader.undeclared, rows):
             count = reader.undeclared
-            yield Problem(name, count, f"{count} of {rows} cells are not among the enum's values, {CORRECT}")
+            yield Problem(
+                name,
+                count,
+                Message(
+                    "%(count)s of %(rows)s cells are not among the enum's values, %(correct)s",
+                    count=count,
+                    rows=rows,
+                    correct=CORRECT,
+                ),
+            )
     for reader in readers:
         name = reader.field.name
         if name not in accepted and _is_most(reader.out_of_range, rows):
             count = reader.out_of_range
-            yield Problem(name, count, f"{count} of {rows} cells are outside the declared range, {CORRECT}")
+            yield Problem(
+                name,
+                count,
+                Message(
+                    "%(count)s of %(rows)s cells are outside the declared range, %(correct)s",
+                    count=count,
+                    rows=rows,
+                    correct=CORRECT,
+                ),
+            )
 
 
 def _is_most(count: int, rows: int) -> bool:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.domain.dialect import USUAL
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import named
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 131_072
 _BATCH_CELLS = 2_000_000
 _METADATA_BYTES = 64 * 1024 * 1024
-_DAMAGED = "The file begins like Parquet but cannot be read; it is damaged, cut off or encrypted."
+_DAMAGED = Message("The file begins like Parquet but cannot be read; it is damaged, cut off or encrypted.")
 
 
 class ParquetTable:
@@ -51,7 +52,13 @@ class ParquetTable:
         except (pa.ArrowException, OSError, ValueError, TypeError):
             raise InvalidFile(_DAMAGED) from None
         if columns > limits.columns:
-            raise InvalidFile(f"The file has {columns} columns; at most {limits.columns} are accepted.")
+            raise InvalidFile(
+                Message(
+                    "The file has %(columns)s columns; at most %(columns_2)s are accepted.",
+                    columns=columns,
+                    columns_2=limits.columns,
+                )
+            )
         check_types(schema, "Parquet")
         check_size(metadata.num_rows, unpacked, file.size, limits)
         self.names = named(names, dialect)
@@ -91,4 +98,4 @@ def _check_footer(file: Source) -> None:
     if footer[4:] != b"PAR1" or length > size - 12:
         raise InvalidFile(_DAMAGED)
     if length > _METADATA_BYTES:
-        raise TooLarge("The Parquet file's metadata is too large.", limit_bytes=_METADATA_BYTES)
+        raise TooLarge(Message("The Parquet file's metadata is too large."), limit_bytes=_METADATA_BYTES)

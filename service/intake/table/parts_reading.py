@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width, named
 from service.intake.table.parquet_reading import ParquetTable
@@ -35,11 +36,17 @@ class ParquetParts:
         for part, constants in zip(self._parts, self._constants, strict=True):
             if set(part.names) != own or len(part.names) != len(first) or list(constants) != keys:
                 raise InvalidFile(
-                    "The archive's Parquet files do not have the same columns; pack the parts of one table, and nothing else."
+                    Message(
+                        "The archive's Parquet files do not have the same columns; pack the parts of one table, and nothing "
+                        "else."
+                    )
                 )
         if own & set(keys):
             raise InvalidFile(
-                "A column is in the Parquet files and in their folders' names as well; write the table without one of them."
+                Message(
+                    "A column is in the Parquet files and in their folders' names as well; write the table without one "
+                    "of them."
+                )
             )
         self._columns = list(first)
         check_width([*first, *keys], limits)
@@ -58,11 +65,17 @@ class ParquetParts:
                 unpacked += batch.nbytes
                 if unpacked > self._limits.unpacked_bytes:
                     raise TooLarge(
-                        f"The parts unpack to more than {self._limits.unpacked_bytes} bytes, far more than the file's own size.",
+                        Message(
+                            "The parts unpack to more than %(unpacked_bytes)s bytes, far more than the file's own size.",
+                            unpacked_bytes=self._limits.unpacked_bytes,
+                        ),
                         limit_bytes=self._limits.unpacked_bytes,
                     )
                 if rows > self._limits.rows:
-                    raise TooLarge(f"The file has more than {self._limits.rows} rows.", limit_rows=self._limits.rows)
+                    raise TooLarge(
+                        Message("The file has more than %(rows)s rows.", rows=self._limits.rows),
+                        limit_rows=self._limits.rows,
+                    )
                 arrays = [batch.columns[at] for at in order]
                 arrays += [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for value in constants.values()]
                 yield chunk(sources, arrays, (place + share) / len(self._parts))
@@ -72,5 +85,5 @@ def _partition(folders: Sequence[str]) -> dict[str, str | None]:
     """Columns that stand in the folders' names, as Hive and Spark write them."""
     pairs = [folder.partition("=") for folder in folders if "=" in folder]
     if len({unquote(name).strip() for name, _, _ in pairs}) != len(pairs):
-        raise InvalidFile("Two folders of one path name the same column.")
+        raise InvalidFile(Message("Two folders of one path name the same column."))
     return {unquote(name).strip(): None if value == _NO_VALUE else unquote(value) for name, _, value in pairs}

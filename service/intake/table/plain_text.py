@@ -7,6 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
+from service.base.messages import Message
 from service.intake.table.header import csv_rows, named
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _plain(content: Source, dialect: Dialect, limits: IngestLimits) -> Iterator[
             yield _written(held)
         except csv.Error:
             raise InvalidFile(
-                "The file cannot be read by the schema's dialect; check quotes and the escape character."
+                Message("The file cannot be read by the schema's dialect; check quotes and the escape character.")
             ) from None
 
 
@@ -63,7 +64,9 @@ def header_of(rows: Iterator[list[str]], dialect: Dialect) -> list[str]:
         if number == dialect.rows_of_header[-1]:
             break
     if not heads or not any(cell.strip() for head in heads for cell in head):
-        raise InvalidFile("The header's row is blank or beyond the end of the file; say which it is by headerRows.")
+        raise InvalidFile(
+            Message("The header's row is blank or beyond the end of the file; say which it is by headerRows.")
+        )
     width = max(map(len, heads))
     cells = [
         dialect.header_join.join(head[place].strip() for head in heads if place < len(head) and head[place].strip())
@@ -98,7 +101,9 @@ class _Lines:
             if not line:
                 raise StopIteration
             if len(line) == self._most:
-                raise InvalidFile(f"A row is longer than {self._most} bytes, or a quoted field is never closed.")
+                raise InvalidFile(
+                    Message("A row is longer than %(most)s bytes, or a quoted field is never closed.", most=self._most)
+                )
             if self._comment is None or self.within_row or not line.startswith(self._comment):
                 self.within_row = True
                 return line

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from service.base.errors import InvalidFile, TooLarge
-from service.base.messages import Message
+from service.base.messages import Listed, Message
 from service.domain.dialect import OF_TEXT, USUAL, UTF_8, Dialect
 from service.intake.table import arrow_reading, statistics_reading
 from service.intake.table.arrow_reading import ArrowTable
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
     from service.intake.table.unpacking import Member
 
 _NAMES_SHOWN = 5
-FORMATS = "CSV, JSON lines, .xlsx, Parquet, Arrow IPC, Stata, SPSS or SAS"
+FORMATS = Message("CSV, JSON lines, .xlsx, Parquet, Arrow IPC, Stata, SPSS or SAS")
 _NOT_READ = {
-    b"BZh": "bzip2; pack it with gzip, ZIP or Zstandard",
-    b"\xfd7zXZ": "xz; pack it with gzip, ZIP or Zstandard",
-    b"7z\xbc\xaf": "7-Zip; pack it with gzip, ZIP or Zstandard",
-    b"Rar!": "RAR; pack it with gzip, ZIP or Zstandard",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls), or one with a password; save it as .xlsx or CSV",
-    b"Obj\x01": "Avro; write it as Parquet",
-    b"ORC": "ORC; write it as Parquet",
-    b"FEA1": "Feather of version 1; write it as Parquet or as Feather 2",
-    b"SQLite format 3": "an SQLite database; write the table as CSV or Parquet",
-    b"%PDF": "PDF",
-    b"PARE": "encrypted Parquet; write it without encryption",
-    b"\x89HDF": "HDF5; write it as Parquet",
-    b"RDX": "an R workspace; write the table as CSV or Parquet",
-    b"\x93NUMPY": "a NumPy array; write it as CSV or Parquet",
-    b"\x80\x04\x95": "a Python pickle, which can run any program; write it as Parquet",
+    b"BZh": Message("bzip2; pack it with gzip, ZIP or Zstandard"),
+    b"\xfd7zXZ": Message("xz; pack it with gzip, ZIP or Zstandard"),
+    b"7z\xbc\xaf": Message("7-Zip; pack it with gzip, ZIP or Zstandard"),
+    b"Rar!": Message("RAR; pack it with gzip, ZIP or Zstandard"),
+    b"\xd0\xcf\x11\xe0": Message("an old Excel workbook (.xls), or one with a password; save it as .xlsx or CSV"),
+    b"Obj\x01": Message("Avro; write it as Parquet"),
+    b"ORC": Message("ORC; write it as Parquet"),
+    b"FEA1": Message("Feather of version 1; write it as Parquet or as Feather 2"),
+    b"SQLite format 3": Message("an SQLite database; write the table as CSV or Parquet"),
+    b"%PDF": Message("PDF"),
+    b"PARE": Message("encrypted Parquet; write it without encryption"),
+    b"\x89HDF": Message("HDF5; write it as Parquet"),
+    b"RDX": Message("an R workspace; write the table as CSV or Parquet"),
+    b"\x93NUMPY": Message("a NumPy array; write it as CSV or Parquet"),
+    b"\x80\x04\x95": Message("a Python pickle, which can run any program; write it as Parquet"),
 }
 _LONGEST_NAME = 200
-_BY_POSITION = (
+_BY_POSITION = Message(
     'Name all columns in the order of the file, like "dialect": {"names": ["age", "sex"]}, or correct the header.'
 )
-_WITHOUT_HEADER = (
+_WITHOUT_HEADER = Message(
     ' If it holds no names, say so: "dialect": {"header": false, "names": [...]}, all columns in their order.'
 )
 _PDF = re.compile(rb"%PDF-[0-9]\.[0-9]\s")
@@ -111,8 +111,10 @@ def _opened(
         return _plain(content, limits, dialect, room, declared) or _text(content, limits, dialect, room)
     table = reader(content, limits, dialect or USUAL, room)
     if unused := sorted(OF_TEXT & set((dialect or USUAL).as_json())):
-        why = "JSON lines are always UTF-8" if reader is JsonLines else "the file is not text"
-        table.notices.append(f"The dialect's {', '.join(unused)} had no use: {why}.")
+        why = Message("JSON lines are always UTF-8") if reader is JsonLines else Message("the file is not text")
+        table.notices.append(
+            Message("The dialect's %(unused)s had no use: %(why)s.", unused=", ".join(unused), why=why)
+        )
     return table
 
 
@@ -130,7 +132,13 @@ def propose_table(upload: Source, limits: IngestLimits, room: Room) -> tuple[Tab
                 notices.append(doubt)
         elif reader is SheetTable and len(names := sheet_names(content, limits)) > 1:
             dialect = Dialect(sheet=names[0])
-            notices.append(f"Sheet {names[0][:60]!r} was read; the workbook has others: {_listed(names[1:])}.")
+            notices.append(
+                Message(
+                    "Sheet %(names)s was read; the workbook has others: %(others)s.",
+                    names=repr(names[0][:60]),
+                    others=_listed(names[1:]),
+                )
+            )
     table = _opened(members, limits, dialect, room)
     table.notices.extend(notices)
     unnamed: frozenset[str] = frozenset()
@@ -169,11 +177,13 @@ def reader_of(content: Source) -> Callable[[Source, IngestLimits, Dialect, Room]
     """What reads it, by how it begins. CSV has no mark, and so is what is left."""
     start = content.read_at(0, 4_096)
     if _PDF.match(start):  # its first bytes may all be text
-        raise InvalidFile(f"The file is PDF. Tables may be {FORMATS}.")
+        raise InvalidFile(Message("The file is PDF. Tables may be %(formats)s.", formats=FORMATS))
     if not _is_text(start[:_TEXT_BYTES]):  # a header may begin with PARENT, ORCID or FEA1
         for magic, name in _NOT_READ.items():
             if start.startswith(magic):
-                raise InvalidFile(f"The file is {name}. Tables may be {FORMATS}.")
+                raise InvalidFile(
+                    Message("The file is %(name)s. Tables may be %(formats)s.", name=name, formats=FORMATS)
+                )
         if start.startswith(PARQUET_MARK):
             return ParquetTable
         if start.startswith((arrow_reading.FILE_MARK, arrow_reading.STREAM_MARK)):
@@ -199,7 +209,11 @@ def _is_text(start: bytes) -> bool:
 def _parts(members: Sequence[Member], limits: IngestLimits, dialect: Dialect) -> Table:
     if any(member.content.read_at(0, 4) != PARQUET_MARK for member in members):
         raise InvalidFile(
-            f"The archive holds {len(members)} files. Pack one table, or the Parquet files of one table as Spark writes them.",
+            Message(
+                "The archive holds %(count)s files. Pack one table, or the Parquet files of one table as Spark "
+                "writes them.",
+                count=len(members),
+            ),
             count=len(members),
         )
     return ParquetParts(members, limits, dialect)
@@ -230,7 +244,9 @@ def _plain(
 
 def _read_as_plain(content: Source, limits: IngestLimits, room: Room) -> Table:
     table = CsvTable(content, limits, USUAL, room)
-    table.notices.append("The file was read as plain CSV, not by the dialect: so its header has the declared columns.")
+    table.notices.append(
+        Message("The file was read as plain CSV, not by the dialect: so its header has the declared columns.")
+    )
     return table
 
 
@@ -241,14 +257,23 @@ def _text(content: Source, limits: IngestLimits, dialect: Dialect | None, room: 
     if "encoding" not in said and (encoding := _unusual_encoding(content)):
         found = propose(content, encoding)
         words = "" if found is None else proposal(found, dialect)
-        raise InvalidFile(f"The file is {encoding.upper()} text, which the schema must say: {words}.")
+        raise InvalidFile(
+            Message(
+                "The file is %(encoding)s text, which the schema must say: %(words)s.",
+                encoding=encoding.upper(),
+                words=words,
+            )
+        )
     if not said.keys() & set(_WAYS):
         found = propose(content, str(said.get("encoding", UTF_8)))
         if found is not None and found.quote_char == USUAL.quote_char and (words := proposal(found, dialect)):
             if "encoding" not in said and (whole := propose(content)) is not None:
                 words = proposal(whole, dialect)
             raise InvalidFile(
-                f"The file is not in the usual dialect of CSV. It looks as if the schema should say {words}."
+                Message(
+                    "The file is not in the usual dialect of CSV. It looks as if the schema should say %(words)s.",
+                    words=words,
+                )
             )
     return CsvTable(content, limits, dialect or USUAL, room)
 
@@ -260,8 +285,13 @@ def _refuse_other_encoding(content: Source, declared: str) -> None:
     found = UTF_8 if is_utf8_instead(content, declared) else _unusual_encoding(content)
     if found is not None and not declared.startswith("utf-"):
         raise InvalidFile(
-            f"The file is {found.upper()} text, and the dialect of the schema says {declared.upper()}: write"
-            f' "encoding": "{found}" there, or save the file in {declared.upper()}.'
+            Message(
+                'The file is %(encoding)s text, and the dialect of the schema says %(declared)s: write "encoding": '
+                '"%(found)s" there, or save the file in %(declared)s.',
+                encoding=found.upper(),
+                declared=declared.upper(),
+                found=found,
+            )
         )
 
 
@@ -281,22 +311,29 @@ def check_names(names: Sequence[str], expected: Sequence[str], table: Table | No
     if not present & declared:
         # Then the first line may well be a row, so it is not quoted.
         raise InvalidFile(
-            "None of the declared columns is in the file's header. The first line must hold the column names of the"
-            f" schema, separated by commas.{_hint(table) or _WITHOUT_HEADER}",
+            Message(
+                "None of the declared columns is in the file's header. The first line must hold the column names of "
+                "the schema, separated by commas.%(hint)s",
+                hint=_hint(table) or _WITHOUT_HEADER,
+            ),
             missing=missing[:_NAMES_SHOWN],
         )
     check_unique([name for name in names if name in declared])
     _check_undeclarable(names)
     undeclared = [name for name in names if name not in declared]
-    parts = []
+    parts: list[str] = []
     if missing:
-        parts.append(f"the file lacks {_listed(missing)}")
+        parts.append(Message("the file lacks %(columns)s", columns=_listed(missing)))
     if undeclared:
-        parts.append(f"the schema does not declare {_listed(undeclared)}")
+        parts.append(Message("the schema does not declare %(columns)s", columns=_listed(undeclared)))
     if parts:
         first = (missing or undeclared)[0]
         raise InvalidFile(
-            f"The file's header differs from the schema: {' and '.join(parts)}.{_hint(table)}",
+            Message(
+                "The file's header differs from the schema: %(parts)s.%(hint)s",
+                parts=Listed(Message(" and "), parts),
+                hint=_hint(table),
+            ),
             column=first[:200],
             count=len(missing) + len(undeclared),
         )
@@ -307,7 +344,11 @@ def check_unique(names: Sequence[str]) -> None:
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InvalidFile(
-            f"The file's header repeats {_listed(repeated)}. {_BY_POSITION}",
+            Message(
+                "The file's header repeats %(repeated)s. %(by_position)s",
+                repeated=_listed(repeated),
+                by_position=_BY_POSITION,
+            ),
             column=repeated[0][:200],
             count=len(repeated),
         )
@@ -325,19 +366,27 @@ def is_declarable(name: str) -> bool:
 def _check_undeclarable(names: Sequence[str]) -> None:
     for place, name in enumerate(names, start=1):
         if not is_declarable(name):
-            why = "has no name" if not name else f"has a name of {len(name)} characters"
+            why = Message("has no name") if not name else Message("has a name of %(count)s characters", count=len(name))
             if name and len(name) <= _LONGEST_NAME:
-                why = f"has a name with {_unprintable(name)}"
-            raise InvalidFile(f"Column {place} of the file {why}, which no schema can declare. {_BY_POSITION}", count=1)
+                why = Message("has a name with %(mark)s", mark=_unprintable(name))
+            raise InvalidFile(
+                Message(
+                    "Column %(place)s of the file %(why)s, which no schema can declare. %(by_position)s",
+                    place=place,
+                    why=why,
+                    by_position=_BY_POSITION,
+                ),
+                count=1,
+            )
 
 
 def _unprintable(name: str) -> str:
     if "\n" in name or "\r" in name:
-        return "a line end"
-    return "a no-break space" if "\xa0" in name else "a character that cannot be seen"
+        return Message("a line end")
+    return Message("a no-break space") if "\xa0" in name else Message("a character that cannot be seen")
 
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(f"{name[:100]!r}" for name in names[:_NAMES_SHOWN])
     more = len(names) - _NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return Message("%(names)s and %(count)s more", names=shown, count=more) if more > 0 else shown

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from service.base.messages import Listed, Message, plural
 from service.domain.arithmetic import Tree, columns_of, comparison, value_of
 from service.domain.roles import fine_shares
 from service.intake.table.canonical import DeclaredCells, Problem, declared_values
@@ -67,12 +68,17 @@ class RelationReader:
         """What makes the file unusable."""
         for (number, _what, names, _), count in zip([*self._masks, *self._tables], self._counts, strict=True):
             if count:
-                rows = "1 row breaks" if count == 1 else f"{count} rows break"
-                where = " and ".join(map(repr, names))
+                rows = plural("1 row breaks", "%(count)s rows break", count, count=count)
+                where = Listed(Message(" and "), map(repr, names))
                 yield Problem(
                     names[0],
                     count,
-                    f"{rows} relation {number} of the schema, on {where}: correct the rows or the relation",
+                    Message(
+                        "%(rows)s relation %(number)s of the schema, on %(where)s: correct the rows or the relation",
+                        rows=rows,
+                        number=number,
+                        where=where,
+                    ),
                 )
 
 
@@ -100,10 +106,17 @@ class UniqueReader:
             rows = sum(map(len, parts))
             repeated = rows - len(np.unique(np.concatenate(parts))) if parts else 0
             if repeated:
-                have = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
-                where = " and ".join(map(repr, one.unique))
+                have = plural("1 row repeats", "%(count)s rows repeat", repeated, count=repeated)
+                where = Listed(Message(" and "), map(repr, one.unique))
                 yield Problem(
-                    one.unique[0], repeated, f"{have} what relation {number} of the schema says is unique, on {where}"
+                    one.unique[0],
+                    repeated,
+                    Message(
+                        "%(have)s what relation %(number)s of the schema says is unique, on %(where)s",
+                        have=have,
+                        number=number,
+                        where=where,
+                    ),
                 )
 
 

@@ -42,12 +42,13 @@ _CELL = re.compile(rb"<(?:\w+:)?c\s[^>]{0,200}?\br=[\"']([A-Za-z]{1,3})([0-9]{1,
 _LONGEST_CELL_START = 300
 _ENTITY = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _ZERO_FORMAT = re.compile(rb"formatCode=[\"']0{2,}[\"';\\\\-]")
-_ZEROS = (
-    "The workbook has a number format of zeros, like 00000, which shows 1234 as 01234: numbers in such cells are read"
-    " without the zeros that the format adds. Where they count, as in postal codes, make the cells text."
+_ZEROS = Message(
+    "The workbook has a number format of zeros, like 00000, which shows 1234 as 01234: numbers in such "
+    "cells are read without the zeros that the format adds. Where they count, as in postal codes, make "
+    "the cells text."
 )
 _SHOWN_SHEETS = 10
-_DAMAGED = "The file begins like a workbook (.xlsx) but cannot be read; it is damaged, cut off or encrypted."
+_DAMAGED = Message("The file begins like a workbook (.xlsx) but cannot be read; it is damaged, cut off or encrypted.")
 
 
 class SheetTable:
@@ -62,7 +63,7 @@ class SheetTable:
         header = _checked(header_of, heads, dialect)
         check_width(header, limits)
         self._rows = rows
-        self.notices = [_ZEROS] if has_zeros else []
+        self.notices: list[str] = [_ZEROS] if has_zeros else []
         self.names = tuple(header)
         self.hint = ""
         self._height = max(1, sheet.total_height)
@@ -75,7 +76,11 @@ class SheetTable:
             for number, row in enumerate(held, start=done + 1):
                 if any(cell for cell in row[width:]):
                     raise InvalidFile(
-                        f"Row {number} below the header has more cells than the header, which has {width}.",
+                        Message(
+                            "Row %(number)s below the header has more cells than the header, which has %(width)s.",
+                            number=number,
+                            width=width,
+                        ),
                         rows=[number],
                     )
             done += len(held)
@@ -103,7 +108,10 @@ def check_workbook(content: Source, limits: IngestLimits) -> bool:
         with zipfile.ZipFile(content.reader()) as archive:
             members = archive.infolist()
             if len(members) > _MOST_MEMBERS:
-                raise TooLarge(f"The workbook holds more than {_MOST_MEMBERS} files.", limit_members=_MOST_MEMBERS)
+                raise TooLarge(
+                    Message("The workbook holds more than %(most_members)s files.", most_members=_MOST_MEMBERS),
+                    limit_members=_MOST_MEMBERS,
+                )
             for member in members:
                 rest = b""
                 with archive.open(member) as stream:
@@ -111,7 +119,10 @@ def check_workbook(content: Source, limits: IngestLimits) -> bool:
                         total += len(piece)
                         if total > most:
                             raise TooLarge(
-                                f"The workbook unpacks to more than {most} bytes; save the sheet as CSV or Parquet.",
+                                Message(
+                                    "The workbook unpacks to more than %(most)s bytes; save the sheet as CSV or Parquet.",
+                                    most=most,
+                                ),
                                 limit_bytes=most,
                             )
                         if member.filename.lower().endswith("styles.xml"):
@@ -136,8 +147,11 @@ def _checked_piece(piece: bytes, name: str) -> bytes:
             across, down = max(across, _number(letters)), max(down, int(digits))
         if across * down > _MOST_CELLS:
             raise TooLarge(
-                f"A cell of the sheet lies so far from the first that {_MOST_CELLS} cells do not reach it; delete what stands there, or"
-                " save the table as CSV or Parquet.",
+                Message(
+                    "A cell of the sheet lies so far from the first that %(most_cells)s cells do not reach it; delete "
+                    "what stands there, or save the table as CSV or Parquet.",
+                    most_cells=_MOST_CELLS,
+                ),
                 limit_cells=_MOST_CELLS,
             )
     return piece[-_LONGEST_CELL_START:]
@@ -169,9 +183,16 @@ def _sheet(workbook: CalamineWorkbook, dialect: Dialect) -> CalamineSheet:
     listed = ", ".join(f"{name[:60]!r}" for name in names[:_SHOWN_SHEETS]) + more
     if wanted is None:
         raise InvalidFile(
-            f'The workbook has {len(names)} sheets ({listed}). Say in the schema which holds the table, like "dialect": {{"sheet": 1}}.'
+            Message(
+                "The workbook has %(count)s sheets (%(listed)s). Say in the schema which holds the table, like "
+                '"dialect": {"sheet": 1}.',
+                count=len(names),
+                listed=listed,
+            )
         )
-    raise InvalidFile(f"The workbook has no sheet {wanted!r}; it has {listed}.")
+    raise InvalidFile(
+        Message("The workbook has no sheet %(wanted)s; it has %(listed)s.", wanted=repr(wanted), listed=listed)
+    )
 
 
 def _checked(read: Callable[..., _Found], *arguments: Any) -> _Found:

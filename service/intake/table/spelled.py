@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from service.base.messages import Message
 from service.domain.spellings import DAYS, DIRECTIVES, MONTHS, SPACES, ZONE_HOURS, parts_of, texts_of
 from service.domain.zones import Offset, offsets_of
 from service.intake.table.cells import DAY_MICROSECONDS, Cells
@@ -46,7 +47,7 @@ def spelling_of(field: FieldSchema) -> str:
         "falseValues": field.false_values,
     }
     words = [f"{word} {list(v) if isinstance(v, tuple) else v!r}" for word, v in said.items() if v is not None]
-    return f", as declared by {', '.join(words)}" if words else ""
+    return Message(", as declared by %(words)s", words=", ".join(words)) if words else ""
 
 
 class SpelledCells(Cells):

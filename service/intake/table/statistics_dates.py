@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from service.base.messages import Message
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -25,7 +27,12 @@ _SAS_DAYS = re.compile(
 _SAS_SECONDS = re.compile(r"DATETIME|DATEAMPM|MDYAMPM|(IS|[BE])8601(DT|DN|DX|DZ)|NLDATM[A-Z]*")
 _STATA_DAYS = re.compile(r"%-?t?d")
 _STATA_SECONDS = re.compile(r"%-?t[cC](?!HH|hh)")
-_STATA_PERIODS = {"w": "weeks", "m": "months", "q": "quarters", "h": "half-years"}
+_STATA_PERIODS = {
+    "w": Message("weeks"),
+    "m": Message("months"),
+    "q": Message("quarters"),
+    "h": Message("half-years"),
+}
 _STATA_PERIOD = re.compile(r"%-?t([wmqh])")
 
 
@@ -57,8 +64,13 @@ def period_notices(kind: str, formats: Mapping[str, str | None]) -> list[str]:
     if kind != "Stata":
         return []
     return [
-        f"Column {name!r} counts {_STATA_PERIODS[found.group(1)]} since the beginning of 1960 (Stata's format {format_}); "
-        "it is read as these numbers. Convert it with dofm, dofq, dofw or dofh in Stata to have dates."
+        Message(
+            "Column %(column)s counts %(periods)s since the beginning of 1960 (Stata's format %(format)s); it is read as "
+            "these numbers. Convert it with dofm, dofq, dofw or dofh in Stata to have dates.",
+            column=repr(name),
+            periods=_STATA_PERIODS[found.group(1)],
+            format=format_,
+        )
         for name, format_ in formats.items()
         if format_ and (found := _STATA_PERIOD.match(format_))
     ]

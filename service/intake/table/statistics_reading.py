@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message, plural
+from service.intake.table import notices_of_cells
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.header import check_width, named
 from service.intake.table.statistics_dates import more_formats, period_notices
@@ -53,7 +55,9 @@ def kind_of(content: Source) -> str | None:
     start = content.read_at(0, _PORTABLE_BYTES)
     if start.startswith(_CATALOGUE):
         raise InvalidFile(
-            "The file is a SAS catalogue of formats, which holds no rows. Give the .sas7bdat file of the table."
+            Message(
+                "The file is a SAS catalogue of formats, which holds no rows. Give the .sas7bdat file of the table."
+            )
         )
     for mark, kind in _MARKS:
         if start.startswith(mark):
@@ -73,7 +77,11 @@ class StatisticsTable:
         self._kind = kind_of(content) or ""
         if content.size > _MOST_BYTES:
             raise TooLarge(
-                f"A {self._kind} file may have {_MOST_BYTES} bytes at most; write it as Parquet.",
+                Message(
+                    "A %(kind)s file may have %(most_bytes)s bytes at most; write it as Parquet.",
+                    kind=self._kind,
+                    most_bytes=_MOST_BYTES,
+                ),
                 limit_bytes=_MOST_BYTES,
             )
         # Only with this option does the library say which columns have values that are declared missing.
@@ -92,10 +100,12 @@ class StatisticsTable:
         formats = about.original_variable_types or {}
         self._formats = more_formats(self._kind, formats.values())
         names = zip(self._columns, self.names, strict=True)
-        self.notices = period_notices(self._kind, {name: formats.get(column) for column, name in names})
+        self.notices: list[str] = period_notices(self._kind, {name: formats.get(column) for column, name in names})
         self.notices += _shared_labels(dict(zip(self._columns, self.names, strict=True)), self._labels)
         if self._kind.startswith("SAS"):
-            self.notices.append("A SAS file has no value labels of its own; formats of a catalogue were not read.")
+            self.notices.append(
+                Message("A SAS file has no value labels of its own; formats of a catalogue were not read.")
+            )
         self.hint = ""
         self.expected_bytes = 8 * (rows or 0) * (len(self.names) + 2)
 
@@ -125,15 +135,16 @@ class StatisticsTable:
         for name in self._own_missing:
             count = _known(kept[name]) - _known(found[name])
             if count:
-                cells = "1 cell holds" if count == 1 else f"{count} cells hold"
-                self.notices.append(
-                    f"Column {names[name]!r}: {cells} a value that the SPSS file declares missing (user-missing); read as missing."
-                )
+                self.notices.append(notices_of_cells.user_missing(repr(names[name]), count))
 
     def _check_rows(self, rows: int) -> None:
         if rows > min(self._most_rows, self._limits.rows):
             raise TooLarge(
-                f"A {self._kind} file may have {_MOST_CELLS} cells at most; write it as Parquet.",
+                Message(
+                    "A %(kind)s file may have %(most_cells)s cells at most; write it as Parquet.",
+                    kind=self._kind,
+                    most_cells=_MOST_CELLS,
+                ),
                 limit_rows=self._most_rows,
             )
 
@@ -151,21 +162,31 @@ class StatisticsTable:
 
     def _damaged(self) -> InvalidFile:
         return InvalidFile(
-            f"The file begins like one of {self._kind} but cannot be read: it is damaged, cut off or encrypted, or holds a date beyond"
-            " the year 9999. Write it as Parquet or CSV."
+            Message(
+                "The file begins like one of %(kind)s but cannot be read: it is damaged, cut off or encrypted, or "
+                "holds a date beyond the year 9999. Write it as Parquet or CSV.",
+                kind=self._kind,
+            )
         )
 
 
 def _shared_labels(names: Mapping[str, str], labels: Mapping[str, Mapping[Any, str]]) -> list[str]:
     """Columns in which one label stands for several codes: they become one value."""
-    found = []
+    found: list[str] = []
     for column, name in names.items():
         texts = list(labels.get(column, {}).values())
         repeated = sum(texts.count(text) > 1 for text in set(texts))
         if repeated:
             found.append(
-                f"Column {name!r}: {'1 value label stands' if repeated == 1 else f'{repeated} value labels stand'} for several codes, which"
-                " become one value. Where they differ, give each code a label of its own."
+                plural(
+                    "Column %(column)s: 1 value label stands for several codes, which become one value. Where they "
+                    "differ, give each code a label of its own.",
+                    "Column %(column)s: %(count)s value labels stand for several codes, which become one value. Where "
+                    "they differ, give each code a label of its own.",
+                    repeated,
+                    column=repr(name),
+                    count=repeated,
+                )
             )
     return found
 

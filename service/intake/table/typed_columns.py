@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Listed, Message, Sentence, plural
 from service.intake.table.columns import is_supported
 
 if TYPE_CHECKING:
@@ -15,14 +16,17 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _KINDS = (
-    (pa.types.is_time, "time of day"),
-    (pa.types.is_duration, "duration"),
-    (pa.types.is_map, "map"),
-    (pa.types.is_struct, "struct"),
-    (lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind), "list"),
+    (pa.types.is_time, Message("time of day")),
+    (pa.types.is_duration, Message("duration")),
+    (pa.types.is_map, Message("map")),
+    (pa.types.is_struct, Message("struct")),
+    (
+        lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind),
+        Message("list"),
+    ),
     (
         lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind),
-        "binary",
+        Message("binary"),
     ),
 )
 
@@ -32,12 +36,23 @@ def check_types(schema: pa.Schema, form: str) -> None:
     refused = [field for field in schema if not is_supported(field.type)]
     if not refused:
         return
-    several = len(refused) > 1
-    names = ", ".join(f"{field.name[:100]!r} ({_kind(field.type)})" for field in refused[:_SHOWN])
-    more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+    names: str = Listed(
+        ", ",
+        (
+            Message("%(column)s (%(kind)s)", column=repr(field.name[:100]), kind=_kind(field.type))
+            for field in refused[:_SHOWN]
+        ),
+    )
+    if len(refused) > _SHOWN:
+        names = Message("%(names)s and %(count)s more", names=names, count=len(refused) - _SHOWN)
     raise InvalidFile(
-        f"Column{'s' if several else ''} {names}{more} {'have types' if several else 'has a type'} of {form} that no column here can have: text,"
-        f" numbers, booleans, dates and datetimes are read. {_what_to_do(refused)}",
+        Message(
+            "%(have)s of %(form)s that no column here can have: text, numbers, booleans, dates and datetimes are read. "
+            "%(instead)s",
+            have=plural("Column %(names)s has a type", "Columns %(names)s have types", len(refused), names=names),
+            form=form,
+            instead=_what_to_do(refused),
+        ),
         column=refused[0].name[:200],
         count=len(refused),
     )
@@ -48,29 +63,31 @@ def _kind(kind: pa.DataType) -> str:
     for test, word in _KINDS:
         if test(kind):
             return word
-    return "another type"
+    return Message("another type")
 
 
 def _what_to_do(fields: list[pa.Field]) -> str:
     kinds = {_kind(field.type) for field in fields}
-    found = []
+    found: list[str] = []
     if kinds & {"time of day", "duration"}:
-        found.append("Write times of day and durations as whole numbers of seconds or minutes")
+        found.append(Message("Write times of day and durations as whole numbers of seconds or minutes"))
     if kinds & {"list", "struct", "map"}:
-        found.append("give each value within a list or struct a column of its own")
+        found.append(Message("give each value within a list or struct a column of its own"))
     if kinds - {"time of day", "duration", "list", "struct", "map"} or not found:
-        found.append("leave the others out" if found else "leave them out")
-    sentence = "; ".join(found)
-    return f"{sentence[:1].upper()}{sentence[1:]}."
+        found.append(Message("leave the others out") if found else Message("leave them out"))
+    return Sentence(Listed("; ", found))
 
 
 def check_size(rows: int, unpacked_bytes: int, file_bytes: int, limits: IngestLimits) -> None:
     """Of what has come out so far, or of what the metadata promise."""
     if rows > limits.rows:
-        raise TooLarge(f"The file has more than {limits.rows} rows.", limit_rows=limits.rows)
+        raise TooLarge(Message("The file has more than %(rows)s rows.", rows=limits.rows), limit_rows=limits.rows)
     most = limits.unpacked_limit(file_bytes)
     if unpacked_bytes > most:
-        raise TooLarge(f"The file unpacks to more than {most} bytes, far more than its own size.", limit_bytes=most)
+        raise TooLarge(
+            Message("The file unpacks to more than %(most)s bytes, far more than its own size.", most=most),
+            limit_bytes=most,
+        )
 
 
 def validate(batch: pa.RecordBatch) -> None:
@@ -78,4 +95,4 @@ def validate(batch: pa.RecordBatch) -> None:
     try:
         batch.validate(full=True)
     except pa.ArrowException:
-        raise InvalidFile("The file holds text that is not UTF-8, or is damaged.") from None
+        raise InvalidFile(Message("The file holds text that is not UTF-8, or is damaged.")) from None

@@ -33,14 +33,14 @@ _MOST_MEMBERS = 20_000
 _MOST_FOLDERS = 20
 _USABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".npy", "-ubyte")
-_DAMAGED = "The packed file is damaged or cut off."
+_DAMAGED = Message("The packed file is damaged or cut off.")
 _LITTER = {".DS_Store", "Thumbs.db", "desktop.ini", "_SUCCESS", "_metadata", "_common_metadata"}
 """What desktops leave in archives, and what Spark writes beside the parts of a table; none of it holds rows."""
 WORKBOOK = "xl/workbook.xml"
 _OTHER_DOCUMENTS = {
-    "mimetype": "an OpenDocument file; save the sheet as .xlsx or CSV",
-    "word/document.xml": "a Word document, not a table",
-    "xl/workbook.bin": "a binary workbook (.xlsb); save it as .xlsx or CSV",
+    "mimetype": Message("an OpenDocument file; save the sheet as .xlsx or CSV"),
+    "word/document.xml": Message("a Word document, not a table"),
+    "xl/workbook.bin": Message("a binary workbook (.xlsb); save it as .xlsx or CSV"),
 }
 
 
@@ -64,7 +64,9 @@ def unpacked(upload: Source, room: Room, limits: IngestLimits) -> list[Member]:
         path, content = found[0]
         found = [Member((*path, *inner), part) for inner, part in _one_layer(content, room, limits)]
     if len(found) == 1 and is_packed(found[0].content):
-        raise InvalidFile(f"The file is packed more than {_LAYERS} times; pack the table once.")
+        raise InvalidFile(
+            Message("The file is packed more than %(layers)s times; pack the table once.", layers=_LAYERS)
+        )
     return found
 
 
@@ -175,7 +177,7 @@ def _is_litter(parts: tuple[str, ...]) -> bool:
 def _check_names(paths: list[tuple[str, ...]], all_names: set[str]) -> None:
     for name, what in _OTHER_DOCUMENTS.items():
         if name in all_names:
-            raise InvalidFile(f"The file is {what}.")
+            raise InvalidFile(Message("The file is %(what)s.", what=what))
     if any(path[-1].lower().endswith(_PICTURES) for path in paths):
         raise InvalidFile(
             Message('The archive holds images; declare a schema of images, {"type": "image", ...}, for them.')
@@ -186,6 +188,9 @@ def _check_names(paths: list[tuple[str, ...]], all_names: set[str]) -> None:
 
 def _too_many() -> TooLarge:
     return TooLarge(
-        f"The archive lists more than {_MOST_MEMBERS} files; write the table as fewer parts.",
+        Message(
+            "The archive lists more than %(most_members)s files; write the table as fewer parts.",
+            most_members=_MOST_MEMBERS,
+        ),
         limit_members=_MOST_MEMBERS,
     )

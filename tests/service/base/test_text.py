@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.base.text import sentence_of
+from service.base.faults import sentence_of
 from service.datasets.schemas import DatasetChange
 
 

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from service.base.errors import ImprimaturError
+from service.base.errors import ImprimaturError, InvalidInput, TooLarge
 from service.domain.privacy_unit import PrivacyUnit
 from service.domain.table_schema import TableSchema
 from service.intake.child import Job, read_table
 from service.intake.limits import IngestLimits
 from service.intake.sealed import SealedFile
+from service.intake.table.drafting.findings import Finding
+from tests.service.untranslated import note_errors, untranslated
 
 FINGERPRINT_KEY = b"k" * 32
 MARKER = "Zanzibar-90210.75"
@@ -62,7 +64,23 @@ class Reader:
                 frozenset(accept_undeclared),
             )
             answer = read_table(job)
+            assert [left for notice in answer["notices"] for left in untranslated(notice)] == []
             return json.loads(json.dumps(answer)), pl.read_parquet(canonical.reader())
+
+
+@pytest.fixture(autouse=True)
+def every_sentence_can_be_said_in_german(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Refusals of files, and what a draft finds of a column. That a file has no column to draft is said on the command line alone."""
+    noted, made = note_errors(monkeypatch, InvalidInput, TooLarge), Finding.__init__
+
+    def noting(self: Finding, *parts: Any, **more: Any) -> None:
+        made(self, *parts, **more)
+        noted.append(self.beside_the_column())
+
+    monkeypatch.setattr(Finding, "__init__", noting)
+    yield
+    on_the_page = [said for said in noted if not said.startswith("No column of the file looks like")]
+    assert [left for said in on_the_page for left in untranslated(said)] == []
 
 
 @pytest.fixture

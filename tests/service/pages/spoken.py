@@ -3,7 +3,8 @@
 import re
 from html.parser import HTMLParser
 
-NOT_READ = {"script", "style", "pre", "code"}
+NOT_READ = {"script", "style", "pre", "code", "textarea"}
+"""Of a text area the content is what somebody typed, or a document."""
 SPOKEN = {"aria-label", "placeholder", "title", "alt"}
 ENGLISH = {"the", "of", "is", "are", "with", "which", "from", "has", "have", "and", "this", "that", "it", "by", "at"}
 """Words that no German sentence has."""
@@ -29,7 +30,7 @@ class _Reader(HTMLParser):
 
 
 def spoken(page):
-    """Texts and labels of a page, without code."""
+    """Texts and labels of a page, without code and what is typed."""
     reader = _Reader()
     reader.feed(page)
     return reader.texts

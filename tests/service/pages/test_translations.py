@@ -1,5 +1,6 @@
 """Texts of the page in both languages: none is missing, none is left over, and the compiled file is the newest."""
 
+import ast
 import gettext
 import io
 import re
@@ -36,3 +37,52 @@ def test_the_compiled_file_is_made_of_the_texts():
 @pytest.mark.parametrize("language", sorted(languages.LANGUAGES))
 def test_each_language_can_be_loaded(language):
     assert languages.translations(language).gettext("Sign in") in {"Sign in", "Anmelden"}
+
+
+SAID = {
+    "InvalidSchema",
+    "InvalidInput",
+    "DraftSchema",
+    "InvalidFile",
+    "TooLarge",
+    "WordRefused",
+    "Problem",
+    "Finding",
+    "Shape",
+}
+"""Calls whose sentences an owner may be shown on a page."""
+ELSEWHERE = {"sent_rows_child.py", "draft.py"}
+"""Sentences of the API and of the command line."""
+
+
+def plain_sentences(source, calls):
+    """Sentences of such calls, and of notices, that are no messages."""
+    for call in ast.walk(ast.parse(source)):
+        name = getattr(getattr(call, "func", None), "id", None)
+        is_notice = ast.unparse(call.func).endswith("notices.append") if isinstance(call, ast.Call) else False
+        if name in calls or is_notice:
+            yield from (
+                ast.unparse(each)
+                for each in call.args
+                if isinstance(each, ast.JoinedStr | ast.Constant) and len(ast.unparse(each).split()) > 2
+            )
+
+
+def test_a_sentence_that_is_no_message_is_found():
+    source = """raise InvalidFile(f"Column {name} is wrong")
+table.notices.append("It was read otherwise.")
+raise InvalidFile(Message("Column %(name)s is wrong", name=name), column=name)"""
+    assert len(list(plain_sentences(source, SAID))) == 2
+
+
+def test_what_an_owner_is_told_of_a_schema_or_a_file_is_a_message():
+    """What is no message is shown in English on every page."""
+    folders = {"domain": {*SAID, "ValueError"}, "intake": SAID}
+    plain = {
+        f"{file.name}: {sentence}"
+        for folder, calls in folders.items()
+        for file in (translations.ROOT / "service" / folder).rglob("*.py")
+        if file.name not in ELSEWHERE and file.parent.name != "foreign"
+        for sentence in plain_sentences(file.read_text(encoding="utf-8"), calls)
+    }
+    assert plain == set()

@@ -14,12 +14,15 @@ from imprimatur.person_columns import (
     says_identifier,
     says_person,
 )
+from service.base.messages import Message
 from service.intake.table.columns import cells_are
 from service.intake.table.drafting import names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
 from service.intake.table.drafting.doubts import look_alikes
 from service.intake.table.drafting.findings import Decided, Finding, shown
+from service.intake.table.drafting.looks import LOOK_WORDS
 from service.intake.table.drafting.moments import EIGHT_DIGITS
+from service.intake.table.drafting.proposals import FREE_TEXT, MADE_ANEW, PUBLIC_LIST, REMOVE, WHOSE
 from service.intake.table.drafting.shapes import LIMITS, PERIODS, TIMES, shape_of
 
 if TYPE_CHECKING:
@@ -62,11 +65,6 @@ _PAIRS: tuple[tuple[str, str], ...] = (
 _PAIRS += (("on", "off"), ("wahr", "falsch"), ("vrai", "faux"), ("sim", "não"), ("ano", "ne"), ("tak", "nie"))
 """True and false in words, in any case."""
 
-WHOSE = (
-    "do several rows belong to one person? Then name it as the privacy unit (`--privacy-unit`) and leave it out of the schema. If each row is"
-    " another person, remove it from the file and say `--rows-are-units`"
-)
-
 
 def decide(seen: Observed, rows: int, markers: Sequence[str]) -> Decided:
     """`markers`: what the table takes for a missing value. A field may have the name as it is (`reading.propose_table`)."""
@@ -88,47 +86,47 @@ def _leave_out(
     decided: Decided, seen: Observed, why: str, role: str, proposal: str, *, cells: Sequence[str] = ()
 ) -> None:
     decided.why, decided.role = why, role
-    becomes = "made anew in synthetic rows" if role == "identifier" else "left out"
-    decided.findings.append(Finding(seen.name, f"{becomes}: {why}", proposal, shown(cells)))
-
-
-_REMOVE = 'remove it from the file, or give it `"role": "ignore"`'
-_MADE_ANEW = 'its values there come from a pattern, not from these; to have no such column, remove it from the file, or give it `"role": "ignore"`'
+    becomes = Message("made anew in synthetic rows") if role == "identifier" else Message("left out")
+    decided.findings.append(
+        Finding(seen.name, Message("%(becomes)s: %(why)s", becomes=becomes, why=why), proposal, shown(cells))
+    )
 
 
 def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
     """Columns that are not published as they are, by name, place or look."""
     if seen.is_unnamed or not decided.name:
         why = (
-            "it has no name, as row numbers have where R and pandas wrote the file"
+            Message("it has no name, as row numbers have where R and pandas wrote the file")
             if seen.counts_rows
-            else "it has no name"
+            else Message("it has no name")
         )
         _leave_out(
             decided,
             seen,
             why,
             "ignore",
-            "remove it from the file, or give it a name there or in `names` of the dialect",
+            Message("remove it from the file, or give it a name there or in `names` of the dialect"),
             cells=seen.sample,
         )
     elif seen.cells == 0:
-        _leave_out(decided, seen, "it is empty", "ignore", _REMOVE)
+        _leave_out(decided, seen, Message("it is empty"), "ignore", REMOVE)
     elif seen.is_index or _numbers_rows(seen, rows):
-        why = "it is the index of a pandas table" if seen.is_index else "it numbers the rows"
-        _leave_out(decided, seen, why, "ignore", _REMOVE)
+        why = Message("it is the index of a pandas table") if seen.is_index else Message("it numbers the rows")
+        _leave_out(decided, seen, why, "ignore", REMOVE)
     elif found := _look_of(seen):
         look, count = found
-        why = f"{count} of its {seen.cells} cells are {look}"
-        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+        why = Message(
+            "%(count)s of its %(cells)s cells are %(look)s", count=count, cells=seen.cells, look=LOOK_WORDS[look]
+        )
+        _leave_out(decided, seen, why, "identifier", MADE_ANEW, cells=seen.sample)
     elif _says_whose(seen):
         _leave_out(decided, seen, _whose(seen), "identifier", WHOSE, cells=seen.sample)
     elif says_person(seen.name) and not _is_yes_or_no(seen):
-        why = "its name says that it points to a person"
-        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+        why = Message("its name says that it points to a person")
+        _leave_out(decided, seen, why, "identifier", MADE_ANEW, cells=seen.sample)
     elif says_identifier(seen.name) and _is_mostly_different(seen):
-        why = "its name is that of an identifier, and nearly all its cells are different"
-        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+        why = Message("its name is that of an identifier, and nearly all its cells are different")
+        _leave_out(decided, seen, why, "identifier", MADE_ANEW, cells=seen.sample)
 
 
 def _look_of(seen: Observed) -> tuple[str, int] | tuple[()]:
@@ -150,7 +148,9 @@ def _says_whose(seen: Observed) -> bool:
 
 
 def _whose(seen: Observed) -> str:
-    return "its name says whose row it is" + (", and the same value stands in several rows" if _repeats(seen) else "")
+    if _repeats(seen):
+        return Message("its name says whose row it is, and the same value stands in several rows")
+    return Message("its name says whose row it is")
 
 
 def _may_say_whose(seen: Observed, decided: Decided) -> bool:
@@ -175,13 +175,15 @@ def _with_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> No
         pass
     elif _is_of_codes(seen):
         _texts(
-            seen, decided, "its numbers have leading zeros or are codes, as identifiers are, and too many are different"
+            seen,
+            decided,
+            Message("its numbers have leading zeros or are codes, as identifiers are, and too many are different"),
         )
     elif _is_long_identifier(seen):
-        why = "its numbers are long and nearly all different, as identifiers are"
-        _leave_out(decided, seen, why, "identifier", _MADE_ANEW, cells=seen.sample)
+        why = Message("its numbers are long and nearly all different, as identifiers are")
+        _leave_out(decided, seen, why, "identifier", MADE_ANEW, cells=seen.sample)
     elif not number_domain(seen, decided, markers) and not moment_domain(seen, decided, markers):
-        _texts(seen, decided, "it looks like names, identifiers or free text")
+        _texts(seen, decided, Message("it looks like names, identifiers or free text"))
 
 
 def _numbers_rows(seen: Observed, rows: int) -> bool:
@@ -254,26 +256,33 @@ def _texts(seen: Observed, decided: Decided, why_too_many: str) -> None:
     """Categories that rows share, or why there are none."""
     shape, to_do = shape_of(seen.sample)
     mostly = _mostly(seen, decided, shape)
-    to_do = to_do or _PUBLIC_LIST
+    to_do = to_do or PUBLIC_LIST
     known: Mapping[str, int] = seen.texts or {}
     many = max(_FEW_TEXTS, seen.cells // _ROWS_OF_A_TEXT)
     if _is_free_text(seen):
         _leave_out(
             decided,
             seen,
-            "it is free text",
+            Message("it is free text"),
             "free_text",
-            'remove it from the file, or give it `"role": "free_text"`; if its texts are the answers of a form, declare them as `enum` by hand',
+            FREE_TEXT,
             cells=seen.sample,
         )
     elif seen.texts is None or len(known) > many:
         why = shape or mostly or why_too_many
         _leave_out(decided, seen, why, "ignore", to_do, cells=[] if mostly else seen.sample)
     elif _are_ids(seen.name, list(known), shape):
-        why = "its cells are letters and numbers of one form, as identifiers are"
-        _leave_out(decided, seen, why, "identifier", f"{_MADE_ANEW}; {_PUBLIC_LIST}", cells=seen.sample)
+        why = Message("its cells are letters and numbers of one form, as identifiers are")
+        _leave_out(
+            decided,
+            seen,
+            why,
+            "identifier",
+            Message("%(made_anew)s; %(public_list)s", made_anew=MADE_ANEW, public_list=PUBLIC_LIST),
+            cells=seen.sample,
+        )
     elif 2 * len(seen.singles) > len(known):
-        why = shape or mostly or "most of its values occur once, as names and identifiers do"
+        why = shape or mostly or Message("most of its values occur once, as names and identifiers do")
         _leave_out(decided, seen, why, "ignore", to_do, cells=[] if mostly else seen.singles)
     else:
         _categories(seen, decided, known, mostly)
@@ -291,42 +300,58 @@ def _categories(seen: Observed, decided: Decided, known: Mapping[str, int], most
     if pointing := [text for text in shared if personal_looks.INSIDE.search(text)]:
         shared = [text for text in shared if text not in pointing]
         if not shared:
-            why = "all values that rows share hold an e-mail address or a phone number"
-            _leave_out(decided, seen, why, "ignore", _REMOVE, cells=pointing)
+            why = Message("all values that rows share hold an e-mail address or a phone number")
+            _leave_out(decided, seen, why, "ignore", REMOVE, cells=pointing)
             return
         decided.omits_values = True
-        what = f"{len(pointing)} of its values hold an e-mail address or a phone number, are not listed, and would become missing"
+        what = Message(
+            "%(count)s of its values hold an e-mail address or a phone number, are not listed, and would become "
+            "missing",
+            count=len(pointing),
+        )
         decided.findings.append(
-            Finding(seen.name, what, "add those that are publicly known, or leave the column out", shown(pointing))
+            Finding(
+                seen.name, what, Message("add those that are publicly known, or leave the column out"), shown(pointing)
+            )
         )
     decided.field = {"type": "string", "description": about, "constraints": {"enum": shared}}
     if alike := look_alikes(seen.name, shared):
         decided.findings.append(alike)
     if seen.singles:
         decided.omits_values = True
-        what = f"{len(seen.singles)} of its values occur once and are not listed: each is of one row, and would become missing"
-        decided.findings.append(Finding(seen.name, what, "add those that are publicly known", shown(seen.singles)))
-
-
-_PUBLIC_LIST = "if it is a code, declare the public list of it as `enum` by hand"
+        what = Message(
+            "%(count)s of its values occur once and are not listed: each is of one row, and would become missing",
+            count=len(seen.singles),
+        )
+        decided.findings.append(
+            Finding(seen.name, what, Message("add those that are publicly known"), shown(seen.singles))
+        )
 
 
 def _mostly(seen: Observed, decided: Decided, shape: str) -> str:
     """Where a few cells alone keep a column from being numbers or dates: they may be mistakes, or mean that nothing is known."""
     if shape:  # which says more
         return ""
-    for reading, what in ((seen.number, "finite numbers"), (seen.moment, "dates")):
+    for reading, what in ((seen.number, Message("finite numbers")), (seen.moment, Message("dates"))):
         if seen.cells <= 2 * reading.count and reading.count < seen.cells:
-            mostly = f"{reading.count} of its {seen.cells} cells are {what}, so look at the others"
-            proposal = "correct them in the file, or list them in the `missingValues` of the column"
+            mostly = Message(
+                "%(count)s of its %(cells)s cells are %(what)s, so look at the others",
+                count=reading.count,
+                cells=seen.cells,
+                what=what,
+            )
+            proposal = Message("correct them in the file, or list them in the `missingValues` of the column")
             if seen.cells - reading.count == 1 and seen.first_cell in reading.unread:
-                proposal = (
-                    "it is in the first row: where that row holds units or more names, take it out of the file, or join it to the names"
-                    ' by `"headerRows": [1, 2]` in the `dialect`'
+                proposal = Message(
+                    "it is in the first row: where that row holds units or more names, take it out of the file, or join "
+                    'it to the names by `"headerRows": [1, 2]` in the `dialect`'
                 )
             decided.findings.append(
                 Finding(
-                    seen.name, f"{cells_are(seen.cells - reading.count)} no {what}", proposal, shown(reading.unread)
+                    seen.name,
+                    Message("%(cells)s no %(what)s", cells=cells_are(seen.cells - reading.count), what=what),
+                    proposal,
+                    shown(reading.unread),
                 )
             )
             return mostly
@@ -336,11 +361,13 @@ def _mostly(seen: Observed, decided: Decided, shape: str) -> str:
 def _doubtful_markers(seen: Observed, decided: Decided) -> None:
     """`NA` may be Namibia."""
     if "-" in seen.markers and decided.field is not None and decided.field["type"] in {"integer", "number"}:
-        what = "cells that are a dash are taken as missing"
-        decided.findings.append(Finding(seen.name, what, "if it stands for zero, as in accounts, write 0 in the file"))
+        what = Message("cells that are a dash are taken as missing")
+        decided.findings.append(
+            Finding(seen.name, what, Message("if it stands for zero, as in accounts, write 0 in the file"))
+        )
     words = [marker for marker in seen.markers if marker.isalpha()]
     if words and decided.field is not None and decided.field["type"] == "string":
         count = sum(seen.markers[word] for word in words)
-        what = f"{count} cells are taken as missing that may be an answer"
-        proposal = "if they are one, take them out of `missingValues` and add them to the `enum`"
+        what = Message("%(count)s cells are taken as missing that may be an answer", count=count)
+        proposal = Message("if they are one, take them out of `missingValues` and add them to the `enum`")
         decided.findings.append(Finding(seen.name, what, proposal, shown(words)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from service.base.messages import Message
 from service.domain.zones import offsets_of
 from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.drafting import sentinels
@@ -64,12 +65,12 @@ def number_domain(seen: Observed, decided: Decided, markers: Sequence[str]) -> b
     else:
         low, high = _bounds(reading, found)
         if max(-low, high) > _LARGEST:
-            decided.why = "its numbers are beyond 2^53"
+            decided.why = Message("its numbers are beyond 2^53")
             decided.findings.append(
                 Finding(
                     seen.name,
-                    f"left out: {decided.why}",
-                    "subtract the offset that they share, or remove them",
+                    Message("left out: %(why)s", why=decided.why),
+                    Message("subtract the offset that they share, or remove them"),
                 )
             )
             return True
@@ -94,9 +95,9 @@ def _doubts(
     found = (zeros_of_codes(seen, reading), respelled(seen, reading), days_of_a_spreadsheet(seen, reading), lone)
     decided.findings += [one for one in found if one is not None]
     if reading.low in {-1, -2}:
-        what = f"its lowest number is {reading.low}, next to others, and is taken as a value"
+        what = Message("its lowest number is %(low)s, next to others, and is taken as a value", low=reading.low)
         decided.findings.append(
-            Finding(seen.name, what, "if it means not known, write it into the field's `missingValues`")
+            Finding(seen.name, what, Message("if it means not known, write it into the field's `missingValues`"))
         )
     if whole is not None:
         _doubtful_codes(seen, decided, sentinels.codes_apart([int(value) for value in whole]))
@@ -135,9 +136,12 @@ def moment_domain(
     _doubtful_order(seen, reading, decided)
     _doubtful_zones(seen, reading, decided)
     if reading.between_seconds:
-        what = f"{reading.between_seconds} cells have parts of a second, which synthetic moments do not have"
+        what = Message(
+            "%(between_seconds)s cells have parts of a second, which synthetic moments do not have",
+            between_seconds=reading.between_seconds,
+        )
         decided.findings.append(
-            Finding(seen.name, what, "where they matter, declare them as a number column of their own")
+            Finding(seen.name, what, Message("where they matter, declare them as a number column of their own"))
         )
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
@@ -256,14 +260,21 @@ def _mark_missing(
         return
     decided.field["missingValues"] = [*markers, *words, *found]
     if words:
-        what = f"{_rows_of(seen, words)} hold words among the {'dates' if 'date' in decided.field['type'] else 'numbers'}, proposed as missing"
-        proposal = "if they are an answer, declare the column as categories, or correct the file"
+        what = Message(
+            "%(cells)s hold words among the %(kind)s, proposed as missing",
+            cells=_rows_of(seen, words),
+            kind=Message("dates") if "date" in decided.field["type"] else Message("numbers"),
+        )
+        proposal = Message("if they are an answer, declare the column as categories, or correct the file")
         decided.findings.append(Finding(seen.name, what, proposal, shown(words)))
     if found:
-        what = f"{_rows_of(seen, found)} are far from all others and look like a code for something else, proposed as missing"
-        proposal = (
-            "if they are values, take them out of `missingValues` and widen the bounds; if they are an answer of their"
-            " own (never, still open), write that into a column of categories"
+        what = Message(
+            "%(cells)s are far from all others and look like a code for something else, proposed as missing",
+            cells=_rows_of(seen, found),
+        )
+        proposal = Message(
+            "if they are values, take them out of `missingValues` and widen the bounds; if they are an answer of "
+            "their own (never, still open), write that into a column of categories"
         )
         decided.findings.append(Finding(seen.name, what, proposal, shown(found)))
 
@@ -273,13 +284,22 @@ def _doubtful_codes(seen: Observed, decided: Decided, codes: Sequence[int]) -> N
     if not codes:
         return
     texts = [str(code) for code in codes]
-    what = f"{_rows_of(seen, texts)} hold a number that forms use for not known, above the others and not next to them; it is taken as a value"
-    proposal = "if it means that nothing is known, write it into the field's `missingValues` and take it out of the `enum`; else leave it"
+    what = Message(
+        "%(cells)s hold a number that forms use for not known, above the others and not next to them; it is "
+        "taken as a value",
+        cells=_rows_of(seen, texts),
+    )
+    proposal = Message(
+        "if it means that nothing is known, write it into the field's `missingValues` and take it out of the "
+        "`enum`; else leave it"
+    )
     decided.findings.append(Finding(seen.name, what, proposal, shown(texts)))
 
 
 def _rows_of(seen: Observed, texts: Sequence[str]) -> str:
-    return "some cells" if seen.texts is None else f"{sum(seen.texts.get(text, 0) for text in texts)} cells"
+    if seen.texts is None:
+        return Message("some cells")
+    return Message("%(count)s cells", count=sum(seen.texts.get(text, 0) for text in texts))
 
 
 def _doubtful_order(seen: Observed, reading: MomentReading, decided: Decided) -> None:
@@ -287,18 +307,28 @@ def _doubtful_order(seen: Observed, reading: MomentReading, decided: Decided) ->
     other = None if reading.spelling is None else reading.spelling.other_order
     rival = next((one for one in seen.moments if one.spelling is not None and one.spelling.pattern == other), None)
     if rival is not None and rival.count == reading.count and decided.field is not None:
-        day = "day" if reading.spelling is not None and reading.spelling.pattern.startswith("%d") else "month"
-        what = f"no cell says whether the day or the month comes first; read with the {day} first"
-        decided.findings.append(Finding(seen.name, what, f'if that is wrong, write `format`: "{other}"'))
+        is_day_first = reading.spelling is not None and reading.spelling.pattern.startswith("%d")
+        what = (
+            Message("no cell says whether the day or the month comes first; read with the day first")
+            if is_day_first
+            else Message("no cell says whether the day or the month comes first; read with the month first")
+        )
+        decided.findings.append(
+            Finding(seen.name, what, Message('if that is wrong, write `format`: "%(other)s"', other=other))
+        )
 
 
 def _doubtful_zones(seen: Observed, reading: MomentReading, decided: Decided) -> None:
     """Moments have one zone when they are written."""
     if are_utc(reading.zones) or name_of(reading.zones) is not None:
         return
-    several = " in more than one way" if len(reading.zones) > 1 else ""
-    what = f"its cells name their zone{several}: each is read as the moment that it is, and synthetic ones are all written in UTC"
-    proposal = 'for the clock times of a place write `timezone`, like "Europe/Berlin"'
+    several = Message(" in more than one way") if len(reading.zones) > 1 else ""
+    what = Message(
+        "its cells name their zone%(several)s: each is read as the moment that it is, and synthetic ones are "
+        "all written in UTC",
+        several=several,
+    )
+    proposal = Message('for the clock times of a place write `timezone`, like "Europe/Berlin"')
     decided.findings.append(Finding(seen.name, what, proposal, shown(sorted(reading.zones))))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from service.base.messages import Listed, Message
 from service.intake.table.drafting.findings import Finding, shown
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 _FAR = 5
 """A lone number is far from the others at so many times their spread."""
 _FEW_OTHERS = 5
-_PLUS = "a plus sign"
+_PLUS = Message("a plus sign")
 _NOT_KEPT = {
-    "an exponent": re.compile(r"^[^A-Za-z]+[eE][+-]?[0-9]+$"),
+    Message("an exponent"): re.compile(r"^[^A-Za-z]+[eE][+-]?[0-9]+$"),
     _PLUS: re.compile(r"^\+"),
-    "no digit before or after the point": re.compile(r"^[+-]?\.[0-9]|[0-9]\.$"),
-    "zeros before other digits": re.compile(r"^[+-]?0[0-9]"),
+    Message("no digit before or after the point"): re.compile(r"^[+-]?\.[0-9]|[0-9]\.$"),
+    Message("zeros before other digits"): re.compile(r"^[+-]?0[0-9]"),
 }
 _SERIAL_DAYS = (14_611, 54_789)
 """1940 to 2049."""
@@ -47,12 +48,20 @@ def lone_number(seen: Observed, reading: NumberReading) -> Finding | None:
     numbers = sorted((Decimal(one), text) for one, text in zip(plain, texts, strict=True) if one is not None)
     if len(numbers) <= _FEW_OTHERS:
         return None
-    for alone, others, end in ((numbers[-1], numbers[:-1], "largest"), (numbers[0], numbers[1:], "smallest")):
+    for alone, others, end in (
+        (numbers[-1], numbers[:-1], Message("largest")),
+        (numbers[0], numbers[1:], Message("smallest")),
+    ):
         low, high = others[0][0], others[-1][0]
         gap = max(alone[0] - high, low - alone[0])
         if seen.texts[alone[1]] == 1 and high > low and gap >= _FAR * (high - low):
-            what = f"its {end} number is of one row, far from all others, and is the end of its range"
-            proposal = "if it is a sum or a mistake, take its row out of the file; else declare bounds that are known without it"
+            what = Message(
+                "its %(end)s number is of one row, far from all others, and is the end of its range", end=end
+            )
+            proposal = Message(
+                "if it is a sum or a mistake, take its row out of the file; else declare bounds that are known "
+                "without it"
+            )
             return Finding(seen.name, what, proposal, shown([alone[1]]))
     return None
 
@@ -66,10 +75,12 @@ def zeros_of_codes(seen: Observed, reading: NumberReading) -> Finding | None:
     ending = [text for text, after in digits.items() if len(after) > max(1, fewest) and after.endswith("0")]
     if not ending:
         return None
-    what = (
+    what = Message(
         "some of its numbers end in a zero that others lack, as 1.10 beside 1.2; as numbers, 1.1 and 1.10 are one value"
     )
-    proposal = "if they are codes, declare them as `string` with an `enum`, which keeps them as they are written"
+    proposal = Message(
+        "if they are codes, declare them as `string` with an `enum`, which keeps them as they are written"
+    )
     return Finding(seen.name, what, proposal, shown(sorted(ending)))
 
 
@@ -82,11 +93,14 @@ def respelled(seen: Observed, reading: NumberReading) -> Finding | None:
     examples = {what: text for what, text in found.items() if text is not None}
     if not examples:
         return None
-    what = f"some of its numbers are written with {' and with '.join(examples)}, as synthetic ones are not"
+    what = Message(
+        "some of its numbers are written with %(examples)s, as synthetic ones are not",
+        examples=Listed(Message(" and with "), examples),
+    )
     return Finding(
         seen.name,
         what,
-        "where that matters, declare them as `string` with an `enum`, which keeps them as they are written",
+        Message("where that matters, declare them as `string` with an `enum`, which keeps them as they are written"),
         shown(list(examples.values())),
     )
 
@@ -98,9 +112,14 @@ def days_of_a_spreadsheet(seen: Observed, reading: NumberReading) -> Finding | N
     first, last = _SERIAL_DAYS
     if not (reading.spelling.is_plain and first <= reading.low and reading.high <= last and _DATED.search(seen.name)):
         return None
-    what = "its name is that of a date, and its numbers may be the days that Excel counts from 1899-12-30 (43831 is 2020-01-01)"
+    what = Message(
+        "its name is that of a date, and its numbers may be the days that Excel counts from 1899-12-30 "
+        "(43831 is 2020-01-01)"
+    )
     return Finding(
-        seen.name, what, "if they are, give the column a date format in the workbook, or write dates into the file"
+        seen.name,
+        what,
+        Message("if they are, give the column a date format in the workbook, or write dates into the file"),
     )
 
 
@@ -112,5 +131,8 @@ def look_alikes(name: str, texts: Iterable[str]) -> Finding | None:
     alike = [text for same in found.values() if len(same) > 1 for text in same]
     if not alike:
         return None
-    what = f"{len(alike)} of its values look like another one, and differ in spaces or in how a letter is stored"
-    return Finding(name, what, "if they are the same, write them alike in the file", shown(sorted(alike)))
+    what = Message(
+        "%(count)s of its values look like another one, and differ in spaces or in how a letter is stored",
+        count=len(alike),
+    )
+    return Finding(name, what, Message("if they are the same, write them alike in the file"), shown(sorted(alike)))

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.base.messages import Message, Sentence, sentences
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,12 +27,16 @@ class Finding:
 
     def sentence(self) -> str:
         """Without cells, so that it may stand in a schema."""
-        return ". ".join(f"{part[:1].upper()}{part[1:]}" for part in (self.what, self.proposal) if part) + "."
+        return sentences(*(Sentence(part) for part in (self.what, self.proposal) if part))
+
+    def beside_the_column(self) -> str:
+        """With the cells, for the owner who sees which column it is of."""
+        shown = Message("Cells: %(cells)s.", cells=", ".join(map(repr, self.cells))) if self.cells else ""
+        return sentences(self.sentence(), shown)
 
     def for_the_owner(self) -> str:
         """A line of the terminal, with the cells."""
-        shown = f" Cells: {', '.join(map(repr, self.cells))}." if self.cells else ""
-        return f"{self.column!r}: {self.sentence()}{shown}"
+        return f"{self.column!r}: {self.beside_the_column()}"
 
 
 @dataclasses.dataclass(slots=True)

@@ -5,9 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from imprimatur.personal_looks import LOOKS, SHORT_DATE
+from service.base.messages import Message
 
 if TYPE_CHECKING:
     import polars as pl
+
+LOOK_WORDS = {
+    str(look): look
+    for look in (
+        Message("e-mail addresses"),
+        Message("UUIDs"),
+        Message("IBANs"),
+        Message("phone numbers"),
+        Message("IP addresses"),
+        Message("web addresses"),
+        Message("social security numbers"),
+        Message("hashes"),
+    )
+}
+"""The words of `imprimatur.personal_looks`, which knows no page."""
 
 
 def counts_by_look(text: pl.Series, times: pl.Series) -> dict[str, int]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from service.base.messages import Message
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -132,8 +134,14 @@ def doubt_of(spelling: NumberSpelling, texts: Sequence[str]) -> str:
     if not all(re.fullmatch(rf"[^0-9]*[1-9][0-9]{{0,2}}{re.escape(mark)}[0-9]{{3}}[^0-9]*", text) for text in marked):
         return ""
     if spelling.is_plain:
-        return 'each "." of it stands before three digits and is read as decimal; where it parts thousands, write `groupChar`: "."'
-    return f'each "{mark}" of it stands before three digits and is read as parting thousands; where it is decimal, write `decimalChar`: "{mark}"'
+        return Message(
+            'each "." of it stands before three digits and is read as decimal; where it parts thousands, write `groupChar`: "."'
+        )
+    return Message(
+        'each "%(mark)s" of it stands before three digits and is read as parting thousands; where it is decimal, write '
+        '`decimalChar`: "%(mark)s"',
+        mark=mark,
+    )
 
 
 def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
