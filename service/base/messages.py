@@ -1,13 +1,14 @@
 """English sentences that know of what they were made, so that the page can say them in another language.
 
 To everything else (JSON, logs, the command line) each of them is an ordinary text, in English. `make translations` finds the first
-argument of every `Message` and `plural` in the code, as it finds the texts of templates.
+argument of every `Message` and `plural` in the code, as it finds the texts of templates. Bundles have this module in their
+`sample.py`, which runs with Python 3.10, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 
 class Language(Protocol):
@@ -49,7 +50,7 @@ class Message(Text):
     origin: str
     values: dict[str, Any]
 
-    def __new__(cls, origin: str, /, **values: object) -> Self:
+    def __new__(cls, origin: str, /, **values: object) -> Message:  # noqa: PYI034 - Python 3.10 has no Self
         """A text without values is taken as it is; one with values writes a per cent sign as `%%`."""
         found = super().__new__(cls, origin % values if values else origin)
         found.origin, found.values = origin, values
@@ -77,7 +78,7 @@ class Listed(Text):
     parts: tuple[str, ...]
     separator: str
 
-    def __new__(cls, separator: str, parts: Iterable[str]) -> Self:
+    def __new__(cls, separator: str, parts: Iterable[str]) -> Listed:  # noqa: PYI034 - as above
         kept = tuple(parts)
         found = super().__new__(cls, separator.join(kept))
         found.separator, found.parts = separator, kept
@@ -111,6 +112,12 @@ def whole(value: int) -> Figure:
 def said(text: object, language: Language) -> str:
     """What a place of a sentence holds: translated where it is this software's own, else as it is."""
     return text.said_in(language) if isinstance(text, Text) else str(text)
+
+
+def reason_in(error: Exception) -> str:
+    """What an exception was made with: its own text, `str(error)`, has lost of what a sentence was made."""
+    first = error.args[0] if error.args else None
+    return first if isinstance(first, Text) else str(error)
 
 
 def _filled(pattern: str, values: dict[str, Any], language: Language) -> str:

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Field
 
 from imprimatur.verify import documents
 from service.base.errors import InvalidInput
-from service.base.messages import Figure, Message
+from service.base.messages import Message, reason_in
+from service.base.pydantic_words import sentence_of_pydantic
 
 MAX_NAME_LENGTH = 200
 _BOM = b"\xef\xbb\xbf"
@@ -20,7 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 def printable(text: str) -> str:
     """The text itself; `ValueError` for control characters, half surrogates and NUL, which Postgres cannot hold."""
     if not text.isprintable():
-        raise ValueError("use printable characters only")
+        raise ValueError(Message("use printable characters only"))
     return text
 
 
@@ -44,38 +45,17 @@ def sentence_of(error: Mapping[str, Any]) -> str:
     """What pydantic says of a fault, less the few messages that quote the input."""
     kind = str(error["type"])
     if kind.startswith("uuid"):
-        return "Input should be a UUID"
+        return Message("Input should be a UUID")
     if kind == "union_tag_invalid":
         return Message("choose one of %(choices)s", choices=error["ctx"]["expected_tags"])
     if kind == "union_tag_not_found":
         return Message("say which one is meant: %(name)s is missing", name=error["ctx"]["discriminator"])
     if kind.startswith(("datetime", "timezone")):
         return Message("give a moment with its time zone, like 2027-01-31T00:00:00Z")
-    if kind in _OF_NUMBERS:
-        return _of_number(kind, error["ctx"])
-    return _NO_NUMBERS.get(kind) or str(error["msg"]).removeprefix("Value error, ")
-
-
-_NO_NUMBERS = {
-    "int_type": Message("Input should be a valid integer"),
-    "int_parsing": Message("Input should be a valid integer, unable to parse string as an integer"),
-    "int_from_float": Message("Input should be a valid integer, got a number with a fractional part"),
-    "float_type": Message("Input should be a valid number"),
-    "float_parsing": Message("Input should be a valid number, unable to parse string as a number"),
-}
-"""The words of pydantic, as messages."""
-_OF_NUMBERS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
-
-
-def _of_number(kind: str, context: Mapping[str, Any]) -> str:
-    """The words of pydantic, as a message."""
-    bound = Figure(str(context[_OF_NUMBERS[kind]]))
-    return {
-        "greater_than": Message("Input should be greater than %(bound)s", bound=bound),
-        "greater_than_equal": Message("Input should be greater than or equal to %(bound)s", bound=bound),
-        "less_than": Message("Input should be less than %(bound)s", bound=bound),
-        "less_than_equal": Message("Input should be less than or equal to %(bound)s", bound=bound),
-    }[kind]
+    cause = error.get("ctx", {}).get("error")
+    if kind == "value_error" and isinstance(cause, ValueError):
+        return reason_in(cause)
+    return sentence_of_pydantic(error)
 
 
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:([.,' \u00a0\u2009\u202f])[0-9]{3})(?:\1[0-9]{3})*", re.ASCII)
