@@ -18,13 +18,11 @@ def sentence_of(error: Mapping[str, Any], it: str = _INPUT) -> str:
         return fault_of(raised)  # with what it was made of, if it is a message
     if (ours := _of_our_own(kind, context, it)) is not None:
         return ours
-    if kind in _OF_NUMBERS:
-        return _of_number(kind, context, it)
     words = str(error["msg"]).removeprefix(_PREFIX)
-    found = _of_length(kind, context) or _of_choice(kind, context, it)
+    found = _of_number(kind, words, it) or _of_length(kind, context) or _of_choice(kind, context, it)
     found = found or _SENTENCES.get(kind) or _of_type(kind, context, it)
     is_pydantics = str(found) == words or it is not _INPUT
-    return found if found is not None and is_pydantics else words
+    return found if found is not None and is_pydantics else _OF_JSON.get(words, words)
 
 
 def _of_our_own(kind: str, context: Mapping[str, Any], it: str) -> Message | None:
@@ -70,24 +68,32 @@ def _of_type(kind: str, context: Mapping[str, Any], it: str) -> Message | None:
     }.get(kind)
 
 
-_OF_NUMBERS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+_OF_JSON = {
+    str(each): each
+    for each in (
+        Message("Input should be a valid array"),
+        Message("Input should be an object"),
+        Message("Input should be null"),
+    )
+}
+"""Of the same kinds, where JSON was read."""
 
 
-def _of_number(kind: str, context: Mapping[str, Any], it: str) -> Message:
-    bound = Figure(str(context[_OF_NUMBERS[kind]]))
+def _of_number(kind: str, words: str, it: str) -> Message | None:
+    bound = Figure(words.rpartition(" ")[2])  # as pydantic writes it: 0, where the bound of a fraction is 0.0
     return {
         "greater_than": Message("%(it)s should be greater than %(bound)s", it=it, bound=bound),
         "greater_than_equal": Message("%(it)s should be greater than or equal to %(bound)s", it=it, bound=bound),
         "less_than": Message("%(it)s should be less than %(bound)s", it=it, bound=bound),
         "less_than_equal": Message("%(it)s should be less than or equal to %(bound)s", it=it, bound=bound),
-    }[kind]
+    }.get(kind)
 
 
 def _of_choice(kind: str, context: Mapping[str, Any], it: str) -> Message | None:
     """Of one of some words, or of a text in a form."""
     if kind == "string_pattern_mismatch":
         return Message("String should match pattern '%(pattern)s'", pattern=context["pattern"])
-    if kind != "literal_error":
+    if kind not in {"literal_error", "enum"} or "expected" not in context:
         return None
     first, _, last = str(context["expected"]).rpartition(" or ")
     choices = Message("%(first)s or %(last)s", first=first, last=last) if first else last
@@ -95,11 +101,8 @@ def _of_choice(kind: str, context: Mapping[str, Any], it: str) -> Message | None
 
 
 def _of_length(kind: str, context: Mapping[str, Any]) -> Counted | None:
-    if kind in {"string_too_short", "too_short"}:
-        count = context["min_length"]
-    elif kind in {"string_too_long", "too_long"}:
-        count = context["max_length"]
-    else:
+    count = context.get({"string_too_short": "min_length", "too_short": "min_length"}.get(kind, "max_length"))
+    if count is None or not kind.endswith(("too_short", "too_long")):
         return None
     if kind == "string_too_short":
         return plural(

@@ -1,13 +1,14 @@
 """English sentences that know of what they were made, so that the page can say them in another language.
 
 To everything else (JSON, logs, the command line) each of them is an ordinary text, in English. `make translations` finds the first
-argument of every `Message` and `plural` in the code, as it finds the texts of templates.
+argument of every `Message` and `plural` in the code, as it finds the texts of templates. Bundles have this module in their
+`sample.py`, which runs with Python 3.10, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 
 class Language(Protocol):
@@ -49,7 +50,7 @@ class Message(Text):
     origin: str
     values: dict[str, Any]
 
-    def __new__(cls, origin: str, /, **values: object) -> Self:
+    def __new__(cls, origin: str, /, **values: object) -> Message:  # noqa: PYI034 - Python 3.10 has no Self
         """A text without values is taken as it is; one with values writes a per cent sign as `%%`."""
         found = super().__new__(cls, origin % values if values else origin)
         found.origin, found.values = origin, values
@@ -67,7 +68,7 @@ class Counted(Message):
     number: int
 
     @classmethod
-    def of(cls, one: str, many: str, number: int, values: Mapping[str, Any]) -> Self:
+    def of(cls, one: str, many: str, number: int, values: Mapping[str, Any]) -> Counted:
         """`one` where number is 1, else `many`."""
         found = cls(one if number == 1 else many, **values)
         found.origin, found.many, found.number = one, many, number
@@ -84,7 +85,7 @@ class Listed(Text):
     parts: tuple[str, ...]
     separator: str
 
-    def __new__(cls, separator: str, parts: Iterable[str]) -> Self:
+    def __new__(cls, separator: str, parts: Iterable[str]) -> Listed:  # noqa: PYI034 - as above
         kept = tuple(parts)
         found = super().__new__(cls, separator.join(kept))
         found.separator, found.parts = separator, kept
@@ -104,7 +105,7 @@ class Sentence(Text):
     __slots__ = ("part",)
     part: str
 
-    def __new__(cls, part: str) -> Self:
+    def __new__(cls, part: str) -> Sentence:  # noqa: PYI034
         found = super().__new__(cls, _as_sentence(part))
         found.part = part
         return found

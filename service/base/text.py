@@ -20,7 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 def printable(text: str) -> str:
     """The text itself; `ValueError` for control characters, half surrogates and NUL, which Postgres cannot hold."""
     if not text.isprintable():
-        raise ValueError("use printable characters only")
+        raise ValueError(Message("use printable characters only"))
     return text
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from service.base.caching import BoundedCache
 from service.base.errors import InvalidOrder, TooExpensiveToPrice, Unpriceable
+from service.base.messages import Message
 from service.base.work import TooMuchWork, at_most
 from service.methods.knobs import Order
 from service.methods.turns import TURNS, asker
@@ -34,7 +35,7 @@ CHILD_SECONDS = 90.0
 CHILD_MEMORY_BYTES = 4 << 30
 """Address space; the largest list of noise levels on the largest grid takes about 1 GiB."""
 
-WHAT_TO_DO = (
+WHAT_TO_DO = Message(
     "computing this price takes more work than is allowed: give the order fewer different noise levels (noise_decay: constant, or"
     " thresholds.every_steps: 1), fewer steps, or a larger sampling_probability"
 )
@@ -96,7 +97,8 @@ def _ask_child(job: str) -> Any:
     answer = json.loads(said)
     if "error" in answer:
         kinds = {kind.code: kind for kind in (TooExpensiveToPrice, Unpriceable, InvalidOrder)}
-        raise kinds.get(answer["error"], Unpriceable)(answer["detail"], **answer["values"])
+        detail = WHAT_TO_DO if answer["detail"] == WHAT_TO_DO else answer["detail"]  # a child's answer is plain text
+        raise kinds.get(answer["error"], Unpriceable)(detail, **answer["values"])
     return answer["answer"]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from service.base.caching import computed_once
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.grids import shape_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema, parse_schema
 from service.domain.shapes import ImageShape, TableShape
@@ -40,14 +41,14 @@ class Facts:
         """Of a table; the catalogue has checked that it is one."""
         shape = self.shape(numeric_bins)
         if not isinstance(shape, TableShape):
-            raise InvalidOrder("method: this one makes tables, and the dataset holds images", where="method")
+            raise InvalidOrder(Message("method: this one makes tables, and the dataset holds images"), where="method")
         return shape
 
     def images(self) -> ImageShape:
         """Of images; the catalogue has checked that they are some."""
         shape = self.shape(DEFAULT_NUMERIC_BINS)
         if not isinstance(shape, ImageShape):
-            raise InvalidOrder("method: this one makes images, and the dataset is a table", where="method")
+            raise InvalidOrder(Message("method: this one makes images, and the dataset is a table"), where="method")
         return shape
 
 

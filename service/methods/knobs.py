@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Message
 
 MAX_EPSILON = 1_000.0
 SMALLEST_SHARE = 1e-6
@@ -18,7 +19,7 @@ DEFAULT_NUMERIC_BINS = 32
 
 def _is_nothing_or_worth_it(share: float) -> float:
     if 0.0 < share < SMALLEST_SHARE:
-        raise ValueError(f"give 0, or at least {SMALLEST_SHARE:g}")
+        raise ValueError(Message("give 0, or at least %(least)s", least=Figure(f"{SMALLEST_SHARE:g}")))
     return share
 
 
@@ -103,7 +104,7 @@ class Accept(Knobs):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.one_way_tv is None and self.two_way_tv is None and self.accuracy is None:
-            raise ValueError('say what is accepted, such as {"two_way_tv": 0.08}')
+            raise ValueError(Message('say what is accepted, such as {"two_way_tv": 0.08}'))
         return self
 
 
@@ -158,14 +159,16 @@ class AnyOrder(Knobs):
     @model_validator(mode="after")
     def _one_price(self) -> Self:
         if (self.epsilon is None) == (self.share is None):
-            raise ValueError("give exactly one of epsilon and share")
+            raise ValueError(Message("give exactly one of epsilon and share"))
         return self
 
     @model_validator(mode="after")
     def _accepts_by_a_report(self) -> Self:
         if self.accept is not None and self.report is None:
             raise ValueError(
-                'accept: it is decided on the figures of a report; order one, such as "report": {"share": 0.05}'
+                Message(
+                    'accept: it is decided on the figures of a report; order one, such as "report": {"share": 0.05}'
+                )
             )
         return self
 
@@ -173,14 +176,17 @@ class AnyOrder(Knobs):
     def _accuracy_of_held_out_units(self) -> Self:
         if self.accept is not None and self.accept.accuracy is not None and self.held_out is None:
             raise ValueError(
-                'accept.accuracy: it is measured on held-out units; order some, such as "report": {"share": 0.05, "held_out": 0.1}'
+                Message(
+                    'accept.accuracy: it is measured on held-out units; order some, such as "report": {"share": 0.05, '
+                    '"held_out": 0.1}'
+                )
             )
         return self
 
     @model_validator(mode="after")
     def _one_purpose(self) -> Self:
         if self.purpose == "tables" and self.condition_on is not None:
-            raise ValueError("purpose: rows for `tables` have no condition; leave out purpose or condition_on")
+            raise ValueError(Message("purpose: rows for `tables` have no condition; leave out purpose or condition_on"))
         return self
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 from service.base.caching import computed_once
 from service.base.errors import InvalidOrder, Unpriceable
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema
 from service.methods.bounded import bounded, job_of
 from service.methods.catalogue import check_order, method_of, with_method
@@ -61,7 +62,9 @@ class Price:
         }
         text = json.dumps(document)
         if len(text) > MOST_DOCUMENT_BYTES:
-            raise Unpriceable(f"the list of releases of this order is longer than {MOST_DOCUMENT_BYTES} bytes")
+            raise Unpriceable(
+                Message("the list of releases of this order is longer than %(most)s bytes", most=MOST_DOCUMENT_BYTES)
+            )
         return cls(*promise, shares, events, pld_epsilon, divergence, text)
 
     @property
@@ -113,7 +116,7 @@ def _with_costs(
 ) -> Price:
     shares = Shares(simple=simple_cost(share), renyi=renyi_cost(divergence, budget, failures=failures_of(events)))
     if max(shares.simple, shares.renyi) > LARGEST_COST:
-        raise Unpriceable("this order costs more than any budget holds")
+        raise Unpriceable(Message("this order costs more than any budget holds"))
     return Price.of(promise, shares, events, pld_epsilon, divergence)
 
 
@@ -153,7 +156,10 @@ def _rest(order: Order, facts: Facts, left: Shares) -> float:
         epsilon = max(by_simple, _largest(as_if.model_copy(update=UNPRICED), facts.budget, left.renyi))
     if epsilon <= 0.0:
         raise InvalidOrder(
-            "nothing is left of this dataset's budget, and no release fits any more; rows can still be drawn from published ones, at no cost",
+            Message(
+                "nothing is left of this dataset's budget, and no release fits any more; rows can still be drawn from published "
+                "ones, at no cost"
+            ),
             where="share",
         )
     return epsilon

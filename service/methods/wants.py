@@ -54,10 +54,12 @@ class Want(Knobs):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if (self.group is None) != (self.within is None):
-            raise ValueError("give group and within together")
+            raise ValueError(Message("give group and within together"))
         if self.group is None and self.one_way_tv is None and self.two_way_tv is None:
             raise ValueError(
-                'say what is wanted: {"group": 200, "within": 0.1}, {"one_way_tv": 0.02} or {"two_way_tv": 0.05}'
+                Message(
+                    'say what is wanted: {"group": 200, "within": 0.1}, {"one_way_tv": 0.02} or {"two_way_tv": 0.05}'
+                )
             )
         return self
 
@@ -101,7 +103,11 @@ def parse_want(document: Any) -> Want:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(["want", *map(str, first["loc"])])
-        known = f"; there are: {', '.join(Want.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        known = (
+            Message("; there are: %(names)s", names=", ".join(Want.model_fields))
+            if first["type"] == "extra_forbidden"
+            else ""
+        )
         raise InvalidOrder(
             Message("%(where)s: %(fault)s%(known)s", where=where, fault=sentence_of(first), known=known),
             where=where,

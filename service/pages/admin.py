@@ -20,6 +20,7 @@ from service.datasets import service as datasets
 from service.pages.doors import Owner, OwnForm, PageRoute
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
+from service.pages.words import AUDIT_ACTIONS, AUDIT_OBJECTS
 from service.platform.broker import seconds_since_beat
 from service.platform.database import database_time
 from service.platform.paging import Page
@@ -121,7 +122,15 @@ def read_audit(
 ) -> Response:
     """Who did what, newest first."""
     events, following = audit.read_page(context, visitor.principal, before=before, limit=LINES_OF_A_PAGE)
-    return page(request, "audit.html", signed_in=visitor, events=events, following=following)
+    return page(
+        request,
+        "audit.html",
+        signed_in=visitor,
+        events=events,
+        following=following,
+        actions=AUDIT_ACTIONS,
+        objects=AUDIT_OBJECTS,
+    )
 
 
 def _keys(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
+from service.base.messages import Message
 from service.privacy.events import Event, Events, accounted, failures_of
 from service.privacy.failures import LossWithFailures
 from service.privacy.losses import LargestLoss, Loss, loss_from_above
@@ -68,7 +69,7 @@ def _loss_without_failures(events: Events, *, delta: float, epsilon_scale: float
         losses = tuple(loss_from_above(way, delta=delta, epsilon_scale=epsilon_scale) for way in ways)
         return losses[0] if len(losses) == 1 else LargestLoss(losses)
     except (OverflowError, ValueError, MemoryError, ArithmeticError) as error:
-        raise Unpriceable("the privacy loss of this order is too large to compute") from error
+        raise Unpriceable(Message("the privacy loss of this order is too large to compute")) from error
 
 
 def epsilon_of(events: Events, *, delta: float, epsilon_scale: float = 1.0) -> float:
@@ -82,7 +83,7 @@ def renyi_divergences(events: Sequence[Event], orders: Sequence[int]) -> list[fl
     try:
         divergences = composed_divergences(listed, orders)
     except (OverflowError, ValueError, ArithmeticError) as error:
-        raise Unpriceable("the Rényi divergence of this order cannot be computed") from error
+        raise Unpriceable(Message("the Rényi divergence of this order cannot be computed")) from error
     slack = FLOAT_SLACK * sum(count * one.compositions for one, count in listed)
     # Checked before the slack is added: a negative divergence must not hide under it.
     return [_checked(value, "Rényi divergence") + slack for value in divergences]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import Unpriceable
 from service.base.lazy import lazy
+from service.base.messages import Figure, Message
 from service.privacy.accounting import epsilon_of, loss_of, renyi_divergence
 from service.privacy.events import Events, failures_of
 from service.privacy.filters import NANO, Budget, Shares, exact, failure_divergence, renyi_cost
@@ -44,7 +45,10 @@ NOISE_RESERVE = 1e-8
 MOST_RELEASES = 20
 """Of whole numbers, which cost 4.2e-10 of that at most each (`workers.mechanism.noise.LEAST_ROUNDING_VARIANCE`)."""
 
-_NO_NOISE = "no amount of noise that can be drawn gives this order the requested epsilon; order a larger epsilon, or for a trained generator other steps or another sampling_probability"
+_NO_NOISE = Message(
+    "no amount of noise that can be drawn gives this order the requested epsilon; order a larger epsilon, or for a trained "
+    "generator other steps or another sampling_probability"
+)
 
 EventsAt = Callable[[float], Events]
 """Noise multiplier -> the events of an order. Rising noise lowers their cost."""
@@ -89,7 +93,11 @@ def calibrate(events_at: EventsAt, epsilon: float, delta: float) -> tuple[Events
     events = events_at(noise_multiplier)
     if releases_of_whole_numbers(events) > MOST_RELEASES:
         raise Unpriceable(
-            f"an order may release whole numbers {MOST_RELEASES} times at most; order fewer, as the reserve for their noise covers no more"
+            Message(
+                "an order may release whole numbers %(most)s times at most; order fewer, as the reserve for their noise covers "
+                "no more",
+                most=MOST_RELEASES,
+            )
         )
     return events, of_gaussians + NOISE_RESERVE
 
@@ -98,11 +106,15 @@ def least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[floa
     """The noise multiplier that `calibrate` finds, and the PLD ε of its list without what discrete noise costs."""
     if epsilon < SMALLEST_EPSILON:
         raise Unpriceable(
-            f"an epsilon below {SMALLEST_EPSILON:g} is not possible: discrete noise costs {NOISE_RESERVE:g} more than a Gaussian, which would be"
-            " more than a thousandth of it; order a larger epsilon"
+            Message(
+                "an epsilon below %(least)s is not possible: discrete noise costs %(reserve)s more than a Gaussian, which would "
+                "be more than a thousandth of it; order a larger epsilon",
+                least=Figure(f"{SMALLEST_EPSILON:g}"),
+                reserve=Figure(f"{NOISE_RESERVE:g}"),
+            )
         )
     if delta < SMALLEST_DELTA:
-        raise Unpriceable("this part of the budget is too small to be priced; order a larger one")
+        raise Unpriceable(Message("this part of the budget is too small to be priced; order a larger one"))
     # One double below: the nearest double to the exact share of the budget may lie above it.
     below = math.nextafter(epsilon - NOISE_RESERVE, 0.0), math.nextafter(delta / (1.0 + NOISE_RESERVE), 0.0)
     return _least_noise(events_at, *below)

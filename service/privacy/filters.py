@@ -11,6 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from service.base.errors import InvalidInput, Unpriceable
+from service.base.messages import Message
 from service.privacy.accounting import RENYI_ORDERS
 from service.privacy.failures import loss_of_failures
 from service.privacy.renyi import renyi_capacity, renyi_delta, renyi_epsilon
@@ -79,7 +80,7 @@ def open_budget(epsilon: float, delta: float) -> Budget:
     capacity = renyi_capacity(epsilon, converted, order)
     if capacity <= 0.0:
         raise InvalidInput(
-            "epsilon is too small for this delta: the Rényi account would have no room. Give a larger epsilon",
+            Message("epsilon is too small for this delta: the Rényi account would have no room. Give a larger epsilon"),
             where="budget",
         )
     return Budget(epsilon, delta, order, capacity)
@@ -102,7 +103,7 @@ def renyi_cost(divergence: float, budget: Budget, *, failures: float = 0.0) -> i
         divergence += charge
     ratio = divergence / budget.renyi_capacity * (1.0 + ROUNDING_GUARD)
     if not math.isfinite(ratio) or ratio < 0.0:
-        raise Unpriceable("the Rényi cost of this order is not a finite, non-negative number")
+        raise Unpriceable(Message("the Rényi cost of this order is not a finite, non-negative number"))
     return min(LARGEST_COST, math.ceil(Fraction(ratio) * NANO))
 
 

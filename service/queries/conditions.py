@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidOrder
-from service.base.messages import Message
+from service.base.messages import Message, fault_of
 from service.domain.grids import grid_edges
 from service.domain.spelling_config import written_as
 
@@ -63,7 +63,9 @@ def _selected(where: str | list[str] | dict[str, Any], schema: TableSchema, plac
     try:
         selections = Conditions(columns).selections(where)
     except SamplingError as error:
-        raise InvalidOrder(f"{place}.where: {error}", where=place) from None
+        raise InvalidOrder(
+            Message("%(place)s.where: %(fault)s", place=place, fault=fault_of(error)), where=place
+        ) from None
     except (TypeError, ValueError, OverflowError):
         raise InvalidOrder(
             Message("%(place)s.where: this is not a condition; write one like age>=65&sex=f", place=place), where=place

@@ -16,6 +16,7 @@ from service.base.errors import (
     Tampered,
     TooManyOpenOrders,
 )
+from service.base.messages import Message
 from service.queries import service
 from service.queries.schemas import QueriesReply, QuestionReply
 from service.queries.service import Asked
@@ -68,7 +69,7 @@ def ask(
     """
     dry_run = body.get("dry_run", False) if isinstance(body, dict) else False
     if not isinstance(dry_run, bool):
-        raise InvalidInput("dry_run: true or false", where="dry_run")
+        raise InvalidInput(Message("dry_run: true or false"), where="dry_run")
     asked = service.look(context, principal, dataset_id, body)
     release = None
     if not dry_run:

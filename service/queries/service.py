@@ -9,6 +9,7 @@ from typing import Any
 
 from service.auth.principal import Principal
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.table_schema import TableSchema
 from service.methods.catalogue import parse_order
 from service.methods.queries.order import QueriesOrder
@@ -47,7 +48,9 @@ def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: An
     quote = releases.quote(context, principal, dataset_id, document)
     order = quote.order
     if not isinstance(order, QueriesOrder):
-        raise InvalidOrder("questions: give the questions as an order has them (docs/queries.md)", where="questions")
+        raise InvalidOrder(
+            Message("questions: give the questions as an order has them (docs/queries.md)"), where="questions"
+        )
     with context.driver() as connection:
         earlier = find_earlier(connection, principal.tenant_id, dataset_id, order, quote.price.events)
     keys = [question.key for question in order.questions]
@@ -95,17 +98,21 @@ def answers_of(
 def document_of(context: Context, principal: Principal, dataset_id: uuid.UUID, body: Any) -> dict[str, Any]:
     """A request as an order: one question or several, conditions as people write them."""
     if not isinstance(body, dict):
-        raise InvalidOrder('a request is a JSON object, for example {"kind": "count", "epsilon": 0.1}', where="body")
+        raise InvalidOrder(
+            Message('a request is a JSON object, for example {"kind": "count", "epsilon": 0.1}'), where="body"
+        )
     rest = {name: value for name, value in body.items() if name != "dry_run"}
     said = {name: rest.pop(name) for name in OF_ORDER if name in rest}
     if "questions" in rest:
         questions = rest.pop("questions")
         if rest:
-            raise InvalidOrder(f"{next(iter(rest))}: with `questions`, put it into one of them", where="body")
+            raise InvalidOrder(
+                Message("%(knob)s: with `questions`, put it into one of them", knob=next(iter(rest))), where="body"
+            )
     else:
         questions = [rest]
     if not isinstance(questions, list) or not all(isinstance(question, dict) for question in questions):
-        raise InvalidOrder("questions: a list of questions is meant, each a JSON object", where="questions")
+        raise InvalidOrder(Message("questions: a list of questions is meant, each a JSON object"), where="questions")
     if any(question.get("where") is not None for question in questions):
         with context.driver() as connection:
             schema = repository.find_ground(connection, principal.tenant_id, dataset_id).declared_schema

@@ -8,6 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import NotInRelease
+from service.base.messages import Message
 
 if TYPE_CHECKING:
     import uuid
@@ -21,8 +22,12 @@ def answers_of_bundle(bundle: bytes, release_id: uuid.UUID) -> dict[str, Any]:
         if MEMBER not in archive.namelist():
             generator = f"/v1/releases/{release_id}/generator"
             raise NotInRelease(
-                f"this release holds a generator, not answers: its ZIP is at {generator}, rows or images of it at "
-                f"/v1/releases/{release_id}/sample",
+                Message(
+                    "this release holds a generator, not answers: its ZIP is at %(generator)s, rows or images of it at "
+                    "%(sample)s",
+                    generator=generator,
+                    sample=f"/v1/releases/{release_id}/sample",
+                ),
                 holds="generator",
                 at=generator,
             )
@@ -34,7 +39,10 @@ def not_a_generator(release_id: uuid.UUID) -> NotInRelease:
     """The refusal of rows or images of a release of answers, which says where the answers are."""
     at = f"/v1/releases/{release_id}/answers"
     return NotInRelease(
-        f"this release holds answers, not a generator, so nothing can be drawn from it: its answers are at {at}",
+        Message(
+            "this release holds answers, not a generator, so nothing can be drawn from it: its answers are at %(at)s",
+            at=at,
+        ),
         holds="answers",
         at=at,
     )

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from service.auth.dependencies import ContextOf, Reader
 from service.base.errors import CallerLeft, InvalidInput, NotInRelease, NotReady, Tampered, TooLarge
+from service.base.messages import fault_of
 from service.intake.sent_rows import rows_of_parquet
 from service.platform.context import Context
 from service.releases import service
@@ -107,9 +108,9 @@ def _sent(context: Context, content: bytes, format_: str) -> list[dict[str, Any]
     try:
         return {"csv": rows_of_csv, "jsonl": rows_of_jsonl}[format_](content, Most(most_rows, _MOST_CELLS))
     except TooManyCells as error:
-        raise TooLarge(str(error), limit_rows=most_rows, limit_cells=_MOST_CELLS) from None
+        raise TooLarge(fault_of(error), limit_rows=most_rows, limit_cells=_MOST_CELLS) from None
     except SamplingError as error:
-        raise InvalidInput(str(error), where="rows") from None
+        raise InvalidInput(fault_of(error), where="rows") from None
 
 
 async def _completed(
@@ -124,5 +125,5 @@ async def _completed(
         while (chunk := await one.draw(lambda: next(chunks, None))) is not None:
             drawn.append(chunk)
     except SamplingError as error:
-        raise InvalidInput(str(error), where="rows") from None
+        raise InvalidInput(fault_of(error), where="rows") from None
     return drawn

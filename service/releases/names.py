@@ -7,6 +7,7 @@ import uuid
 from urllib.parse import unquote
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message
 from service.base.text import MAX_NAME_LENGTH
 
 DESCRIPTION = "Name of the release, unique in its dataset; percent-encoded UTF-8. Without one: METHOD-ID."
@@ -30,8 +31,16 @@ def checked_name(header: str | None) -> str | None:
         name = ""
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidInput(
-            f"{HEADER}: use 1 to {MAX_NAME_LENGTH} printable characters, percent-encoded UTF-8", where=HEADER
+            Message(
+                "%(header)s: use 1 to %(most)s printable characters, percent-encoded UTF-8",
+                header=HEADER,
+                most=MAX_NAME_LENGTH,
+            ),
+            where=HEADER,
         )
     if GENERATED.match(name) or LIKE_AN_ID.match(name):
-        raise InvalidInput(f"{HEADER}: this reads as an id; choose a name with other letters in it", where=HEADER)
+        raise InvalidInput(
+            Message("%(header)s: this reads as an id; choose a name with other letters in it", header=HEADER),
+            where=HEADER,
+        )
     return name

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from service.base.errors import InvalidInput, NotInRelease
+from service.base.messages import Message
 from service.base.text import read_json, ungrouped
 from service.platform.context import Context
 from service.releases.answers import not_a_generator
@@ -92,7 +93,7 @@ async def sample_response(
     """A stream of rows; a wrong request is refused before the first byte."""
     limit = context.settings.sample_rows_limit
     if sample.rows > limit:
-        raise InvalidInput(f"rows: ask for at most {limit} at a time", where="rows")
+        raise InvalidInput(Message("rows: ask for at most %(limit)s at a time", limit=limit), where="rows")
     open_samples: OpenSamples = request.app.state.open_samples
     with open_samples.open(release.tenant_id) as one:
         sampler = await run_in_threadpool(sampler_of, request, release)
@@ -125,7 +126,7 @@ async def drawn_columns(
         from service.samples.table.sampler import TableSampler  # noqa: PLC0415 - large libraries: loaded with the sampler
 
         if not isinstance(sampler, TableSampler):
-            raise InvalidInput("this release makes images, which have no columns", where="release")
+            raise InvalidInput(Message("this release makes images, which have no columns"), where="release")
         chunks = await one.draw(lambda: sampler.draws(rows, seed=seed, each=one.each))
         drawn: list[Columns] = []
         while (chunk := await one.draw(lambda: next(chunks, None))) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from service.base.errors import TooMuchWork
+from service.base.messages import Figure, Listed, Message
 from service.methods.catalogue import method_of
 from service.methods.facts import Facts
 from service.methods.knobs import Order
@@ -42,16 +43,29 @@ def refuse_too_much(order: Order, estimate: Estimate, settings: Settings) -> Non
     seconds = estimate.seconds_on_a_cpu if on_a_gpu is None else on_a_gpu
     found = []
     if seconds > most_seconds:
-        found.append(f"about {seconds:,.0f} s, and jobs may be estimated at {most_seconds:,.0f} s")
+        found.append(
+            Message(
+                "about %(found)s s, and jobs may be estimated at %(most)s s",
+                found=Figure(f"{seconds:,.0f}"),
+                most=Figure(f"{most_seconds:,.0f}"),
+            )
+        )
     if estimate.memory_bytes > most_bytes:
         found.append(
-            f"about {estimate.memory_bytes / 1e9:,.1f} GB, and jobs may be estimated at {most_bytes / 1e9:,.1f} GB"
+            Message(
+                "about %(found)s GB, and jobs may be estimated at %(most)s GB",
+                found=Figure(f"{estimate.memory_bytes / 1e9:,.1f}"),
+                most=Figure(f"{most_bytes / 1e9:,.1f}"),
+            )
         )
     if not found:
         return
     knobs = [name for name in KNOBS if name in type(order).model_fields]
-    smaller = f"; smaller values of {', '.join(knobs)} make it less" if knobs else ""
+    smaller = Message("; smaller values of %(knobs)s make it less", knobs=", ".join(knobs)) if knobs else ""
     limits: dict[str, Any] = {"seconds": most_seconds, "memory_bytes": int(most_bytes)}
     raise TooMuchWork(
-        f"this order would take {'; '.join(found)}{smaller}", estimate=estimate.as_json, limits=limits, knobs=knobs
+        Message("this order would take %(found)s%(smaller)s", found=Listed("; ", found), smaller=smaller),
+        estimate=estimate.as_json,
+        limits=limits,
+        knobs=knobs,
     )

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from service.base.messages import Message
+
 Array = np.ndarray[Any, Any]
 
 PIXELS_AT_A_TIME = 2**22  # bounds the memory of a draw
@@ -34,7 +36,7 @@ class ImageSampler:
     def __init__(self, config: Mapping[str, Any], session: onnxruntime.InferenceSession) -> None:
         if config.get("format") != 1 or config.get("kind") != "image":
             raise ImageSamplingError(
-                "config.json is not of a kind this sampler knows; use the sample.py of the same ZIP"
+                Message("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
             )
         self.shape: tuple[int, int, int] = (config["height"], config["width"], config["channels"])
         self.classes: list[str] = config["classes"]
@@ -57,11 +59,13 @@ class ImageSampler:
     def parse_where(self, text: str) -> int:
         """`label=NAME` (or `label:NAME`) as the class it means."""
         if not self.classes:
-            raise ImageSamplingError("these images have no labels to choose by")
+            raise ImageSamplingError(Message("these images have no labels to choose by"))
         name = text[len("label=") :] if text[: len("label=")] in {"label=", "label:"} else None
         if name not in self.classes:
             some = ", ".join(self.classes[:20])
-            raise ImageSamplingError(f"{text!r} is not label=CLASS; the classes are: {some}")
+            raise ImageSamplingError(
+                Message("%(text)s is not label=CLASS; the classes are: %(classes)s", text=repr(text), classes=some)
+            )
         return self.classes.index(name)
 
     def draws(
@@ -72,7 +76,7 @@ class ImageSampler:
         The same seed gives the same images, and fewer are the beginning of more; labels are None without classes.
         """
         if rows < 0 or (seed is not None and seed < 0):
-            raise ImageSamplingError("rows and seed must not be negative")
+            raise ImageSamplingError(Message("rows and seed must not be negative"))
         return self._draws(rows, np.random.Generator(np.random.PCG64(seed)), label)
 
     def grid(self, columns: int, *, seed: int | None = None, label: int | None = None) -> Array:

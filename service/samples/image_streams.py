@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message, fault_of
 from service.samples.drain import Drain
 from service.samples.formulas import disarmed
 from service.samples.image_sampler import ImageSamplingError
@@ -46,7 +47,7 @@ def picture(sampler: ImageSampler, wanted: Wanted) -> Generator[bytes]:
     try:
         drawn = _grid(sampler, wanted.rows, wanted.seed, _label(sampler, wanted))
     except ImageSamplingError as error:
-        raise InvalidInput(str(error), where="sample") from None
+        raise InvalidInput(fault_of(error), where="sample") from None
     return (piece for piece in [drawn])
 
 
@@ -56,7 +57,7 @@ def _begun(sampler: ImageSampler, wanted: Wanted) -> Iterator[Chunk]:
         draws = sampler.draws(wanted.rows, seed=wanted.seed, label=_label(sampler, wanted))
         first = list(itertools.islice(draws, 1))
     except ImageSamplingError as error:
-        raise InvalidInput(str(error), where="sample") from None
+        raise InvalidInput(fault_of(error), where="sample") from None
     return itertools.chain(first, draws)
 
 
@@ -64,10 +65,10 @@ def _label(sampler: ImageSampler, wanted: Wanted) -> int | None:
     """The class that was asked for."""
     where = wanted.where
     if wanted.weights is not None:
-        raise ImageSamplingError("weights are for rows; ask for the images of a class by label:CLASS")
+        raise ImageSamplingError(Message("weights are for rows; ask for the images of a class by label:CLASS"))
     if isinstance(where, Sequence) and not isinstance(where, str):
         if len(where) > 1:
-            raise ImageSamplingError("images have one condition: label:CLASS")
+            raise ImageSamplingError(Message("images have one condition: label:CLASS"))
         where = where[0] if where else None
     if isinstance(where, str) and where.startswith("{"):
         with suppress(ValueError):
@@ -118,7 +119,7 @@ def _grid(sampler: ImageSampler, rows: int, seed: int | None, label: int | None)
     height, width, _ = sampler.shape
     if not 1 <= rows * (height + _GAP) * (width + _GAP) <= MAX_GRID_PIXELS:
         most = MAX_GRID_PIXELS // ((height + _GAP) * (width + _GAP))
-        raise InvalidInput(f"rows: a picture holds 1 to {most} of these images", where="rows")
+        raise InvalidInput(Message("rows: a picture holds 1 to %(most)s of these images", most=most), where="rows")
     kinds = len(sampler.classes) if sampler.classes and label is None else 1
     if kinds > 1:
         tiles = sampler.grid(-(-rows // kinds), seed=seed)

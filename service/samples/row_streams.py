@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidInput
+from service.base.messages import Message, fault_of
 from service.samples.drain import Drain
 from service.samples.formulas import disarmed
 from service.samples.table.base import SamplingError
@@ -100,10 +101,10 @@ def _begun(sampler: TableSampler, wanted: Wanted) -> Iterator[Columns]:
         )
         first = list(itertools.islice(draws, 1))
     except SamplingError as error:
-        raise InvalidInput(str(error), where="sample") from None
+        raise InvalidInput(fault_of(error), where="sample") from None
     except (OverflowError, RecursionError):
         raise InvalidInput(
-            "a number in a condition or a weight is too large, or JSON is nested too deeply", where="sample"
+            Message("a number in a condition or a weight is too large, or JSON is nested too deeply"), where="sample"
         ) from None
     return itertools.chain(first, draws)
 

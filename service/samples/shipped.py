@@ -1,4 +1,4 @@
-"""The `sample.py` of table bundles: the modules of `service.samples.table`, joined into one file that runs alone."""
+"""The `sample.py` of bundles: for tables the modules of `service.samples.table`, joined into one file that runs alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "service.samples.table"
 MODULES = (
+    "service.base.messages",
     "base",
     "spelling",
     "reading",
@@ -38,6 +39,7 @@ MODULES = (
     "command_line",
 )
 """Each after those it imports; of another package, by its whole name. The last one says in its docstring what the file is for."""
+MODULES_OF_IMAGES = ("service.base.messages", "service.samples.image_sampler")
 
 
 class CannotJoinError(Exception):
@@ -48,6 +50,12 @@ class CannotJoinError(Exception):
 def table_script() -> bytes:
     """The file, always the same bytes."""
     return joined({name: _source(name) for name in MODULES}).encode()
+
+
+@functools.cache
+def image_script() -> bytes:
+    """The file of image bundles."""
+    return joined({name: _source(name) for name in MODULES_OF_IMAGES}).encode()
 
 
 def _source(name: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.base.text import did_you_mean, some_of
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.table_schema import TableSchema
 from service.methods.choose.methods import METHODS
 from service.methods.choose.order import Candidate, ChooseOrder
+
+NONE_FITS = Message("no field of this dataset has any")
 
 
 def check(order: ChooseOrder, schema: DeclaredSchema) -> None:
@@ -15,10 +18,12 @@ def check(order: ChooseOrder, schema: DeclaredSchema) -> None:
     if isinstance(schema, ImageSchema):
         return
     if order.trials is not None:
-        raise InvalidOrder("trials: this is filled in; leave it out", where="trials")
+        raise InvalidOrder(Message("trials: this is filled in; leave it out"), where="trials")
     for knob in ("condition_on", "purpose"):
         if getattr(order, knob) is not None:
-            raise InvalidOrder(f"{knob}: say it in each candidate, and leave it out here", where=knob)
+            raise InvalidOrder(
+                Message("%(knob)s: say it in each candidate, and leave it out here", knob=knob), where=knob
+            )
     _check_category(schema, order.target or schema.target, "target", needed=True)
     for place, candidate in enumerate(order.candidates):
         _check_candidate(candidate, schema, f"candidates.{place}")
@@ -26,18 +31,27 @@ def check(order: ChooseOrder, schema: DeclaredSchema) -> None:
 
 def _check_candidate(candidate: Candidate, schema: TableSchema, where: str) -> None:
     if candidate.chosen_because is not None:
-        raise InvalidOrder(f"{where}: chosen_because may not be ordered", where=where)
+        raise InvalidOrder(Message("%(where)s: chosen_because may not be ordered", where=where), where=where)
     for knob in ("report", "accept", "owner_report"):
         if getattr(candidate, knob):
-            raise InvalidOrder(f"{where}.{knob}: of the release as a whole; say it beside `candidates`", where=where)
+            raise InvalidOrder(
+                Message(
+                    "%(where)s.%(knob)s: of the release as a whole; say it beside `candidates`", where=where, knob=knob
+                ),
+                where=where,
+            )
     method = METHODS[candidate.method]
     if method.also_reads(candidate) is not None:
-        raise InvalidOrder(f"{where}: a candidate begins from no public dataset; leave it out", where=where)
+        raise InvalidOrder(
+            Message("%(where)s: a candidate begins from no public dataset; leave it out", where=where), where=where
+        )
     _check_category(schema, candidate.condition_on, f"{where}.condition_on", needed=False)
     try:
         method.check(candidate, schema)
     except InvalidOrder as error:
-        raise InvalidOrder(f"{where}: {error.detail}", where=where) from None
+        raise InvalidOrder(
+            Message("%(where)s: %(sentence)s", where=where, sentence=error.detail), where=where
+        ) from None
 
 
 def _check_category(schema: TableSchema, name: str | None, where: str, *, needed: bool) -> None:
@@ -45,9 +59,27 @@ def _check_category(schema: TableSchema, name: str | None, where: str, *, needed
     if name is None and not needed:
         return
     if name is None:
-        choose = f"name one of {some_of(fitting)}" if fitting else "no field of this dataset has any"
-        raise InvalidOrder(f"{where}: a classifier needs a column of categories to predict; {choose}", where=where)
+        choose = Message("name one of %(choices)s", choices=some_of(fitting)) if fitting else NONE_FITS
+        raise InvalidOrder(
+            Message(
+                "%(where)s: a classifier needs a column of categories to predict; %(choose)s",
+                where=where,
+                choose=choose,
+            ),
+            where=where,
+        )
     if name not in fitting:
-        meant = did_you_mean(name, fitting)
-        choose = f"choose one of {some_of(fitting)}{meant}" if fitting else "no field of this dataset has any"
-        raise InvalidOrder(f"{where}: {name!r} is not a column with declared categories; {choose}", where=where)
+        choose = (
+            Message("choose one of %(choices)s%(meant)s", choices=some_of(fitting), meant=did_you_mean(name, fitting))
+            if fitting
+            else NONE_FITS
+        )
+        raise InvalidOrder(
+            Message(
+                "%(where)s: %(name)s is not a column with declared categories; %(choose)s",
+                where=where,
+                name=repr(name),
+                choose=choose,
+            ),
+            where=where,
+        )

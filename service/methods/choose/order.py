@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Message
 from service.methods.idpgan.order import IdpganOrder
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, Order
 from service.methods.marginals.order import MarginalsOrder
@@ -36,7 +37,7 @@ Candidate = Annotated[MarginalsCandidate | IdpganCandidate, Field(discriminator=
 
 def _without_price(candidate: C) -> C:
     if candidate.epsilon is not None or candidate.share is not None:
-        raise ValueError("a candidate has no price of its own; leave out epsilon and share")
+        raise ValueError(Message("a candidate has no price of its own; leave out epsilon and share"))
     return candidate
 
 
@@ -107,7 +108,7 @@ class ChooseOrder(Order):
     @model_validator(mode="after")
     def _alike(self) -> Self:
         if len({each.method for each in self.candidates}) > 1:
-            raise ValueError("candidates: orders of one method can be compared; choose orders of one method")
+            raise ValueError(Message("candidates: orders of one method can be compared; choose orders of one method"))
         return self
 
     @property

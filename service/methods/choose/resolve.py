@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.methods.choose.methods import METHODS
 from service.methods.choose.order import ChooseOrder
 from service.methods.choose.price import epsilon_of_one_run
@@ -24,7 +25,10 @@ def resolve(order: ChooseOrder, facts: Facts) -> ChooseOrder:
     target = order.target or shape.target
     if categories_of(target, shape) > MAX_STRATA:
         raise InvalidOrder(
-            f"target: a classifier of at most {MAX_STRATA} categories is fitted; choose another field", where="target"
+            Message(
+                "target: a classifier of at most %(most)s categories is fitted; choose another field", most=MAX_STRATA
+            ),
+            where="target",
         )
     epsilon = order.epsilon if order.epsilon is not None else float(order.share or 1.0) * facts.budget.epsilon
     order = order.model_copy(update={"target": target})
@@ -36,8 +40,13 @@ def _parts(order: ChooseOrder, facts: Facts, epsilon: float) -> dict[str, Any]:
     units = units_of_a_part(order, facts.units)
     if units < LEAST_UNITS_OF_A_PART:
         raise InvalidOrder(
-            f"candidates: {len(order.candidates)} of them leave {units} units for each part, and {LEAST_UNITS_OF_A_PART} are "
-            "the least; take fewer candidates, or form: repeat",
+            Message(
+                "candidates: %(count)s of them leave %(units)s units for each part, and %(least)s are the least; take fewer "
+                "candidates, or form: repeat",
+                count=len(order.candidates),
+                units=units,
+                least=LEAST_UNITS_OF_A_PART,
+            ),
             where="candidates",
         )
     share = order.selection_share

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Message
 from service.domain.inferred import End
 from service.methods.knobs import Knobs, Order
 
@@ -32,7 +33,7 @@ class DeclarationOrder(Order):
     @model_validator(mode="after")
     def _one_price(self) -> Self:
         if self.share is not None:
-            raise ValueError("leave out share: the schema says the epsilon of each column")
+            raise ValueError(Message("leave out share: the schema says the epsilon of each column"))
         return self
 
     @property

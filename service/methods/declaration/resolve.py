@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Message
 from service.methods.declaration.order import DeclarationOrder, Purchase
 from service.methods.facts import Facts
 from service.methods.knobs import DEFAULT_NUMERIC_BINS
@@ -19,8 +20,11 @@ def resolve(order: DeclarationOrder, facts: Facts) -> DeclarationOrder:
     resolved = order.model_copy(update={"purchases": purchases})
     if order.epsilon is not None and not math.isclose(order.epsilon, resolved.total, rel_tol=1e-9):
         raise InvalidOrder(
-            f"epsilon: the schema gives these purchases {resolved.total:g} in all; leave epsilon out, or replace the declaration while "
-            "nothing is ordered (PUT /v1/datasets/{id}/declaration)",
+            Message(
+                "epsilon: the schema gives these purchases %(total)s in all; leave epsilon out, or replace the declaration "
+                "while nothing is ordered (PUT /v1/datasets/{id}/declaration)",
+                total=Figure(f"{resolved.total:g}"),
+            ),
             where="epsilon",
         )
     return resolved.model_copy(update={"epsilon": resolved.total})

@@ -1,6 +1,7 @@
 """`method: dpacgan`: a GAN with an auxiliary classifier and clip norms from public records, a comparison."""
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.methods.dpacgan.card import CARD
 from service.methods.dpacgan.order import DpacganOrder
@@ -16,7 +17,7 @@ def check(order: DpacganOrder, schema: DeclaredSchema) -> None:
     """There must be classes to name."""
     check_networks(order, schema)
     if isinstance(schema, ImageSchema) and len(schema.class_names) < 2:
-        raise InvalidOrder("method: dpacgan needs images of at least two declared classes", where="method")
+        raise InvalidOrder(Message("method: dpacgan needs images of at least two declared classes"), where="method")
 
 
 METHOD = Method(

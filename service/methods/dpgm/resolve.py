@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message, whole
 from service.domain.shapes import ImageShape
 from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.dpgm.order import AutoencoderOrder
@@ -24,7 +25,10 @@ def resolve(order: A, facts: Facts) -> A:
     if isinstance(shape, ImageShape):
         if shape.pixels > MOST_PIXELS:
             raise InvalidOrder(
-                f"method: this one makes images of at most {MOST_PIXELS:,} numbers; method: mixture takes larger ones",
+                Message(
+                    "method: this one makes images of at most %(most)s numbers; method: mixture takes larger ones",
+                    most=whole(MOST_PIXELS),
+                ),
                 where="method",
             )
         condition = LABEL if shape.classes > 1 else None
@@ -32,10 +36,11 @@ def resolve(order: A, facts: Facts) -> A:
         condition = condition_of(order, shape)
         if categories_of(condition, shape) > MAX_STRATA:
             raise InvalidOrder(
-                f"condition_on: this method makes rows for at most {MAX_STRATA} values", where="condition_on"
+                Message("condition_on: this method makes rows for at most %(most)s values", most=MAX_STRATA),
+                where="condition_on",
             )
         if not shape.cells.keys() - {condition}:
-            raise InvalidOrder("method: this one needs a column beside the condition", where="method")
+            raise InvalidOrder(Message("method: this one needs a column beside the condition"), where="method")
     q = order.sampling_probability
     return order.model_copy(
         update={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message, whole
 from service.domain.image_schema import DeclaredSchema
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
@@ -16,7 +17,7 @@ UNITS_OF_A_PART, MOST_BY_DEFAULT = 60, 1_000
 def check(order: GswganOrder, _schema: DeclaredSchema) -> None:
     """Many discriminators side by side have one optimiser."""
     if order.optimizer.kind != "adam":
-        raise InvalidOrder("optimizer.kind: gswgan has adam only", where="optimizer.kind")
+        raise InvalidOrder(Message("optimizer.kind: gswgan has adam only"), where="optimizer.kind")
 
 
 def shape_of_images(facts: Facts) -> ImageShape:
@@ -24,7 +25,11 @@ def shape_of_images(facts: Facts) -> ImageShape:
     shape = facts.images()
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
-            f"method: gswgan makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour); method: mixture takes larger ones",
+            Message(
+                "method: gswgan makes images of at most %(most)s numbers (64 × 64 in colour); method: mixture takes larger "
+                "ones",
+                most=MOST_PIXELS,
+            ),
             where="method",
         )
     return shape
@@ -36,7 +41,10 @@ def resolve(order: GswganOrder, facts: Facts) -> GswganOrder:
     parts = order.discriminators or max(2, min(MOST_BY_DEFAULT, facts.units // UNITS_OF_A_PART))
     if parts > facts.units:
         raise InvalidOrder(
-            f"discriminators: the dataset has {facts.units:,} units, and every discriminator needs one; order fewer",
+            Message(
+                "discriminators: the dataset has %(units)s units, and every discriminator needs one; order fewer",
+                units=whole(facts.units),
+            ),
             where="discriminators",
         )
     trained = parts if order.trained_a_step is None else min(order.trained_a_step, parts)

@@ -6,6 +6,7 @@ import math
 from typing import Any, TypeVar
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
 from service.methods.idpgan.knobs import (
@@ -77,7 +78,9 @@ MOST_NOISE_PER_IMAGE = 4e-5
 def resolve_images(order: IdpganOrder, facts: Facts, shape: ImageShape) -> IdpganOrder:
     """Fill in what was not ordered; refuse sizes that the images do not allow."""
     if isinstance(order.warm_start, TablesFirst):
-        raise InvalidOrder("warm_start: images have no tables to begin from; `mixture` or `none`", where="warm_start")
+        raise InvalidOrder(
+            Message("warm_start: images have no tables to begin from; `mixture` or `none`"), where="warm_start"
+        )
     networks = networks_of(order, shape, from_nothing=not order.corrects_mixture)
     defaults = _defaults(order, networks, facts)
     update = {name: value for name, value in defaults.items() if name not in order.model_fields_set}
@@ -90,34 +93,53 @@ def networks_of(order: GanOrder, shape: ImageShape, *, from_nothing: bool) -> Im
     """Those of the order, or those for such images; `InvalidOrder` where the images do not allow them."""
     if shape.pixels > MOST_PIXELS:
         raise InvalidOrder(
-            f"method: this one makes images of at most {MOST_PIXELS} numbers (64 × 64 in colour); method: mixture takes larger ones",
+            Message(
+                "method: this one makes images of at most %(most)s numbers (64 × 64 in colour); method: mixture takes larger "
+                "ones",
+                most=MOST_PIXELS,
+            ),
             where="method",
         )
     if shape.max_images_per_unit > MOST_IDPGAN_IMAGES_PER_UNIT:
         raise InvalidOrder(
-            f"method: this one goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
-            f"{shape.max_images_per_unit}; method: mixture reads them all",
+            Message(
+                "method: this one goes over at most %(most)s images of a unit, and this dataset declares up to %(declared)s; "
+                "method: mixture reads them all",
+                most=MOST_IDPGAN_IMAGES_PER_UNIT,
+                declared=shape.max_images_per_unit,
+            ),
             where="method",
         )
     if shape.max_images_per_unit * order.copies > MOST_IDPGAN_IMAGES_PER_UNIT:
         most = MOST_IDPGAN_IMAGES_PER_UNIT // shape.max_images_per_unit
         raise InvalidOrder(
-            f"augmentation.copies: a step goes over at most {MOST_IDPGAN_IMAGES_PER_UNIT} images of a unit, and this dataset declares up to "
-            f"{shape.max_images_per_unit}; "
-            + (f"order at most {most} copies" if most > 1 else "order no augmentation"),
+            Message(
+                "augmentation.copies: a step goes over at most %(most)s images of a unit, and this dataset declares up to "
+                "%(declared)s; %(instead)s",
+                most=MOST_IDPGAN_IMAGES_PER_UNIT,
+                declared=shape.max_images_per_unit,
+                instead=Message("order at most %(most)s copies", most=most)
+                if most > 1
+                else Message("order no augmentation"),
+            ),
             where="augmentation.copies",
         )
     networks = order.image_networks or default_networks(shape, from_nothing=from_nothing)
     least = -(-min(shape.height, shape.width) // networks.shrink)
     if least < 2:
         raise InvalidOrder(
-            "method: this one needs images of at least 2 × 2 pixels, once they are shrunk", where="method"
+            Message("method: this one needs images of at least 2 × 2 pixels, once they are shrunk"), where="method"
         )
     most = math.floor(math.log2(least))
     for name in ("generator_channels", "critic_channels") if networks.layers == "convolutions" else ():
         if len(getattr(networks, name)) > most:
             raise InvalidOrder(
-                f"image_networks.{name}: sides of {least} can be halved {most} times",
+                Message(
+                    "image_networks.%(name)s: sides of %(least)s can be halved %(most)s times",
+                    name=name,
+                    least=least,
+                    most=most,
+                ),
                 where=f"image_networks.{name}",
             )
     return networks

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from service.base.messages import Message
 from service.methods.knobs import (
     Channels,
     ClipNorm,
@@ -51,7 +52,7 @@ class AdaptiveThresholds(Knobs):
     @model_validator(mode="after")
     def _ordered(self) -> AdaptiveThresholds:
         if self.smallest >= self.largest:
-            raise ValueError("thresholds.smallest must be below thresholds.largest")
+            raise ValueError(Message("thresholds.smallest must be below thresholds.largest"))
         return self
 
 
@@ -196,7 +197,7 @@ class PublicStartOrder(Knobs):
     @classmethod
     def _of_public_rows(cls, share: float | None, info: ValidationInfo) -> float | None:
         if share is not None and info.data.get("public_dataset") is None:
-            raise ValueError("a mask is found on public rows: name a public_dataset, too")
+            raise ValueError(Message("a mask is found on public rows: name a public_dataset, too"))
         return share
 
     @property

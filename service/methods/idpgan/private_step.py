@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Listed, Message
 from service.methods.knobs import Knobs, LesserShare
 
 Share = Annotated[float, Field(gt=0.0, le=1.0)]
@@ -119,7 +120,11 @@ class PrivateStep(Knobs):
     def _one_map(self) -> PrivateStep:
         if len(self.maps) > 1:
             raise ValueError(
-                f"{' and '.join(self.maps)}: a step has one of {', '.join(MAPS)} at most; leave out the others"
+                Message(
+                    "%(ordered)s: a step has one of %(maps)s at most; leave out the others",
+                    ordered=Listed(Message(" and "), self.maps),
+                    maps=", ".join(MAPS),
+                )
             )
         return self
 

@@ -48,13 +48,18 @@ def check_networks(order: GanOrder, schema: DeclaredSchema) -> None:
     if order.free_public_steps:
         _check_public_start(order)
     if order.copies > 1 and (order.private_step is not None or order.mask_share is not None):
-        other = "private_step looks" if order.mask_share is None else "public_mask_share looks"
         raise InvalidOrder(
-            f"augmentation: {other} at single gradients, and not at means of copies; choose one", where="augmentation"
+            Message(
+                "augmentation: %(knob)s looks at single gradients, and not at means of copies; choose one",
+                knob="private_step" if order.mask_share is None else "public_mask_share",
+            ),
+            where="augmentation",
         )
     if isinstance(schema, ImageSchema):
         if "networks" in order.model_fields_set:
-            raise InvalidOrder("networks: these are perceptrons; of images, set image_networks", where="networks")
+            raise InvalidOrder(
+                Message("networks: these are perceptrons; of images, set image_networks"), where="networks"
+            )
         return
     of_images = {
         "image_networks": order.image_networks,
@@ -62,22 +67,26 @@ def check_networks(order: GanOrder, schema: DeclaredSchema) -> None:
         "augmentation": order.copies if order.copies > 1 else None,
     }
     for knob in (knob for knob, ordered in of_images.items() if ordered is not None):
-        raise InvalidOrder(f"{knob}: the dataset is a table, and this is of images", where=knob)
+        raise InvalidOrder(Message("%(knob)s: the dataset is a table, and this is of images", knob=knob), where=knob)
 
 
 def _check_public_start(order: GanOrder) -> None:
     """Networks begin at one place, and a gradient is cut down once."""
     where = "public_dataset"
     if order.mixture_first is not None:
-        raise InvalidOrder(f"{where}: networks begin from it or from a mixture; choose one", where=where)
+        raise InvalidOrder(Message("public_dataset: networks begin from it or from a mixture; choose one"), where=where)
     if order.tables_first is not None:
         raise InvalidOrder(
-            f'{where}: networks begin from it or near tables; order warm_start {{"kind": "none"}}', where=where
+            Message('public_dataset: networks begin from it or near tables; order warm_start {"kind": "none"}'),
+            where=where,
         )
     knobs = order.private_step
     if order.mask_share is not None and knobs is not None and knobs.maps:
         raise InvalidOrder(
-            f"public_mask_share: a gradient is masked or looked at by private_step.{knobs.maps[0]}; choose one",
+            Message(
+                "public_mask_share: a gradient is masked or looked at by private_step.%(knob)s; choose one",
+                knob=knobs.maps[0],
+            ),
             where="public_mask_share",
         )
 
@@ -115,12 +124,16 @@ def check_private_step(order: G) -> G:
     where = "private_step.importance"
     if order.image_networks is not None and order.image_networks.layers != "perceptrons":
         raise InvalidOrder(
-            f'{where}: of perceptrons alone; order image_networks {{"layers": "perceptrons"}}', where=where
+            Message('private_step.importance: of perceptrons alone; order image_networks {"layers": "perceptrons"}'),
+            where=where,
         )
     begins_elsewhere = order.tables_first is not None or order.mixture_first is not None or order.free_public_steps > 0
     if knobs.buys_relevance and begins_elsewhere:
         raise InvalidOrder(
-            f'{where}: bought relevance is of networks that begin from nothing; order warm_start {{"kind": "none"}} and no public_dataset, or relevance "generated"',
+            Message(
+                "private_step.importance: bought relevance is of networks that begin from nothing; order warm_start "
+                '{"kind": "none"} and no public_dataset, or relevance "generated"'
+            ),
             where=where,
         )
     return order
@@ -153,7 +166,9 @@ def _with_warm_start(order: IdpganOrder, facts: Facts, shape: TableShape) -> Idp
         return order.model_copy(update={"warm_start": start, **unnamed(order, defaults)})
     if not allowed:
         raise InvalidOrder(
-            f"warm_start: tables need two columns, and a condition of at most {MAX_STRATA} categories",
+            Message(
+                "warm_start: tables need two columns, and a condition of at most %(most)s categories", most=MAX_STRATA
+            ),
             where="warm_start",
         )
     check_choice(start.pairs, order.condition_on, shape, where="warm_start.pairs")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from service.base.messages import Message
 from service.methods.knobs import Knobs, LesserShare, Order, ShareOrNothing
 
 MOST_COEFFICIENTS = 32
@@ -21,7 +22,7 @@ class Block(Knobs):
 
 def _rising(sizes: tuple[int, ...]) -> tuple[int, ...]:
     if list(sizes) != sorted(set(sizes)):
-        raise ValueError("give rising numbers")
+        raise ValueError(Message("give rising numbers"))
     return sizes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
-from service.base.messages import Message
+from service.base.messages import Figure, Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.shapes import ImageShape
 from service.methods.facts import Facts
@@ -49,16 +49,27 @@ def check(order: ImageReleaseOrder, schema: DeclaredSchema) -> None:
         return
     declared = declared_unit(schema.shape[:2], schema.unit_pixels)
     if order.unit not in {None, declared}:
-        said = f"a block of {declared.rows} × {declared.columns}" if isinstance(declared, Block) else f"`{declared}`"
+        said = (
+            Message("a block of %(rows)s × %(columns)s", rows=declared.rows, columns=declared.columns)
+            if isinstance(declared, Block)
+            else f"`{declared}`"
+        )
         raise InvalidOrder(
-            f"unit: this dataset's is {said}, for which its budget holds; leave it out, or declare another pixel_unit",
+            Message(
+                "unit: this dataset's is %(unit)s, for which its budget holds; leave it out, or declare another pixel_unit",
+                unit=said,
+            ),
             where="unit",
         )
     smallest = min(schema.height, schema.width)
     if order.coefficients is not None and order.coefficients > smallest:
-        raise InvalidOrder(f"coefficients: at most {smallest}, the shorter side", where="coefficients")
+        raise InvalidOrder(
+            Message("coefficients: at most %(smallest)s, the shorter side", smallest=smallest), where="coefficients"
+        )
     if order.coefficients is None and order.sizes[0] > smallest:
-        raise InvalidOrder(f"sizes: at least one of at most {smallest}, the shorter side", where="sizes")
+        raise InvalidOrder(
+            Message("sizes: at least one of at most %(smallest)s, the shorter side", smallest=smallest), where="sizes"
+        )
 
 
 def resolve(order: ImageReleaseOrder, facts: Facts) -> ImageReleaseOrder:
@@ -66,12 +77,16 @@ def resolve(order: ImageReleaseOrder, facts: Facts) -> ImageReleaseOrder:
     shape = facts.images()
     if facts.units * shape.max_images_per_unit > MOST_IMAGES:
         raise InvalidOrder(
-            f"method: image_release publishes at most {MOST_IMAGES} images; take `mixture`", where="method"
+            Message("method: image_release publishes at most %(most)s images; take `mixture`", most=MOST_IMAGES),
+            where="method",
         )
     if _epsilon(order, facts) < SMALLEST_EPSILON:
         raise InvalidOrder(
-            f"epsilon: image_release needs {SMALLEST_EPSILON:g} at least; below it all images are grey, and the noise of large ones is more than "
-            "whole numbers hold",
+            Message(
+                "epsilon: image_release needs %(least)s at least; below it all images are grey, and the noise of large ones "
+                "is more than whole numbers hold",
+                least=Figure(f"{SMALLEST_EPSILON:g}"),
+            ),
             where="epsilon",
         )
     smallest = min(shape.height, shape.width)

@@ -16,6 +16,9 @@ MOST_OF_THE_TABLE, MUCH_OF_THE_TABLE = 0.5, 0.1
 MUCH_TOTAL_VARIATION = 0.25
 """And where two-way marginals are expected to be off by so much."""
 
+BETWEEN_FIGURES = Message(", ")
+"""A semicolon in a language whose decimal mark is a comma."""
+
 
 def pairs(order: MarginalsOrder, noisy: NoisyCounts) -> str:
     """Which pairs of columns are measured."""
@@ -102,7 +105,7 @@ def groups(order: MarginalsOrder, said: Forecast, units: int) -> str:
         "A group of %(rows)s rows will be off by about %(off)s (at most, 19 times in 20).",
         rows,
         rows=whole(rows),
-        off=Listed(", ", off),
+        off=Listed(BETWEEN_FIGURES, off),
     )
 
 
@@ -113,7 +116,8 @@ def smallest(order: MarginalsOrder, said: Forecast) -> str:
         for where, counts in _kinds(order, said)
     )
     return Message(
-        "The smallest group that can be told apart from an empty one has about %(rows)s.", rows=Listed(", ", rows)
+        "The smallest group that can be told apart from an empty one has about %(rows)s.",
+        rows=Listed(BETWEEN_FIGURES, rows),
     )
 
 
@@ -126,7 +130,7 @@ def distances(order: MarginalsOrder, said: Forecast) -> str:
     return Message(
         "By noise alone, tables of counts will be off in total variation (0: equal; 1: nothing in common) by about "
         "%(off)s.",
-        off=Listed(", ", off),
+        off=Listed(BETWEEN_FIGURES, off),
     )
 
 

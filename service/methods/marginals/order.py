@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Message
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, SMALLEST_SHARE, Order, ShareOrNothing
 
 COMPONENTS = 2_048
@@ -124,7 +125,7 @@ class MarginalsOrder(Order):
     @model_validator(mode="after")
     def _power_of_two(self) -> Self:
         if self.components is not None and self.components & (self.components - 1):
-            raise ValueError("components must be a power of two")
+            raise ValueError(Message("components must be a power of two"))
         return self
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Message
 from service.methods.knobs import SMALLEST_SHARE
 from service.methods.marginals.order import MarginalsOrder
 from service.privacy.calibration import EventsAt
@@ -40,7 +41,11 @@ def marginals_events(order: MarginalsOrder, *, noise_multiplier: float) -> Event
     shares[MARGINALS] = 1.0 - sum(shares.values())
     if shares[MARGINALS] < SMALLEST_SHARE:
         raise InvalidOrder(
-            f"the precision shares leave nothing for the tables that all of them are for: together they may be at most {1.0 - SMALLEST_SHARE:g}"
+            Message(
+                "the precision shares leave nothing for the tables that all of them are for: together they may be at most "
+                "%(most)s",
+                most=Figure(f"{1.0 - SMALLEST_SHARE:g}"),
+            )
         )
     return tuple(GaussianEvent(purpose, noise_multiplier / math.sqrt(share)) for purpose, share in shares.items())
 

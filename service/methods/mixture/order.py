@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Message
 from service.methods.knobs import SMALLEST_SHARE, Order
 
 
@@ -101,5 +102,5 @@ class MixtureOrder(Order):
         spent = self.means_precision_share + self.tones_precision_share + self.directions_precision_share
         spent += self.leanings_precision_share if self.upright is None else 0.0
         if spent + self.sorting_rounds * self.sorting_precision_share > 0.95:
-            raise ValueError("the precision shares leave nothing for the cells' own moments")
+            raise ValueError(Message("the precision shares leave nothing for the cells' own moments"))
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema
 from service.methods.conditions import condition_of
 from service.methods.facts import Facts
@@ -13,7 +14,7 @@ def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
     """The student sees records as they are: products of pairs are the critic's of other methods."""
     if order.networks.pair_products:
         raise InvalidOrder(
-            "networks.pair_products: the student of this method has none", where="networks.pair_products"
+            Message("networks.pair_products: the student of this method has none"), where="networks.pair_products"
         )
 
 
@@ -22,7 +23,8 @@ def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
     teachers = order.teachers or default_teachers(facts.units)
     if teachers > facts.units:
         raise InvalidOrder(
-            f"teachers: each needs a unit at least, and there are {facts.units}; order fewer", where="teachers"
+            Message("teachers: each needs a unit at least, and there are %(units)s; order fewer", units=facts.units),
+            where="teachers",
         )
     condition = condition_of(order, facts.table(order.numeric_bins))
     return order.model_copy(update={"teachers": teachers, "condition_on": condition})

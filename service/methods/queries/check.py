@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from service.base.errors import InvalidOrder
-from service.base.messages import Message
+from service.base.messages import Message, fault_of
 from service.base.text import did_you_mean, some_of
 from service.domain.field_schema import FieldSchema, ValueRange
 from service.domain.image_schema import DeclaredSchema, ImageSchema
@@ -79,16 +79,22 @@ class _Asking:
         """How many numbers the answer has at most; refuses what the columns cannot answer."""
         fields = [self._field(name) for name in question.columns_asked]
         if len({field.name for field in fields}) < len(fields):
-            raise self._refusal("a column is named twice")
+            raise self._refusal(Message("a column is named twice"))
         if isinstance(question, Sum | Mean | Quantiles | Median):
             self._check_range(fields[0], question)
         if isinstance(question, Histogram | CrossTable | ArgMax):
             cells = math.prod(axis_of(field, question.bins).size for field in fields)
             if cells > MOST_CELLS:
-                raise self._refusal(f"{cells} cells; {MOST_CELLS} are the most: fewer bins or columns, or `keys`")
+                raise self._refusal(
+                    Message(
+                        "%(cells)s cells; %(most)s are the most: fewer bins or columns, or `keys`",
+                        cells=cells,
+                        most=MOST_CELLS,
+                    )
+                )
             return cells
         if isinstance(question, Keys) and math.prod(key_size(field) for field in fields) > LARGEST_KEY:
-            raise self._refusal("these columns have too many combinations; take fewer columns")
+            raise self._refusal(Message("these columns have too many combinations; take fewer columns"))
         return len(question.probabilities) if isinstance(question, Quantiles) else 1
 
     def check_condition(self, condition: Where) -> None:
@@ -97,21 +103,32 @@ class _Asking:
         try:
             field.check_condition(meant)
         except ValueError as error:
-            raise self._refusal(f"where: {error}") from None
+            raise self._refusal(Message("where: %(fault)s", fault=fault_of(error))) from None
 
     def _check_range(self, field: FieldSchema, question: Question) -> None:
         if field.is_categorical:
             fitting = [each.name for each in self._schema.fields if not each.is_categorical]
             raise self._refusal(
-                f"{field.name} has declared values, not a range; "
-                + (f"choose one of {some_of(fitting)}" if fitting else "ask for its histogram")
+                Message(
+                    "%(column)s has declared values, not a range; %(instead)s",
+                    column=field.name,
+                    instead=Message("choose one of %(choices)s", choices=some_of(fitting))
+                    if fitting
+                    else Message("ask for its histogram"),
+                )
             )
         if isinstance(question, Sum) and field.type not in {"integer", "number"}:
-            raise self._refusal(f"{field.name} holds moments, which have no sum; ask for the mean or for quantiles")
+            raise self._refusal(
+                Message(
+                    "%(column)s holds moments, which have no sum; ask for the mean or for quantiles", column=field.name
+                )
+            )
         if isinstance(question, Median) and (question.where or not field.constraints.required):
             raise self._refusal(
-                "median: rows that do not count would stand at the middle of the range; take a required column "
-                "and no `where`, or ask for quantiles with probability 0.5"
+                Message(
+                    "median: rows that do not count would stand at the middle of the range; take a required column "
+                    "and no `where`, or ask for quantiles with probability 0.5"
+                )
             )
 
     def _field(self, name: str) -> FieldSchema:
@@ -119,7 +136,12 @@ class _Asking:
         if field is None:
             names = self._schema.names
             raise self._refusal(
-                f"there is no column {name!r} to ask about; choose one of {some_of(names)}{did_you_mean(name, names)}"
+                Message(
+                    "there is no column %(name)s to ask about; choose one of %(names)s%(meant)s",
+                    name=repr(name),
+                    names=some_of(names),
+                    meant=did_you_mean(name, names),
+                )
             )
         return field
 

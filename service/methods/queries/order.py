@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.base.messages import Message
 from service.domain.field_schema import Scalar
 from service.methods.knobs import Knobs, Order
 
@@ -39,7 +40,7 @@ class Where(Knobs):
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if (self.values is None) == (self.minimum is None and self.maximum is None):
-            raise ValueError("give either values, or minimum, maximum or both")
+            raise ValueError(Message("give either values, or minimum, maximum or both"))
         return self
 
 
@@ -137,7 +138,7 @@ class Quantiles(Question):
     def _increasing(self) -> Self:
         tenths = [round(one * 10_000) for one in self.probabilities]
         if tenths != sorted(set(tenths)) or tenths[0] < 1 or tenths[-1] > 9_999:
-            raise ValueError("probabilities must increase, and have at most four digits after the point")
+            raise ValueError(Message("probabilities must increase, and have at most four digits after the point"))
         return self
 
 

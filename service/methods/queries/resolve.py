@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Figure, Message
 from service.methods.facts import Facts
 from service.methods.knobs import DEFAULT_NUMERIC_BINS
 from service.methods.queries.order import Mean, Median, Quantiles, QueriesOrder
@@ -20,16 +21,25 @@ def resolve(order: QueriesOrder, facts: Facts) -> QueriesOrder:
         where = f"questions.{place}"
         if isinstance(question, Median) and most > 1:
             raise InvalidOrder(
-                f"{where}: a unit may have {most} rows here, and `median` is for units of one row; "
-                "ask for quantiles with probability 0.5",
+                Message(
+                    "%(where)s: a unit may have %(most)s rows here, and `median` is for units of one row; ask for quantiles "
+                    "with probability 0.5",
+                    where=where,
+                    most=most,
+                ),
                 where=where,
             )
         part = COUNT_SHARE if isinstance(question, Mean) else 1.0
         part /= len(question.probabilities) if isinstance(question, Quantiles) else 1
         if epsilon * share * part < SMALLEST_EPSILON:
             raise InvalidOrder(
-                f"{where}: this price leaves an epsilon of {epsilon * share * part:.2g} for one number, and "
-                f"{SMALLEST_EPSILON:g} is the least: give more, or ask less at once",
+                Message(
+                    "%(where)s: this price leaves an epsilon of %(epsilon)s for one number, and %(least)s is the least: give "
+                    "more, or ask less at once",
+                    where=where,
+                    epsilon=Figure(f"{epsilon * share * part:.2g}"),
+                    least=Figure(f"{SMALLEST_EPSILON:g}"),
+                ),
                 where=where,
             )
     return order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.base.errors import InvalidOrder
+from service.base.messages import Message
 from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.methods.idpgan.resolve import check_networks
 from service.methods.rdpcgan.order import RdpcganOrder
@@ -12,4 +13,4 @@ def check(order: RdpcganOrder, schema: DeclaredSchema) -> None:
     """Two columns at least: of one that is the condition, nothing would be left to encode."""
     check_networks(order, schema)
     if not isinstance(schema, ImageSchema) and len(schema.modelled.fields) < 2:
-        raise InvalidOrder("method: rdpcgan encodes rows of at least two columns", where="method")
+        raise InvalidOrder(Message("method: rdpcgan encodes rows of at least two columns"), where="method")

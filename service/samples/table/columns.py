@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Message
 from service.samples.table.base import Array, Mask, SamplingError
 from service.samples.table.reading import number_read
 from service.samples.table.spelling import is_json_number, values_written
@@ -87,7 +88,13 @@ class CategoryColumn:
                 text = text_of(int(number) if self.type == "integer" and number % 1 == 0 else number)
         if text not in self._code_of_text:
             raise SamplingError(
-                f"{self.name} has no value {text!r}{nearest(text, self._code_of_text)}; {self.described}"
+                Message(
+                    "%(column)s has no value %(value)s%(nearest)s; %(described)s",
+                    column=self.name,
+                    value=repr(text),
+                    nearest=nearest(text, self._code_of_text),
+                    described=self.described,
+                )
             )
         return self._code_of_text[text]
 
@@ -106,7 +113,7 @@ class CategoryColumn:
     def described(self) -> str:
         """Its values, in words."""
         some = ", ".join(list(self._code_of_text)[:20])
-        return f"its values are: {some}{', …' if len(self._code_of_text) > 20 else ''}"
+        return Message("its values are: %(values)s", values=f"{some}, …" if len(self._code_of_text) > 20 else some)
 
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Rows that meet this part of an exclusion: they have one of its values."""
@@ -128,7 +135,26 @@ def objects(items: Sequence[Any]) -> Array:
 def nearest(text: str, known: Iterable[str]) -> str:
     """Words for the known text that is most like this one, if one is."""
     found = difflib.get_close_matches(text, list(known), n=1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
+    return Message(" (did you mean %(word)s?)", word=repr(found[0])) if found else ""
+
+
+def no_such_column(name: object, names: Sequence[str]) -> SamplingError:
+    """What a column that was named may be instead."""
+    return SamplingError(
+        Message(
+            "there is no column %(name)s%(nearest)s; the columns are %(names)s",
+            name=repr(name),
+            nearest=nearest(str(name), names),
+            names=", ".join(names),
+        )
+    )
+
+
+def refused(column: Any, fault: str) -> SamplingError:
+    """What is wrong in what was asked of a column, and what it holds. Values are as they are typed, with a point in every language."""
+    return SamplingError(
+        Message("%(column)s: %(fault)s; %(described)s", column=column.name, fault=fault, described=column.described)
+    )
 
 
 def text_of(value: Any) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Listed, Message, fault_of
 from service.samples.table.base import Array, Columns, SamplingError
-from service.samples.table.columns import CategoryColumn, nearest
+from service.samples.table.columns import CategoryColumn, no_such_column, refused
 from service.samples.table.components import Components, each_log_softmax
 from service.samples.table.exclusions import Exclusions
 from service.samples.table.hierarchies import HierarchyColumn
@@ -65,13 +66,17 @@ class _Counted:
     def row(self, cells: int) -> None:
         self._rows += 1
         if self._most is not None and self._rows > self._most.rows:
-            raise TooManyCells(f"more than {self._most.rows} rows; so many may be completed at once")
+            raise TooManyCells(
+                Message("more than %(most)s rows; so many may be completed at once", most=self._most.rows)
+            )
         self.cells(cells)
 
     def cells(self, cells: int) -> None:
         self._cells += cells
         if self._most is not None and self._cells > self._most.cells:
-            raise TooManyCells(f"too many cells: {self._most.cells} may be completed at once; send fewer rows")
+            raise TooManyCells(
+                Message("too many cells: %(most)s may be completed at once; send fewer rows", most=self._most.cells)
+            )
 
 
 class Completion:
@@ -106,10 +111,7 @@ class Completion:
                 if place is None and name in unasked:
                     continue
                 if place is None:
-                    known = ", ".join(names)
-                    raise SamplingError(
-                        f"there is no column {name!r}{nearest(str(name), names)}; the columns are {known}"
-                    )
+                    raise no_such_column(name, names)
                 column = self._columns[place]
                 if _is_missing(column, value):
                     imputed[place, number] = True
@@ -117,7 +119,7 @@ class Completion:
                 try:
                     codes[place, number], numbers[place][number] = _cell(column, value, as_spelled=as_spelled)
                 except SamplingError as error:
-                    raise SamplingError(f"row {number + 1}: {error}") from None
+                    raise _of_row(number, fault_of(error)) from None
         return Known(
             [
                 self._drawn(column, own, codes[place])
@@ -137,7 +139,7 @@ class Completion:
         chances = self._chances(known)
         impossible = np.flatnonzero(~np.isfinite(chances.max(axis=1)))
         if len(impossible):
-            raise SamplingError(f"row {start + impossible[0] + 1}: the generator makes no row with these values")
+            raise _of_row(int(start + impossible[0]), Message("the generator makes no row with these values"))
         chances -= chances.max(axis=1, keepdims=True)
         cumulative = np.cumsum(np.exp(chances, out=chances), axis=1, out=chances)
         columns = self._drawn_rows(known, cumulative, rng)
@@ -145,14 +147,19 @@ class Completion:
             for excluded in self._exclusions.selections:
                 met = met_by(excluded, columns) & (known.codes[list(excluded)] >= 0).all(axis=0)
                 if met.any():
-                    names = " and ".join(self._columns[index].name for index in excluded)
-                    raise SamplingError(f"row {start + met.argmax() + 1}: the schema excludes its values of {names}")
+                    names = Listed(Message(" and "), [self._columns[index].name for index in excluded])
+                    raise _of_row(
+                        int(start + met.argmax()), Message("the schema excludes its values of %(names)s", names=names)
+                    )
             again = np.flatnonzero(self._exclusions.excluded(columns))
             if not len(again):
                 break
             if turn == MOST_TURNS:
-                raise SamplingError(
-                    f"row {start + again[0] + 1}: the schema excludes all rows that were found with these values, or they break its relations"
+                raise _of_row(
+                    int(start + again[0]),
+                    Message(
+                        "the schema excludes all rows that were found with these values, or they break its relations"
+                    ),
                 )
             anew = self._drawn_rows(known.part(again), cumulative[again], rng)
             for column, own in zip(columns, anew, strict=True):
@@ -222,12 +229,21 @@ def _cell(column: CategoryColumn | GridColumn, value: Any, *, as_spelled: bool) 
     try:
         number = column.number_of(value, as_spelled=as_spelled)
     except (TypeError, ValueError):
-        raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}") from None
+        raise _not_of_type(column, value) from None
     if column.type != "number" and not float(number).is_integer():
-        raise SamplingError(f"{column.name}: {value!r} is not of type {column.type}; {column.described}")
+        raise _not_of_type(column, value)
     if not column.holds(number):
-        raise SamplingError(f"{column.name}: {value!r} is outside its declared range; {column.described}")
+        raise refused(column, Message("%(value)s is outside its declared range", value=repr(value)))
     return int(column.code_of(np.ma.array([number]))[0]), number
+
+
+def _not_of_type(column: GridColumn, value: Any) -> SamplingError:
+    return refused(column, Message("%(value)s is not of type %(type)s", value=repr(value), type=column.type))
+
+
+def _of_row(number: int, fault: str) -> SamplingError:
+    """Of the row of this number, counted from 0 here and from 1 for people."""
+    return SamplingError(Message("row %(number)s: %(fault)s", number=number + 1, fault=fault))
 
 
 def rows_of_csv(content: bytes, most: Most | None = None) -> list[dict[str, Any]]:
@@ -236,7 +252,7 @@ def rows_of_csv(content: bytes, most: Most | None = None) -> list[dict[str, Any]
         lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = next(lines, [])
         if len(set(header)) < len(header):
-            raise SamplingError("the header names a column twice")
+            raise SamplingError(Message("the header names a column twice"))
         rows: list[dict[str, Any]] = []
         counted = _Counted(most)
         counted.cells(len(header))
@@ -245,12 +261,19 @@ def rows_of_csv(content: bytes, most: Most | None = None) -> list[dict[str, Any]
                 continue
             counted.row(len(line))
             if len(line) != len(header):
-                raise SamplingError(f"row {len(rows) + 1} has {len(line)} cells, the header has {len(header)}")
+                raise SamplingError(
+                    Message(
+                        "row %(number)s has %(cells)s cells, the header has %(named)s",
+                        number=len(rows) + 1,
+                        cells=len(line),
+                        named=len(header),
+                    )
+                )
             rows.append({name: text or None for name, text in zip(header, line, strict=True)})
     except UnicodeDecodeError:
-        raise SamplingError("the rows are not UTF-8 text") from None
+        raise SamplingError(Message("the rows are not UTF-8 text")) from None
     except csv.Error as error:
-        raise SamplingError(f"the rows are not CSV: {error}") from None
+        raise SamplingError(Message("the rows are not CSV: %(fault)s", fault=str(error))) from None
     return rows
 
 
@@ -266,7 +289,7 @@ def rows_of_jsonl(content: bytes, most: Most | None = None) -> list[dict[str, An
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict):
-            raise SamplingError(f"row {len(rows) + 1} is not a JSON object in one line")
+            raise SamplingError(Message("row %(number)s is not a JSON object in one line", number=len(rows) + 1))
         counted.row(len(row))
         rows.append(row)
     return rows

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from service.base.messages import Message
 from service.samples.table.base import Array, Columns, SamplingError
 from service.samples.table.dealing import MOST_SIGNS
 from service.samples.table.network import Network
@@ -30,7 +31,7 @@ class Components:
 def components_of_mixture(network: Network) -> Components:
     """All of them, exactly: the signs of the noise, under each condition."""
     if network.noise_dimension > MOST_SIGNS:
-        raise SamplingError("this generator has too many components to be asked for conditions")
+        raise SamplingError(Message("this generator has too many components to be asked for conditions"))
     count, frequencies = 1 << network.noise_dimension, np.diff(network.cumulative_frequencies, prepend=0.0)
     numbers = np.arange(count)
     noise = np.where(numbers[:, None] >> np.arange(network.noise_dimension) & 1, np.float32(-1), np.float32(1))

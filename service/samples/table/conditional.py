@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from service.base.messages import Listed, Message
 from service.samples.table.base import Array, Columns, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.components import Components, in_groups, log_chances, picked_evenly, tilt_of
@@ -52,7 +53,7 @@ class ConditionalRows:
         self.log_chance: float = np.logaddexp.reduce(chances[0])
         """Of the condition, before exclusions."""
         if not np.isfinite(self.log_chance):
-            raise SamplingError("no row of this generator meets the condition")
+            raise SamplingError(Message("no row of this generator meets the condition"))
         self._weights = np.exp(chances - chances.max()).reshape(-1)
         self._tilts = [tilt_of(network, each) for each in self._sets]
 
@@ -92,5 +93,7 @@ def refuse_excluded(
             (wanted.get(index) or everything_of(columns[index])).is_within(selection)  # type: ignore[arg-type]
             for index, selection in excluded.items()
         ):
-            names = " and ".join(columns[index].name for index in excluded)
-            raise SamplingError(f"the schema excludes every such row: see its exclusion of values of {names}")
+            names = Listed(Message(" and "), [columns[index].name for index in excluded])
+            raise SamplingError(
+                Message("the schema excludes every such row: see its exclusion of values of %(names)s", names=names)
+            )

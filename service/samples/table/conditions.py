@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Message
 from service.samples.table.base import SamplingError
-from service.samples.table.columns import CategoryColumn, nearest
+from service.samples.table.columns import CategoryColumn, nearest, no_such_column, refused
 from service.samples.table.identifiers import IdentifierColumn
 from service.samples.table.ranges import GridColumn
 from service.samples.table.selections import (
@@ -50,7 +51,9 @@ WORDS = {
 COMPARED = re.compile(r"\s*(>=|<=|!=|=|<|>)(.*)|:(.*)", re.DOTALL)
 MISSING = re.compile(r"\s+(?:is\s+)?(not\s+)?missing\s*", re.IGNORECASE)
 LISTED = re.compile(r"\s+(not\s+)?in\s*(?:\[(.*)\]|\((.*)\))\s*", re.DOTALL | re.IGNORECASE)
-HOW = "write COLUMN=VALUE, COLUMN>=NUMBER (also !=, <, <=, >), COLUMN in [A, B], COLUMN missing or COLUMN not missing"
+HOW = Message(
+    "write COLUMN=VALUE, COLUMN>=NUMBER (also !=, <, <=, >), COLUMN in [A, B], COLUMN missing or COLUMN not missing"
+)
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,13 @@ class Conditions:
             found = joined_selections(found, part)
         for place, selection in found.items():
             if not selection.chances.any():
-                column = self._columns[place]
-                raise SamplingError(f"{column.name}: no value meets all conditions on it; {column.described}")
+                raise refused(self._columns[place], Message("no value meets all conditions on it"))
         return found
 
     def place_of(self, name: object) -> int:
         """Of a column by its name."""
         if name not in self._names:
-            raise SamplingError(
-                f"there is no column {name!r}{nearest(str(name), self._names)}; the columns are {', '.join(self._names)}"
-            )
+            raise no_such_column(name, self._names)
         return self._names.index(str(name))
 
     def _of_mapping(self, where: Mapping[str, Any]) -> Selections:
@@ -110,7 +110,9 @@ class Conditions:
         found: Selections = {}
         pieces = _pieces(text)
         if len(pieces) > MOST_CONDITIONS:
-            raise SamplingError(f"{len(pieces)} conditions at once; {MOST_CONDITIONS} are the most")
+            raise SamplingError(
+                Message("%(found)s conditions at once; %(most)s are the most", found=len(pieces), most=MOST_CONDITIONS)
+            )
         while pieces:
             found = joined_selections(found, self._of_first(pieces))
         return found
@@ -139,7 +141,12 @@ class Conditions:
             if name and name != text.strip() and name not in self._names:
                 self.place_of(name)
             raise SamplingError(
-                f"{text!r} is not a condition on one of the columns {', '.join(self._names)}: {HOW}, or COLUMN:VALUE"
+                Message(
+                    "%(text)s is not a condition on one of the columns %(names)s: %(how)s, or COLUMN:VALUE",
+                    text=repr(text),
+                    names=", ".join(self._names),
+                    how=HOW,
+                )
             )
         errors = []
         for reading in readings:
@@ -174,17 +181,24 @@ class Conditions:
     def _selection(self, condition: Condition) -> Selection:
         column, operator = self._columns[condition.place], condition.operator
         if isinstance(column, IdentifierColumn):
-            raise SamplingError(f"{column.name}: identifiers are made anew for each sample, so no condition is on them")
+            raise SamplingError(
+                Message(
+                    "%(column)s: identifiers are made anew for each sample, so no condition is on them",
+                    column=column.name,
+                )
+            )
         if operator == "missing" and not column.missing:
-            raise SamplingError(f"{column.name} is required: none of its values is missing")
+            raise SamplingError(Message("%(column)s is required: none of its values is missing", column=column.name))
         if isinstance(column, CategoryColumn):
             return CategorySelection(column, _allowed(column, condition))
         meant = RangeSelection(column, _intervals(column, condition), missing=_means_missing(column, condition))
         if not meant.chances.any():
-            said = ", ".join(map(str, condition.values))
             raise SamplingError(
-                f"{column.name} {operator} {said}: outside its declared range, or between two of its values; "
-                f"{column.described}"
+                Message(
+                    "%(condition)s: outside its declared range, or between two of its values; %(described)s",
+                    condition=f"{column.name} {operator} {', '.join(map(str, condition.values))}",
+                    described=column.described,
+                )
             )
         return meant
 
@@ -196,7 +210,13 @@ def _conditions_of(name: str, place: int, wanted: Any) -> list[Condition]:
         for word, value in wanted.items():
             if word not in WORDS:
                 raise SamplingError(
-                    f"{name}: {word!r} is not a condition{nearest(str(word), WORDS)}; use {', '.join(WORDS)}"
+                    Message(
+                        "%(column)s: %(word)s is not a condition%(nearest)s; use %(words)s",
+                        column=name,
+                        word=repr(word),
+                        nearest=nearest(str(word), WORDS),
+                        words=", ".join(WORDS),
+                    )
                 )
             operator = WORDS[word]
             if operator == "missing":
@@ -205,7 +225,9 @@ def _conditions_of(name: str, place: int, wanted: Any) -> list[Condition]:
                 conditions.append(Condition(place, "not missing"))
             else:
                 if operator == "in" and not isinstance(value, list | tuple | set | frozenset):
-                    raise SamplingError(f'{name}: in takes a list of values, like {{"in": [1, 2]}}')
+                    raise SamplingError(
+                        Message('%(column)s: in takes a list of values, like {"in": [1, 2]}', column=name)
+                    )
                 values = tuple(value) if operator == "in" else (value,)
                 conditions.append(Condition(place, operator, tuple(map(_plain, values))))
         return conditions
@@ -247,7 +269,9 @@ def _listed(inner: str) -> tuple[Any, ...]:
     try:
         return tuple(next(csv.reader([inner.strip()], skipinitialspace=True), []))
     except csv.Error:
-        raise SamplingError(f"[{inner}] is not a list of values in one line, like [A, B]") from None
+        raise SamplingError(
+            Message("[%(inner)s] is not a list of values in one line, like [A, B]", inner=inner)
+        ) from None
 
 
 def _values(value: Any) -> list[Any]:
@@ -285,22 +309,25 @@ def _allowed(column: CategoryColumn, condition: Condition) -> np.ndarray[Any, An
         return named if operator in {"=", "in"} else present & ~named
     (said,) = condition.values
     if column.type in {"string", "boolean"}:
-        equal = f"{column.name}={operator}{said}"
-        raise SamplingError(
-            f"{column.name}: {operator} compares numbers and dates, and this column holds categories; "
-            f"take {column.name} in [A, B], or {equal} if {operator}{said} is the value; {column.described}"
+        fault = Message(
+            "%(operator)s compares numbers and dates, and this column holds categories; take %(column)s in [A, B], or "
+            "%(column)s=%(operator)s%(value)s if %(operator)s%(value)s is the value",
+            operator=operator,
+            column=column.name,
+            value=said,
         )
+        raise refused(column, fault)
     limit: Any = _values(said)[-1]
     if column.type in {"integer", "number"}:
         try:
             limit = column.number_of(limit)
         except (TypeError, ValueError):
-            raise SamplingError(f"{column.name}: {said!r} is not a number; {column.described}") from None
+            raise refused(column, Message("%(value)s is not a number", value=repr(said))) from None
     else:
         limit = str(limit)
     met = [value is not None and _is_met(operator, value, limit) for value in column.values]
     if not any(met):
-        raise SamplingError(f"{column.name}: no value is {operator} {said}; {column.described}")
+        raise refused(column, Message("no value is %(condition)s", condition=f"{operator} {said}"))
     return np.array(met)
 
 
@@ -330,7 +357,7 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         for number in numbers:
             point = RangeSelection(column, [(number, number)], missing=False)
             if len(numbers) > 1 and not point.chances.any():
-                raise SamplingError(f"{column.name}: {number} is not one of its values; {column.described}")
+                raise refused(column, Message("%(number)s is not one of its values", number=number))
         return [(number, number) for number in numbers]
     if operator in {"!=", "not in"}:
         ends = [-np.inf, *numbers, np.inf]
@@ -340,7 +367,11 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         ]
     if not numbers:
         raise SamplingError(
-            f"{column.name} {operator} {condition.values[0]!r}: not a value to compare with; {column.described}"
+            Message(
+                "%(condition)s: not a value to compare with; %(described)s",
+                condition=f"{column.name} {operator} {condition.values[0]!r}",
+                described=column.described,
+            )
         )
     (number,) = numbers
     return {
@@ -355,9 +386,13 @@ def _number(column: GridColumn, value: Any) -> float:
     for each in reversed(_values(value)):
         with suppress(ValueError, TypeError):
             return column.number_of(each)
-    like = {"date": "2024-03-01", "datetime": "2024-03-01T12:00:00", "integer": "1234"}.get(column.type, "1234.5")
+    like: str = {"date": "2024-03-01", "datetime": "2024-03-01T12:00:00", "integer": "1234"}.get(column.type, "1234.5")
     if column.is_spelled:
-        like += f" or, as the schema spells it, {column.example}"
-    raise SamplingError(
-        f"{column.name}: {value!r} is not a value of a column of type {column.type}, like {like}; {column.described}"
+        like = Message("%(plain)s or, as the schema spells it, %(spelled)s", plain=like, spelled=column.example)
+    fault = Message(
+        "%(value)s is not a value of a column of type %(type)s, like %(like)s",
+        value=repr(value),
+        type=column.type,
+        like=like,
     )
+    raise refused(column, fault)

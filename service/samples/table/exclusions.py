@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Message, whole
 from service.samples.table.base import Array, Columns, Mask, SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.network import Network, cells_reached, cumulative_weights, transposed
@@ -150,5 +151,11 @@ class Exclusions:
             draws_of_each += len(asked) / len(places)
             places = np.setdiff1d(places, there, assume_unique=True)
             if drawn >= PATIENCE and found * RAREST < drawn:
-                under_it = "" if origin.given is None else "; ask for another condition"
-                raise SamplingError(f"the schema excludes all but 1 in {RAREST:,} of these rows{under_it}")
+                raise SamplingError(
+                    Message("the schema excludes all but 1 in %(rarest)s of these rows", rarest=whole(RAREST))
+                    if origin.given is None
+                    else Message(
+                        "the schema excludes all but 1 in %(rarest)s of these rows; ask for another condition",
+                        rarest=whole(RAREST),
+                    )
+                )

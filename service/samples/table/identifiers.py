@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Message, whole
 from service.samples.table.base import Array, SamplingError
 from service.samples.table.columns import quoted
 
@@ -46,7 +47,7 @@ class IdentifierColumn:
     @property
     def described(self) -> str:
         """What it holds, in words."""
-        return "it holds identifiers that are made anew"
+        return Message("it holds identifiers that are made anew")
 
     def spelled(self, drawn: Array) -> list[str]:
         """As text."""
@@ -55,7 +56,13 @@ class IdentifierColumn:
     def check_rows(self, rows: int) -> None:
         """Refuse a sample of more rows than there are identifiers."""
         if rows > self.count and self._has_all_counted:
-            raise SamplingError(f"the pattern of {self.name} has only {self.count:,} identifiers; ask for fewer rows")
+            raise SamplingError(
+                Message(
+                    "the pattern of %(column)s has only %(count)s identifiers; ask for fewer rows",
+                    column=self.name,
+                    count=whole(self.count),
+                )
+            )
 
     def numbered(self, first: int, rows: int, seeds: np.random.SeedSequence, place: int) -> Array:
         """The identifiers of these rows of the sample; `place`: which column it is."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from service.base.messages import Message
 from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
 from service.samples.table.reading import ClockTimes, range_read
@@ -166,8 +167,12 @@ class GridColumn:
         """What the column holds, in words."""
         ends = np.array([self._smallest.min(), self._largest.max()])
         first, last = self.to_values(self.on_clocks(self.drawn_of(ends, np.zeros(2, dtype=np.int64))))
-        kind = {"integer": "whole numbers", "number": "numbers", "date": "dates", "datetime": "times"}[self.type]
-        return f"it holds {kind} from {first} to {last}"
+        return {
+            "integer": Message("it holds whole numbers from %(first)s to %(last)s", first=first, last=last),
+            "number": Message("it holds numbers from %(first)s to %(last)s", first=first, last=last),
+            "date": Message("it holds dates from %(first)s to %(last)s", first=first, last=last),
+            "datetime": Message("it holds times from %(first)s to %(last)s", first=first, last=last),
+        }[self.type]
 
     @property
     def example(self) -> str:

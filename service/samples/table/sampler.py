@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from service.base.messages import Message, whole
 from service.samples.table.balancing import Balancing
 from service.samples.table.base import Array, Columns, SamplingError
 from service.samples.table.blocks import (
@@ -77,7 +78,9 @@ class TableSampler:
 
     def __init__(self, config: Mapping[str, Any], session: onnxruntime.InferenceSession) -> None:
         if config.get("format") != 1 or config.get("kind") != "table":
-            raise SamplingError("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
+            raise SamplingError(
+                Message("config.json is not of a kind this sampler knows; use the sample.py of the same ZIP")
+            )
         missing_value = config["missing_value"]
         self.missing_value: str = missing_value
         self._modelled = modelled_columns(config)
@@ -139,7 +142,7 @@ class TableSampler:
         column shall come (`weighting.py`). `each` is `map`, or what gives the same but draws some parts side by side.
         """
         if rows < 0 or (seed is not None and seed < 0):
-            raise SamplingError("rows and seed must not be negative")
+            raise SamplingError(Message("rows and seed must not be negative"))
         self._written.check_rows(rows)
         seeds = np.random.SeedSequence(seed)
         wanted = self._conditions.selections(where)
@@ -246,8 +249,11 @@ class TableSampler:
                 ahead.append(kept)
             if not is_sure and number * size >= PATIENCE and kept_rows * RAREST < number * size:
                 raise SamplingError(
-                    f"fewer than 1 in {RAREST:,} rows meet the condition, and this generator cannot be asked for so rare "
-                    "ones; ask for more common values, or for fewer at once"
+                    Message(
+                        "fewer than 1 in %(rarest)s rows meet the condition, and this generator cannot be asked for so rare "
+                        "ones; ask for more common values, or for fewer at once",
+                        rarest=whole(RAREST),
+                    )
                 )
             is_sure = is_sure or kept_rows >= min(SURE_ROWS, request.rows) or number * size >= PATIENCE
             if is_sure:

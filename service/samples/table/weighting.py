@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from service.base.messages import Message
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn
 from service.samples.table.conditions import Conditions
@@ -30,20 +31,24 @@ def strata_of(
 ) -> list[tuple[float, Selections]]:
     """Shares, one in all, and the values of each part of the sample, which are among those wanted."""
     if not isinstance(weights, Mapping):
-        raise SamplingError('weights: give {"COLUMN": {"VALUE": 0.5, …}} or {"COLUMN": "uniform"}')
+        raise SamplingError(Message('weights: give {"COLUMN": {"VALUE": 0.5, …}} or {"COLUMN": "uniform"}'))
     of_columns = []
     for name, given in weights.items():
         column = columns[conditions.place_of(name)]
         of_columns.append(_parts(conditions, column, _of_values(column, given, wanted, conditions)))
     if math.prod(map(len, of_columns)) > MOST_STRATA:
-        raise SamplingError(f"weights: more than {MOST_STRATA} combinations of values; weight fewer columns or values")
+        raise SamplingError(
+            Message(
+                "weights: more than %(most)s combinations of values; weight fewer columns or values", most=MOST_STRATA
+            )
+        )
     strata = []
     for combination in itertools.product(*of_columns):
         selections, share = dict(wanted), 1.0
         for weight, own in combination:
             selections, share = joined_selections(selections, own), share * weight
         if not all(selection.chances.any() for selection in selections.values()):
-            raise SamplingError("weights: a value with a weight does not meet the condition; leave it out")
+            raise SamplingError(Message("weights: a value with a weight does not meet the condition; leave it out"))
         strata.append((share, selections))
     return strata
 
@@ -53,10 +58,20 @@ def _of_values(column: RowColumn, given: Any, wanted: Selections, conditions: Co
     if isinstance(given, Mapping):
         return given
     if given != UNIFORM:
-        raise SamplingError(f'weights: {column.name}: give "uniform" or a weight for each value; {column.described}')
+        raise SamplingError(
+            Message(
+                'weights: %(column)s: give "uniform" or a weight for each value; %(described)s',
+                column=column.name,
+                described=column.described,
+            )
+        )
     if not isinstance(column, CategoryColumn):
         raise SamplingError(
-            f'weights: {column.name} is a range: give parts of it, like {{"<40": 1, ">=40": 1}}; {column.described}'
+            Message(
+                'weights: %(column)s is a range: give parts of it, like {"<40": 1, ">=40": 1}; %(described)s',
+                column=column.name,
+                described=column.described,
+            )
         )
     selection = wanted.get(conditions.place_of(column.name))
     return {
@@ -71,11 +86,16 @@ def _parts(conditions: Conditions, column: RowColumn, of_values: Mapping[Any, An
     for value, weight in of_values.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= LARGEST:
             raise SamplingError(
-                f"weights: {column.name}: the weight of {value!r} is not a number from 0 to {LARGEST:g}"
+                Message(
+                    "weights: %(column)s: the weight of %(value)s is not a number from 0 to %(largest)s",
+                    column=column.name,
+                    value=repr(value),
+                    largest=f"{LARGEST:g}",
+                )
             )
     total = math.fsum(of_values.values())
     if not total > 0:
-        raise SamplingError(f"weights: {column.name}: one weight must be more than 0")
+        raise SamplingError(Message("weights: %(column)s: one weight must be more than 0", column=column.name))
     return [
         (weight / total, conditions.selections(_meant(column, value)))
         for value, weight in of_values.items()

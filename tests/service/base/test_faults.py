@@ -62,12 +62,12 @@ def test_it_is_what_pydantic_says_and_has_a_german_text(wrong):
     assert said(sentence, language_named("de")) != sentence
 
 
-def test_a_bound_is_said_as_it_was_declared():
+def test_a_bound_is_said_as_pydantic_writes_it():
     with pytest.raises(ValidationError) as refused:
         Whole(share=0)
     sentence = sentence_of(refused.value.errors()[0])
-    assert sentence == "Input should be greater than 0.0"
-    assert said(sentence, language_named("de")) == "Der Wert muss größer als 0,0 sein"
+    assert sentence == "Input should be greater than 0"
+    assert said(sentence, language_named("de")) == "Der Wert muss größer als 0 sein"
 
 
 def test_what_a_validator_raised_keeps_what_it_was_made_of():

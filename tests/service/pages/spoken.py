@@ -1,5 +1,6 @@
 """The words of a page that a person sees or hears, to find those that are left in another language."""
 
+import gettext
 import re
 from html.parser import HTMLParser
 
@@ -44,3 +45,16 @@ def english_in(page):
 def sentences_in(page):
     """Texts with three words of plain letters in a row."""
     return [text for text in spoken(page) if re.search(r"[A-Za-z]{2,} [A-Za-z]{2,} [A-Za-z]{2,}", text)]
+
+
+class Illegible(gettext.NullTranslations):
+    """A language without letters; places for values stay."""
+
+    def gettext(self, message):
+        return "".join(
+            part if part.startswith("%") else re.sub("[A-Za-z]", "·", part)
+            for part in re.split(r"(%\(\w+\)s|%%)", message)
+        )
+
+    def ngettext(self, msgid1, msgid2, n):
+        return self.gettext(msgid1 if n == 1 else msgid2)

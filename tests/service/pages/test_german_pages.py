@@ -4,7 +4,6 @@ For the first half the German texts are replaced by ones without a letter: what 
 """
 
 import copy
-import gettext
 import html
 import json
 import pickle
@@ -21,23 +20,10 @@ from service.pages import languages, rendering
 from service.pages.apart import require_apart
 from service.pages.languages import language_named
 from service.pages.writing import Writing
-from tests.service.pages.spoken import english_in, sentences_in, spoken
+from tests.service.pages.spoken import Illegible, english_in, sentences_in, spoken
 
 GERMAN = {"Accept-Language": "de"}
 FILLED = {"method": "marginals", "epsilon": "0,5", "report": "on", "report_share": "5"}
-
-
-class Illegible(gettext.NullTranslations):
-    """A language without letters; places for values stay."""
-
-    def gettext(self, message):
-        return "".join(
-            part if part.startswith("%") else re.sub("[A-Za-z]", "·", part)
-            for part in re.split(r"(%\(\w+\)s|%%)", message)
-        )
-
-    def ngettext(self, msgid1, msgid2, n):
-        return self.gettext(msgid1 if n == 1 else msgid2)
 
 
 @pytest.fixture
@@ -141,10 +127,37 @@ def test_no_sentence_of_a_question_is_left_in_english(api, browser_of, dataset_i
     assert sentences_in(reply.text) == []
 
 
-def test_a_refusal_that_bundles_have_too_is_marked_as_english(api, browser_of, dataset_id):
+REFUSED = [
+    {"where": "colour=red"},
+    {"where": "age=x"},
+    {"where": "age<20&age>30"},
+    {"kind": "sum", "column": "city"},
+    {"kind": "histogram", "column": "cities"},
+    {"kind": "median", "column": "income"},
+    {"kind": "cross_table", "column": "age", "second": "age"},
+    {"kind": "cross_table", "column": "age"},
+    {"kind": "nonsense"},
+    {"epsilon": "0,000001"},
+]
+
+
+@pytest.mark.usefixtures("illegible")
+def test_no_refusal_of_a_question_is_left_in_english(api, browser_of, dataset_id):
+    browser = browser_of(api.analyst)
+    for wrong in REFUSED:
+        reply = browser.post(f"/datasets/{dataset_id}/ask", {"kind": "count", "epsilon": "0,1", **wrong}, **GERMAN)
+        assert (reply.status_code, sentences_in(reply.text)) == (422, []), wrong
+        assert 'role="alert"' in reply.text
+
+
+def test_a_refused_condition_is_said_in_german_and_in_english_by_the_api(api, browser_of, dataset_id):
     asked = {"kind": "count", "epsilon": "0.1", "where": "colour=red"}
-    page = browser_of(api.analyst).post(f"/datasets/{dataset_id}/ask", asked, **GERMAN).text
-    assert '<span lang="en">questions.0.where: there is no column' in html.unescape(page)
+    page = html.unescape(browser_of(api.analyst).post(f"/datasets/{dataset_id}/ask", asked, **GERMAN).text)
+    assert "questions.0.where: Es gibt keine Spalte 'colour'; die Spalten sind age" in page
+    assert '<span lang="en">' not in page
+    asked |= {"epsilon": 0.1}
+    reply = api.http.post(f"/v1/datasets/{dataset_id}/queries", json=asked, headers=api.analyst)
+    assert reply.json()["detail"].startswith("questions.0.where: there is no column 'colour'; the columns are age")
 
 
 @pytest.mark.parametrize("path", ["/datasets/{unknown}", "/releases/{unknown}", "/datasets/new/{unknown}", "/admin"])
@@ -166,11 +179,14 @@ def test_no_refusal_of_a_file_is_left_in_english(api, browser_of, content):
     assert sentences_in(reply.text) == []
 
 
-def test_a_price_in_german_has_commas_and_the_api_has_points(api, browser_of, dataset_id):
+def test_a_price_in_german_has_commas_and_semicolons_between_and_the_api_has_points(api, browser_of, dataset_id):
     browser = browser_of(api.analyst)
-    sent = {"method": "marginals", "epsilon": "0,25", "step": "confirm"}
+    sent = {"method": "marginals", "epsilon": "0,25", "step": "confirm", "knob.pairs": "all"}
     page = browser.post(f"/datasets/{dataset_id}/order", sent, **GERMAN).text
     assert "ε = 0,25" in page
+    (off,) = [text for text in spoken(page) if "Totalvariation" in text]
+    assert re.search(r"\d,\d+ bis .*; \d", off)
+    assert not re.search(r", [±\d]", off)
     assert re.search(r"höchstens 56,3 von 100", page)
     assert re.search(r'<pre><code>.*"epsilon": 0\.25|&#34;epsilon&#34;: 0\.25', page, re.DOTALL)
     assert english_in(page) == []

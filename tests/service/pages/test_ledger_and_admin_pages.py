@@ -6,7 +6,10 @@ import uuid
 
 import pytest
 
+from service.http.app import API, pages
 from service.pages.ledger import history
+from service.pages.words import AUDIT_ACTIONS
+from tests.service.pages.spoken import english_in
 from tests.service.pages.test_orders_pages import FILLED
 
 
@@ -96,5 +99,24 @@ def test_the_last_owner_s_key_is_not_revoked(api, browser_of):
 def test_what_is_done_on_the_page_is_in_the_audit_log(api, browser_of, dataset_id):
     browser_of(api.analyst).post(f"/datasets/{dataset_id}/releases", {**FILLED, "order_key": "k"})
     page = browser_of(api.owner).get("/admin/audit").text
-    assert "<code>sign_in</code>" in page
-    assert "<code>order_release</code>" in page
+    assert '<span title="sign_in">sign in</span>' in page
+    assert '<span title="order_release">order a release</span>' in page
+    browser_of(api.reader).get("/admin")  # which is for owners
+    german = browser_of(api.owner).get("/admin/audit", headers={"Accept-Language": "de"}).text
+    assert '<span title="order_release">eine Veröffentlichung bestellen</span>' in german
+    assert "abgelehnt <code>forbidden</code>" in german
+    assert english_in(german) == []
+
+
+def names_of(routers):
+    for router in routers:
+        for route in router.routes:
+            yield from names_of([route.original_router]) if hasattr(route, "original_router") else [route.name]
+
+
+def test_every_operation_has_words_for_the_audit_log():
+    """But those that no key is asked for: no line can name them."""
+    for_everybody = {"ask_for_key", "choose_language", "leave", "read_asset"}
+    names = set(names_of((*API, pages)))
+    assert names > for_everybody
+    assert names - for_everybody - AUDIT_ACTIONS.keys() == set()

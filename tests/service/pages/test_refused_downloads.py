@@ -13,6 +13,7 @@ from service.pages.words import shown_state
 from service.releases.models import Release
 from tests.service.http.conftest import context  # noqa: F401 - the fixture
 from tests.service.http.test_bought_declarations import carried_out
+from tests.service.pages.spoken import english_in
 from tests.service.pages.test_orders_pages import FILLED
 from workers import lease as leases
 from workers.run import Attempt
@@ -54,8 +55,15 @@ def test_a_wrong_condition_leads_back_to_the_form_with_everything_typed(
         refused = browser.get(f"{release}/download", params=asked)
         assert refused.status_code == 422
         assert "What you typed is kept" in refused.text
+        german = browser.get(f"{release}/download", params=asked, headers={"Accept-Language": "de"})
+        assert english_in(german.text) == []
         assert_form_says(browser.get(back_from(refused)).text, asked)
     assert_form_says(browser.get(release, params=TYPED).text, TYPED)
+    certificate = browser.get(f"{release}/certificate", headers={"Accept-Language": "de"}).text
+    assert re.search(r"\(ε, δ\) = \(\d(,\d+)?; \d", certificate)
+    for wrong in (CONDITION, "nosuch=1", 'city="Rome" & city="Oslo"'):
+        rows = browser.get(f"{release}/rows", params={"where": wrong}, headers={"Accept-Language": "de"})
+        assert (rows.status_code, english_in(rows.text)) == (422, [])
     for typed in ("1.000", "1,000", "1 000"):  # and not one row
         rows = browser.get(f"{release}/download", params={"rows": typed, "format": "csv"}).text
         assert len(rows.splitlines()) == 1_001

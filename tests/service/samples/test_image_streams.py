@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-import service.samples.image_sampler
 from service.base.errors import InvalidInput
 from service.samples.formats import media_type
 from service.samples.image_sampler import ImageSampler
 from service.samples.samplers import sampler_from_bundle
+from service.samples.shipped import image_script
 from service.samples.streams import stream_rows
 from tests.tiny_generators import tiny_sampler
 from tests.tiny_image_generators import (
@@ -165,7 +163,7 @@ def test_the_samplers_file_works_alone(tmp_path):
     config, onnx_bytes = tiny_image_files()
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "generator.onnx").write_bytes(onnx_bytes)
-    shutil.copy(Path(service.samples.image_sampler.__file__), tmp_path / "sample.py")
+    (tmp_path / "sample.py").write_bytes(image_script())
 
     def run(*arguments):
         command = [sys.executable, "-I", "sample.py", *arguments]

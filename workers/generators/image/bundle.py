@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from service.samples.shipped import image_script
 from workers.generators.archive import to_json
 from workers.generators.image.card import image_card
 from workers.generators.onnx_export import compare, export, for_export
@@ -58,7 +58,7 @@ def image_files(
         "generator.safetensors": weights,
         "config.json": to_json(config),
         "MODEL_CARD.md": image_card(schema=schema, certificate=certificate, order=order).encode(),
-        "sample.py": resources.files("service.samples").joinpath("image_sampler.py").read_bytes(),
+        "sample.py": image_script(),
     }
 
 
