@@ -13,6 +13,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 from service.pages.knobs import described
+from service.samples.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def found() -> set[Text]:
     """Every text that a template marks, that the code makes a message of, or that describes a method, in English."""
     marked = extract_from_dir(PAGES, METHODS, keywords=KEYWORDS)
     made = {text for folder in CODE for file in (ROOT / folder).rglob("*.py") for text in _made_in(file)}
-    return {message for _, _, message, _, _ in marked} | made | described()
+    return {message for _, _, message, _, _ in marked} | made | described() | {each.help for each in FORMATS.values()}
 
 
 def _made_in(file: Path) -> Iterator[Text]:

@@ -133,6 +133,11 @@ def whole(value: int) -> Figure:
     return Figure(f"{value:,}")
 
 
+def percent(share: float, digits: int = 4) -> Figure:
+    """A share of one: 27.5 %."""
+    return Figure(f"{100.0 * share:.{digits}g} %")
+
+
 def said(text: object, language: Language) -> str:
     """What a place of a sentence holds: translated where it is this software's own, else as it is."""
     return text.said_in(language) if isinstance(text, Text) else str(text)

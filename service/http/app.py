@@ -39,6 +39,7 @@ from service.http.security_headers import KnownHosts, SecurityHeaders
 from service.intake import sandbox
 from service.intake.ingest import describe_sandbox
 from service.ledger.endpoints import router as ledger
+from service.pages import error_pages
 from service.pages.docs import router as docs
 from service.pages.endpoints import router as pages
 from service.pages.help import install as install_help
@@ -120,7 +121,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(QuickRoutes, routers=(datasets, releases))  # the first added is the innermost
     app.add_middleware(BodyLimit, settings=context.settings)
     app.state.refused = _audited(Refusals(context))
-    http_errors.install(app, refused=app.state.refused)
+    http_errors.install(app, refused=app.state.refused, failure_page=error_pages.failure_page)
+    error_pages.install(app)
     registry = CollectorRegistry()
     _install_surface(app, context.settings, registry)
     for router in (*API, pages):

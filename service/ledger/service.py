@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from imprimatur.verify.chain import Amounts
 from service.base.errors import BudgetExhausted, LedgerConflict, NotFound, Redeclared
-from service.base.messages import Figure, Message
+from service.base.messages import Message, percent
 from service.ledger import repository
 from service.ledger.models import LedgerEntry
 from service.privacy.filters import NANO, Shares
@@ -106,18 +106,14 @@ def require_done(outcome: Outcome, cost: Shares) -> None:
                 "neither account of this dataset's budget has room for the order: it costs %(simple)s of the budget by "
                 "basic composition, where %(simple_left)s is left, and %(renyi)s by Rényi composition, where "
                 "%(renyi_left)s is left; order a smaller ε: the dataset's budget names the largest that fits",
-                simple=_percent(cost.simple),
-                simple_left=_percent(outcome.simple_left),
-                renyi=_percent(cost.renyi),
-                renyi_left=_percent(outcome.renyi_left),
+                simple=percent(cost.simple / NANO),
+                simple_left=percent(outcome.simple_left / NANO),
+                renyi=percent(cost.renyi / NANO),
+                renyi_left=percent(outcome.renyi_left / NANO),
             ),
             remaining={"simple": outcome.simple_left, "renyi": outcome.renyi_left},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )
-
-
-def _percent(nano_shares: int) -> str:
-    return Figure(f"{nano_shares / (NANO / 100):.4g} %")
 
 
 def _entry(row: Row[Any], *, conflict: str) -> LedgerEntry:

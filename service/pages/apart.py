@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+FEW = 4
+"""Names in the words of a tick; all of them are folded away below it."""
+
+
 def repeating_of(draft: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Columns that may say whose row it is: of which the same value stands in several rows, and of which that is not known."""
     found: Mapping[str, bool | None] = draft.get("repeating") or {}
@@ -42,6 +46,11 @@ def require_apart(said: Mapping[str, str], draft: Mapping[str, Any]) -> None:
         "that you know this, and that each row is still of another person"
     )
     raise InvalidInput(sentences(why, what_to_do), where="privacy_unit")
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first few names of a list, and how many there are more: for the words of a tick."""
+    return some_of(names, FEW)
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from service.auth.dependencies import ContextOf
 from service.datasets import service as datasets
-from service.pages.confirming import AskedFor, confirm_page
+from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.declared import PURCHASE, open_of
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
 from service.pages.forms import Filled
@@ -34,7 +34,8 @@ def ask_before_buying(request: Request, dataset_id: uuid.UUID, context: ContextO
             f"/datasets/{dataset_id}" if to_buy is None or to_buy.running is None else f"/releases/{to_buy.running.id}"
         )
     quoted = releases.quote(context, visitor.principal, dataset_id, PURCHASE)
-    return confirm_page(request, visitor, dataset, quoted, {}, AskedFor(PURCHASE, to_buy=to_buy))
+    price = priced(context, visitor, dataset_id, quoted)
+    return confirm_page(request, visitor, dataset, price, {}, AskedFor(PURCHASE, to_buy=to_buy))
 
 
 @router.post("/datasets/{dataset_id}/buy", dependencies=[OwnForm], name="order_release")

@@ -6,6 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.datasets import service as datasets
+from service.pages.budget import gauge
 from service.pages.rendering import page
 from service.privacy.filters import NANO
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
     from service.datasets.models import Dataset
     from service.pages.declared import Open
+    from service.platform.context import Context
     from service.releases.service import Quote
 
 NOT_PASSED_ON = {"step", "csrf_token"}
@@ -40,11 +43,11 @@ def confirm_page(
     request: Request,
     visitor: SignedIn,
     dataset: Dataset,
-    quoted: Quote | None,
+    price: Mapping[str, Any],
     filled: Mapping[str, str],
     asked_for: AskedFor,
 ) -> Response:
-    """What will be charged, and what cannot be undone.
+    """What will be charged, and what cannot be undone. `price`: of `priced`.
 
     The form of this page carries a key of its own, so that one that is sent twice is charged once.
     """
@@ -54,8 +57,7 @@ def confirm_page(
         "confirm.html",
         signed_in=visitor,
         dataset=dataset,
-        quoted=quoted,
-        share=None if quoted is None else shares_of(quoted),
+        **price,
         filled=filled,
         sent={**sent, "order_key": uuid.uuid4().hex},
         document=asked_for.document,
@@ -65,11 +67,21 @@ def confirm_page(
     )
 
 
-def shares_of(quoted: Quote) -> dict[str, float]:
-    """Of the whole budget: what it costs in the cheaper account, and what is left there afterwards."""
+def priced(context: Context, visitor: SignedIn, dataset_id: uuid.UUID, quoted: Quote | None) -> dict[str, Any]:
+    """What `quote.html` shows: the quote, and parts of the whole budget; where it does not fit, what would."""
+    if quoted is None:
+        return {"quoted": None, "share": None}
     accounts = (
         (quoted.price.shares.simple, quoted.remaining.simple),
         (quoted.price.shares.renyi, quoted.remaining.renyi),
     )
-    cost, left = max(accounts, key=lambda each: each[1] - each[0])
-    return {"cost": cost / NANO, "left": max(0, left - cost) / NANO}
+    cost, there = max(accounts, key=lambda each: each[1] - each[0])
+    share: dict[str, float | None] = {
+        "cost": cost / NANO,
+        "left": max(0, there - cost) / NANO,
+        "there": max(0, there) / NANO,
+    }
+    if not quoted.remaining.fits(quoted.price.shares):
+        left = gauge(datasets.read_budget(context, visitor.principal, dataset_id), [])
+        share["largest"] = None if left.is_empty else left.largest_next_epsilon
+    return {"quoted": quoted, "share": share}

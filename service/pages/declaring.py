@@ -173,14 +173,14 @@ def _form_of(
     constraints = constraints if isinstance(constraints, dict) else {}
     enum = constraints.get("enum")
     enum = enum if isinstance(enum, list) else []
-    role = field.get("role")
+    use = str(field.get("role") or field.get("type", "string"))
     return ColumnForm(
         place=place,
         name=str(field.get("name", "")),
-        use=str(role or field.get("type", "string")),
-        categories=lines_of(enum),
-        low=text_of(constraints.get("minimum")),
-        high=text_of(constraints.get("maximum")),
+        use=use,
+        categories=lines_of(enum, use, field),
+        low=text_of(constraints.get("minimum"), use, field),
+        high=text_of(constraints.get("maximum"), use, field),
         missing="\n".join(marker for marker in _markers(field, markers) if marker),
         is_required=constraints.get("required") is True,
         is_draft=_is_to_be_ticked(field),
@@ -203,13 +203,14 @@ def _with_form(
     use = form.get(f"{prefix}use")
     if use is None:  # of another part of the list
         return field
+    known = shown_texts(field, use)
     if use != shown.use and (use in ROLES or use in TYPES):
         before = set_aside.get(shown.name)
         field = _used_as(field, use, set_aside)
         if field is before and not any(form.get(prefix + word, "").strip() for word in ("categories", "low", "high")):
             return field
     if use in TYPES:
-        field = _with_domain(field, shown, form, use)
+        field = _with_domain(field, shown, form, use, known)
         said = field.get("constraints")
         field = with_purchase(field, shown, form, use, set_aside)
         # What was read and comes back is seen before it is ticked.
@@ -232,13 +233,17 @@ def _used_as(field: dict[str, Any], use: str, set_aside: dict[str, dict[str, Any
     return bare | {"type": use} | ({"constraints": required} if required else {})
 
 
-def _with_domain(field: dict[str, Any], shown: ColumnForm, form: Mapping[str, str], use: str) -> dict[str, Any]:
-    """Categories, bounds, missing values: each only where something else was typed than was shown, or the type is another."""
+def _with_domain(
+    field: dict[str, Any], shown: ColumnForm, form: Mapping[str, str], use: str, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Categories, bounds, missing values: each only where something else was typed than was shown, or the type is another.
+
+    `known`: texts that the form has shown, and their values.
+    """
     prefix = f"c{shown.place}."
     said = {
         word: form.get(prefix + word, "").replace("\r\n", "\n") for word in ("categories", "low", "high", "missing")
     }
-    known = shown_texts(field.get("constraints") or {})
     if use in _WITH_CATEGORIES and (use != shown.use or said["categories"].strip("\n") != shown.categories):
         field = _with_categories(field, values_of(said["categories"], use, field, known))
     constraints = dict(field.get("constraints") or {})

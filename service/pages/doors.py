@@ -19,14 +19,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from service.auth import sessions
 from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
 from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
 from service.base.messages import Message
+from service.pages.error_pages import NOT_POSSIBLE, error_page
 from service.pages.policy import PAGE_HEADERS
-from service.pages.rendering import is_fragment, page
+from service.pages.rendering import is_fragment
+from service.pages.visitors import cookie_name, session_of
 from service.pages.ways_back import after_signing_in, is_download, way_back
 from service.requests.problems import RefusedBody, status_of
 
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
 
 SIGN_IN = "/sign-in"
 CSRF_FIELD, CSRF_HEADER = "csrf_token", "x-csrf-token"
-
-
-def cookie_name(settings: Settings) -> str:
-    """Behind TLS browsers hold to a name that begins so: of this host alone, sent over TLS alone."""
-    return "__Host-imprimatur" if settings.behind_tls else "imprimatur_session"
 
 
 def set_cookie(response: Response, settings: Settings, token: str) -> None:
@@ -56,17 +52,7 @@ def own_path(address: str) -> str:
 
 def find_signed_in(request: Request, context: ContextOf) -> SignedIn | None:
     """Who is signed in, if anybody; leaves the principal for the audit log and counts the request."""
-    settings = context.settings
-    token = request.cookies.get(cookie_name(settings))
-    if not token:
-        return None
-    with context.driver() as connection:
-        found = sessions.find(
-            connection,
-            token,
-            idle_seconds=settings.page_idle_seconds,
-            longest_seconds=settings.page_longest_seconds,
-        )
+    found = session_of(request, context)
     if found is None:
         return None
     limits: RateLimits = request.app.state.rate_limits
@@ -151,26 +137,24 @@ class PageRoute(APIRoute):
                 return await answer(request)
             except RequestValidationError as error:
                 where = ".".join(map(str, error.errors()[0]["loc"][1:]))
-                return _refusal(
+                return await _refusal(
                     request,
                     InvalidInput(Message("%(where)s: this value is not possible here", where=where), where=where),
                 )
             except RefusedBody as refused:
-                return _refusal(request, refused.error)
+                return await _refusal(request, refused.error)
             except ImprimaturError as error:
-                return _refusal(request, error)
+                return await _refusal(request, error)
 
         return answer_or_say_why
 
 
-def _refusal(request: Request, error: ImprimaturError) -> Response:
+async def _refusal(request: Request, error: ImprimaturError) -> Response:
     if isinstance(error, Unauthenticated):
         return _to_sign_in(request)
     status = noted(request, error)
-    signed_in = None  # what is shown besides may depend on who asks; a refusal shows nothing
     back = None if isinstance(error, NotFound) else way_back(request)
-    values: dict[str, Any] = {"error": error, "back": back, "is_download": is_download(request)}
-    return page(request, "refusal.html", status=status, signed_in=signed_in, **values)
+    return await error_page(request, status, NOT_POSSIBLE, error.detail, back=back, is_download=is_download(request))
 
 
 def noted(request: Request, error: ImprimaturError) -> int:

@@ -41,6 +41,8 @@ def read_ledger(
             head: Any = log.newest_head(session).to_json()
         except NotFound:  # the relay has signed none yet
             head = None
+    balance = ledger.balance
+    spent = (balance.simple_posted + balance.simple_pending, balance.renyi_posted + balance.renyi_pending)
     return page(
         request,
         "ledger.html",
@@ -51,6 +53,7 @@ def read_ledger(
         history=history(ledger.items) if before is None and ledger.next is None else None,
         head=head,
         nano=NANO,
+        is_beyond=max(spent) > NANO,
     )
 
 

@@ -17,7 +17,7 @@ from service.domain.image_schema import ImageSchema
 from service.domain.open_columns import open_fields
 from service.methods.catalogue import method_of
 from service.pages.budget import gauge
-from service.pages.confirming import AskedFor, confirm_page, shares_of
+from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.forms import Filled
 from service.pages.knobs import (
@@ -81,14 +81,14 @@ async def quote(
         if is_fragment(request):
             raise
         return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
-    values: dict[str, Any] = {"quoted": quoted, "share": shares_of(quoted)}
+    values = await run_in_threadpool(priced, context, visitor, dataset_id, quoted)
     if is_fragment(request):
         return page(request, "quote.html", signed_in=visitor, **values)
     if filled.get("step") == "confirm":
         visitor.principal.require("analyst")
         dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
         start = await run_in_threadpool(_public_start_of, context, visitor, quoted)
-        return confirm_page(request, visitor, dataset, quoted, filled, AskedFor(document, public_start=start))
+        return confirm_page(request, visitor, dataset, values, filled, AskedFor(document, public_start=start))
     if quoted.wanted is not None:
         found = f"{quoted.wanted.epsilon or quoted.wanted.largest:.3g}"
         filled = {**filled, "epsilon": figure_in(request, found)}

@@ -16,7 +16,7 @@ from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.domain.open_columns import open_fields
 from service.pages.budget import gauge
-from service.pages.confirming import AskedFor, confirm_page, shares_of
+from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
 from service.pages.forms import Filled, number_in
 from service.pages.languages import figure_in
@@ -55,16 +55,13 @@ async def quote(
             raise
         return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error.detail)
     earlier = asked.earlier.get(0)
-    values: dict[str, Any] = {
-        "earlier": earlier,
-        "quoted": asked.quote,
-        "share": None if asked.quote is None else shares_of(asked.quote),
-    }
+    price = await run_in_threadpool(priced, context, visitor, dataset_id, asked.quote)
+    values: dict[str, Any] = {"earlier": earlier, **price}
     if is_fragment(request):
         return page(request, "question_quote.html", signed_in=visitor, **values)
     if filled.get("step") == "confirm" and earlier is None:
         dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
-        return confirm_page(request, visitor, dataset, asked.quote, filled, AskedFor(question=KINDS[filled["kind"]]))
+        return confirm_page(request, visitor, dataset, price, filled, AskedFor(question=KINDS[filled["kind"]]))
     return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, values=values)
 
 

@@ -25,7 +25,7 @@ from service.pages.languages import language_named, language_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
 from service.pages.ways_back import TypedBefore
-from service.pages.words import FORMAT_WORDS, KINDS
+from service.pages.words import FORMAT_NAMES, KINDS
 from service.platform.database import database_time
 from service.releases import service as releases
 from service.releases.models import ACTIVE
@@ -33,7 +33,7 @@ from service.releases.names import shown_name
 from service.releases.refusals import NOT_ACCEPTED
 from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_request, sample_response
 from service.requests.problems import status_of
-from service.samples.formats import formats_of
+from service.samples.formats import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
@@ -59,7 +59,9 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         and (release.state == "published" or release.failure == NOT_ACCEPTED),
         "has_owner_report": bool(release.order_.get("owner_report")) and is_owner(visitor),
         "is_owner": is_owner(visitor),
-        "formats": {each: FORMAT_WORDS[each] for each in formats_of("images" if is_image else "rows")},
+        "formats": [
+            (each, FORMAT_NAMES[each], FORMATS[each].help) for each in formats_of("images" if is_image else "rows")
+        ],
         "seconds_left": _seconds_left(context, release),
     }
 
@@ -217,7 +219,7 @@ def read_certificate(request: Request, release_id: uuid.UUID, context: ContextOf
     """The certificate for people: one screen in words, then details."""
     release = releases.find_published(context, visitor.principal, release_id)
     shown = shown_of(context, visitor, release_id)
-    certificate = release.certificate or {}
+    certificate = release.signed_certificate
     words = words_of(certificate, shown["dataset"])
     return page(request, "certificate.html", signed_in=visitor, **shown, certificate=certificate, words=words)
 
@@ -227,7 +229,7 @@ def certificate_file(release_id: uuid.UUID, context: ContextOf, visitor: Reader)
     """The certificate as `imprimatur verify` reads it."""
     release = releases.find_published(context, visitor.principal, release_id)
     headers = {"Content-Disposition": f'attachment; filename="certificate-{release_id}.json"'}
-    return JSONResponse(release.certificate, headers=headers)
+    return JSONResponse(release.signed_certificate, headers=headers)
 
 
 @router.get("/releases/{release_id}/explanation.html", name="read_certificate")
@@ -236,6 +238,6 @@ def read_explanation(release_id: uuid.UUID, context: ContextOf, visitor: Reader)
     release = releases.find_published(context, visitor.principal, release_id)
     dataset = datasets.find(context, visitor.principal, release.dataset_id)
     name = shown_name(release.name, str(release.order_["method"]), release.id)
-    text = explanation.page(release.certificate or {}, explanation.Names(dataset.name, name))
+    text = explanation.page(release.signed_certificate, explanation.Names(dataset.name, name))
     headers = {**PAGE_HEADERS, "Content-Disposition": f'attachment; filename="explanation-{release_id}.html"'}
     return HTMLResponse(text, headers=headers)

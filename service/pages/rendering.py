@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from imprimatur.explanation import fingerprint
 from imprimatur.version import VERSION
+from service.domain.unit_words import unit_in_words
 from service.pages.assets_of import asset_address
 from service.pages.languages import LANGUAGES, language_named, language_of, translations
 from service.pages.policy import PAGE_HEADERS
@@ -37,6 +38,7 @@ def templates(language: str) -> Environment:
     )
     environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]  # the extension's
     environment.filters |= Writing(language_named(language)).filters | {"shown_state": shown_state}
+    environment.filters["unit_words"] = lambda dataset: unit_in_words(dataset.declared_schema, dataset.unit)
     environment.globals |= {"asset": asset_address, "version": VERSION, "languages": LANGUAGES, "language": language}
     environment.globals["fingerprint"] = fingerprint
     environment.globals["point"] = language_named(language).conventions.point

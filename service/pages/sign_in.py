@@ -14,10 +14,11 @@ from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits, address_of
 from service.auth.service import authenticate
 from service.base.errors import InvalidInput, Unauthenticated
-from service.pages.doors import OwnForm, PageRoute, Visitor, cookie_name, own_path, require_own_site, set_cookie
+from service.pages.doors import OwnForm, PageRoute, Visitor, own_path, require_own_site, set_cookie
 from service.pages.languages import COOKIE, LANGUAGES
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
+from service.pages.visitors import cookie_name
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

@@ -20,8 +20,9 @@ from service.auth.dependencies import ContextOf, get_outsider
 from service.auth.principal import Principal
 from service.auth.service import create_key, tenant_named
 from service.base.errors import Forbidden, NotFound
-from service.pages.doors import PageRoute, cookie_name, own_path, set_cookie
+from service.pages.doors import PageRoute, own_path, set_cookie
 from service.pages.policy import PAGE_HEADERS
+from service.pages.visitors import cookie_name
 from service.platform.context import Context
 from service.platform.database import database_time
 

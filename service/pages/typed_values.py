@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
 import re
-from contextlib import suppress
+from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidInput
 from service.base.messages import Message
+from service.pages.typed_moments import MOMENTS, moment_of, moment_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,25 +21,52 @@ _MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
-def text_of(value: Any) -> str:
-    """A value as the form shows it."""
+def text_of(value: Any, use: str = "", field: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """A value as the form shows it: in the spelling of its column, as far as that is read back as the same value."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return moment_text(value, use, field)
+    plain = json.dumps(value)
+    if use not in _NUMBERS or isinstance(value, bool) or not isinstance(value, int | float):
+        return plain
+    text = _spelled(value, plain, field)
+    read = value_of(text, use, field, {})
+    return text if (type(read), read) == (type(value), value) else plain
 
 
-def lines_of(values: Sequence[Any]) -> str:
+def _spelled(value: float, plain: str, field: Mapping[str, Any]) -> str:
+    """With the column's own signs before its fraction and between its thousands."""
+    decimal, group = _signs(field)
+    digits = f"{Decimal(plain):f}" if isinstance(value, float) and math.isfinite(value) else plain
+    whole, point, fraction = digits.lstrip("-").partition(".")
+    if group and whole.isdigit():
+        whole = f"{int(whole):,}".replace(",", group)
+    return "-" * digits.startswith("-") + whole + (decimal + fraction if point else "")
+
+
+def lines_of(values: Sequence[Any], use: str = "", field: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Categories, one a line; as a JSON list where a line could not say it."""
-    texts = [text_of(value) for value in values]
+    texts = [text_of(value, use, field) for value in values]
     plain = "\n".join(texts)
     are_lines = all(text.strip() == text != "" and "\n" not in text and "\r" not in text for text in texts)
     return plain if are_lines and not plain.startswith("[") else json.dumps(list(values), ensure_ascii=False)
 
 
-def shown_texts(constraints: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form has shown of a domain, and the value that each text stands for."""
-    values = [*(constraints.get("enum") or ()), constraints.get("minimum"), constraints.get("maximum")]
-    return {text_of(value): value for value in values if value is not None}
+def shown_texts(field: Mapping[str, Any], use: str) -> dict[str, Any]:
+    """What the form has shown of a field's domain, and the value that each text stands for in a column that is used so."""
+    shown_as = str(field.get("role") or field.get("type", "string"))
+    if use != shown_as and not any({use, shown_as} <= alike for alike in (_NUMBERS, MOMENTS)):
+        return {}
+    return {text_of(value, shown_as, field): value for value in _values_in(field)}
+
+
+def _values_in(field: Mapping[str, Any]) -> list[Any]:
+    constraints = field.get("constraints")
+    constraints = constraints if isinstance(constraints, dict) else {}
+    enum = constraints.get("enum")
+    values = [*(enum if isinstance(enum, list) else ()), constraints.get("minimum"), constraints.get("maximum")]
+    return [value for value in values if value is not None]
 
 
 def values_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, Any]) -> list[Any]:
@@ -75,9 +103,8 @@ def value_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, 
 def refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
     """Raise, in the words of the form, which number of a domain can be read in two ways."""
     for field in fields:
-        constraints = field.get("constraints")
-        known = shown_texts(constraints) if field.get("type") in _NUMBERS and isinstance(constraints, dict) else {}
-        for text in (each for each in known.values() if isinstance(each, str) and _is_ambiguous(each, field)):
+        values = _values_in(field) if field.get("type") in _NUMBERS else ()
+        for text in (each for each in values if isinstance(each, str) and _is_ambiguous(each, field)):
             raise InvalidInput(
                 Message(
                     "%(column)s: %(text)s could mean %(one)s or %(other)s: write one of these",
@@ -96,13 +123,16 @@ def _is_ambiguous(text: str, field: Mapping[str, Any]) -> bool:
     return has_other_point and _MAY_BE_THOUSANDS.fullmatch(text) is not None
 
 
+def _signs(field: Mapping[str, Any]) -> tuple[str, str]:
+    """Before a fraction, and between thousands."""
+    return str(field.get("decimalChar") or "."), str(field.get("groupChar") or "")
+
+
 def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
-    """A number with the column's own signs, or a day in its own format, as schemas write them; any other text as it is."""
-    form = field.get("format")
-    if use == "date" and isinstance(form, str) and "%" in form:
-        with suppress(ValueError):
-            return dt.datetime.strptime(text, form).date().isoformat()  # noqa: DTZ007 - a day has no zone
-    decimal, group = str(field.get("decimalChar") or "."), str(field.get("groupChar") or "")
+    """A number with the column's own signs, or a day or time in its own format, as schemas write them; any other text as it is."""
+    if use in MOMENTS:
+        return moment_of(text, use, field)
+    decimal, group = _signs(field)
     if use not in _NUMBERS or (decimal, group) == (".", ""):
         return text
     whole = f"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+" if group else "[0-9]+"

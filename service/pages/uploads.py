@@ -26,7 +26,7 @@ from service.datasets import staging
 from service.intake.drafted import FIRST_ROWS
 from service.intake.sealed import SealedFile
 from service.pages import declaring, sample_table
-from service.pages.apart import repeating_of
+from service.pages.apart import FEW, first_of, repeating_of
 from service.pages.column_form import ROLES, TYPES
 from service.pages.doors import (
     CSRF_FIELD,
@@ -220,6 +220,8 @@ def declare_page(
         targets=[column.name for column in columns if column.use == "boolean" or column.category_count],
         target=document.get("target") or "",
         repeating=repeating_of(draft),
+        first_of=first_of,
+        few=FEW,
         unconfirmed=sum(column.is_draft for column in columns),
         preview={"names": draft["names"][begin:end], "rows": [row[begin:end] for row in draft["rows"]]},
         json_text=json_text,

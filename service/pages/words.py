@@ -82,17 +82,17 @@ SETS = {
 }
 LEARNERS = {"logistic_regression": N_("logistic regression"), "boosting": N_("boosted trees")}
 """What the owner's report compares (docs/reports.md)."""
-FORMAT_WORDS = {
-    "csv": N_("CSV: text with a header"),
-    "excel": N_("CSV for Excel: opened by a double click"),
-    "jsonl": N_("JSON lines: one object per line"),
-    "parquet": N_("Parquet: typed columns, compressed"),
-    "arrow": N_("Arrow: an IPC stream"),
-    "npz": N_("NPZ: NumPy arrays of images and labels"),
-    "zip": N_("ZIP: PNG files and their labels as CSV"),
-    "png": N_("PNG: one picture, a class a row"),
+FORMAT_NAMES = {
+    "csv": "CSV",
+    "excel": N_("CSV for Excel"),
+    "jsonl": N_("JSON lines"),
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+    "npz": "NPZ",
+    "zip": "ZIP",
+    "png": "PNG",
 }
-"""Of each format of samples."""
+"""Of each format of samples, as people call it; what it is says its `help`."""
 AUDIT_ACTIONS = {
     "ask": N_("ask a question about the rows"),
     "ask_before_buying": N_("look at the price of bounds or categories"),

@@ -254,4 +254,4 @@ def read_answers(request: Request, release_id: uuid.UUID, context: ContextOf, pr
 @router.get("/releases/{release_id}/certificate", dependencies=[ReadingTurn], responses=problems(NotReady))
 def read_certificate(release_id: uuid.UUID, context: ContextOf, principal: Reader) -> dict[str, Any]:
     """What exactly is promised about this release, signed."""
-    return service.find_published(context, principal, release_id).certificate or {}
+    return service.find_published(context, principal, release_id).signed_certificate

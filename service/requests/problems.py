@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,10 +13,12 @@ from fastapi.exceptions import HTTPException as FastApiHTTPException
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Sent
 
 from service.base import errors
 from service.base.faults import sentence_of
+from service.base.messages import Message
 from service.platform.reasons import is_not_set_up
 
 logger = logging.getLogger(__name__)
@@ -87,7 +89,9 @@ FRAMEWORK = {
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE}
 """A full disk or too many open files is no mistake of the caller, and passes."""
 
-NOT_SET_UP = "the service is not set up yet; its operator finds the reason in the log"
+NOT_SET_UP = Message("the service is not set up yet; its operator finds the reason in the log")
+NO_ROOM_LEFT = Message("there is no room left on our side; ask again")
+FAILED = Message("something went wrong on our side; nothing is known to be lost")
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -105,6 +109,9 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     "additionalProperties": True,
 }
 INTERNAL_ERROR = "internal_error"
+
+FailurePage = Callable[[Request, int, str], Awaitable[Response | None]]
+"""Of a request, a status and a sentence; None for who wants no page."""
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -142,9 +149,12 @@ def problem(status: int, code: str, detail: str, **values: Any) -> JSONResponse:
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def install(app: FastAPI, *, refused: Callable[[Request, int, str], None]) -> None:
-    """Map every error the service knows, and hide the text of those it does not. `refused` hears of every known one."""
-    app.add_middleware(LastResort)
+def install(app: FastAPI, *, refused: Callable[[Request, int, str], None], failure_page: FailurePage) -> None:
+    """Map every error the service knows, and hide the text of those it does not.
+
+    `refused` hears of every known one. `failure_page` makes the reply for a browser where something failed on our side.
+    """
+    app.add_middleware(LastResort, failure_page=failure_page)
 
     @app.exception_handler(errors.ImprimaturError)
     def known(request: Request, error: errors.ImprimaturError) -> Response:
@@ -189,13 +199,14 @@ class RefusedBody(FastApiHTTPException):
 class LastResort:
     """Turns an unexpected error into a plain 500. Innermost, because the server would log the message of the error."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, failure_page: FailurePage) -> None:
         self.app = app
+        self.failure_page = failure_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watched(message: Message) -> None:
+        async def watched(message: Sent) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
@@ -212,15 +223,24 @@ class LastResort:
             logger.error("a request of %s failed with %s\n%s", route, type(error).__name__, frames)  # noqa: TRY400 - see above
             if started:
                 raise ConnectionAbortedError("the reply broke off") from None
-            if isinstance(error, OSError) and error.errno in NO_ROOM:
-                reply = problem(
-                    503, errors.Unavailable.code, "there is no room left on our side; ask again", retry_after_seconds=60
-                )
-            elif is_not_set_up(error):  # the log says what is missing
-                reply = problem(503, errors.Unavailable.code, NOT_SET_UP, retry_after_seconds=60)
-            else:
-                reply = problem(500, INTERNAL_ERROR, "something went wrong on our side; nothing is known to be lost")
+            status, detail = _failure(error)
+            reply = await self.failure_page(Request(scope), status, detail) or _problem_of(status, detail)
             await reply(scope, receive, send)
+
+
+def _failure(error: Exception) -> tuple[int, str]:
+    """Status and sentence of an error that no one expected."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return 503, NO_ROOM_LEFT
+    if is_not_set_up(error):  # the log says what is missing
+        return 503, NOT_SET_UP
+    return 500, FAILED
+
+
+def _problem_of(status: int, detail: str) -> Response:
+    if status == 503:
+        return problem(status, errors.Unavailable.code, detail, retry_after_seconds=60)
+    return problem(status, INTERNAL_ERROR, detail)
 
 
 def status_of(error: errors.ImprimaturError) -> int:

@@ -6,7 +6,7 @@ from tests.browser.conftest import QUICK_ORDER
 
 WIDTHS = (1_100, 760, 360)
 HEIGHT = 740
-CUT_OFF = """() => [...document.querySelectorAll("select[data-use]")].flatMap(each => {
+CUT_OFF = """() => [...document.querySelectorAll("select")].filter(each => each.offsetParent).flatMap(each => {
   const style = getComputedStyle(each), pen = document.createElement("canvas").getContext("2d");
   pen.font = style.font;
   const room = each.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
@@ -28,6 +28,17 @@ def test_every_word_of_what_a_column_may_hold_is_seen(open_window, keys_of, lang
         cut_off[width] = set(window.page.evaluate(CUT_OFF))
         assert not window.is_scrolled_sideways()
     assert cut_off == {width: set() for width in WIDTHS}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_every_word_of_what_a_key_may_be_is_seen(open_window, keys_of, language):
+    window = open_window(keys_of.owner)
+    window.go(f"/language/{language}?next=/admin/keys")
+    window.page.locator("select").wait_for()
+    for width in WIDTHS:
+        window.page.set_viewport_size({"width": width, "height": HEIGHT})
+        assert window.page.evaluate(CUT_OFF) == []
+        assert not window.is_scrolled_sideways()
 
 
 def test_the_chart_of_the_ledger_is_as_high_on_a_narrow_screen_as_on_a_wide_one(open_window, keys_of, client, dataset):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from service.samples.table.spelling import range_written, values_written
 from workers.reports.distances import grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,7 +41,9 @@ def _categories(column: ColumnDomain, real: NDArray[np.int64], made: NDArray[np.
     """The most frequent ones, in the order in which they were declared; those that are not shown are one bar."""
     counts = np.stack([np.bincount(codes, minlength=column.size) for codes in (real, made)])
     shown = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[:MOST_CATEGORIES])
-    names = [_written((column.values or ())[place]) for place in shown]
+    write = values_written(column.to_config()) or _plain
+    values = [(column.values or ())[place] for place in shown]
+    names = [MISSING if value is None else write(value) for value in values]
     found = counts[:, shown]
     if column.size > len(shown):
         names.append(REST)
@@ -52,7 +55,8 @@ def _range(column: ColumnDomain, real: NDArray[np.int64], made: NDArray[np.int64
     cells, groups = column.size - column.missing, width - column.missing
     edges = column.edges or ()
     begins = [edges[-(-group * cells // groups)] for group in range(groups)] + [edges[-1]]
-    names = [_interval(column, low, high) for low, high in itertools.pairwise(begins)]
+    write = _writer(column)
+    names = [_interval(column, write, low, high) for low, high in itertools.pairwise(begins)]
     return _cells(
         names + [MISSING] * column.missing, np.stack([np.bincount(codes, minlength=width) for codes in (real, made)])
     )
@@ -63,12 +67,21 @@ def _cells(names: list[str], counts: NDArray[np.int64]) -> dict[str, Any]:
     return {"names": names, "real": real, "synthetic": made}
 
 
-def _interval(column: ColumnDomain, low: float, high: float) -> str:
+def _interval(column: ColumnDomain, write: Callable[[float], str], low: float, high: float) -> str:
     if column.type == "number":
-        return f"{_number(low)} – {_number(high)}"
+        return f"{write(low)} – {write(high)}"
     last = high - column.step
-    first = _moment(column, low)
-    return first if last <= low else f"{first} – {_moment(column, last)}"
+    return write(low) if last <= low else f"{write(low)} – {write(last)}"
+
+
+def _writer(column: ColumnDomain) -> Callable[[float], str]:
+    """The end of a bar as the schema spells it, as charts of synthetic rows have it; else as everybody reads it."""
+    spelled = range_written(column.to_config())
+    if spelled is None:
+        return _number if column.type == "number" else lambda value: _moment(column, value)
+    if column.type == "number":
+        return lambda value: spelled(np.array([float(f"{value:.4g}")]))[0]
+    return lambda value: spelled(np.array([math.floor(value)]))[0]
 
 
 def _number(value: float) -> str:
@@ -86,7 +99,5 @@ def _moment(column: ColumnDomain, value: float) -> str:
     return str(whole)
 
 
-def _written(value: object) -> str:
-    if value is None:
-        return MISSING
+def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,6 +6,8 @@ import uuid
 
 import pytest
 
+import service.pages.budget as pages_of_budget
+import service.pages.ledger as pages_of_ledger
 from service.http.app import API, pages
 from service.pages.ledger import history
 from service.pages.words import AUDIT_ACTIONS
@@ -44,6 +46,16 @@ def test_the_ledger_is_read_again_and_its_lines_are_shown(api, browser_of, datas
     assert ">reserve<" in page
     assert 'data-lines="' in page
     assert browser_of(api.stranger).get(f"/datasets/{dataset_id}/ledger").status_code == 404
+
+
+def test_more_than_the_whole_of_one_account_is_explained(api, browser_of, dataset_id, monkeypatch):
+    browser = browser_of(api.reader)
+    api.order(dataset_id, {"method": "marginals", "epsilon": 1.0, "pairs": "none"})
+    pages = f"/datasets/{dataset_id}/ledger", f"/datasets/{dataset_id}"
+    assert not any("More than 100 %" in browser.get(path).text for path in pages)
+    for room in (pages_of_ledger, pages_of_budget):
+        monkeypatch.setattr(room, "NANO", 10**6)  # as if the order had cost a thousand times as much
+    assert all("More than 100 %" in browser.get(path).text for path in pages)
 
 
 @pytest.mark.parametrize("path", ["/admin", "/admin/keys", "/admin/tenants", "/admin/audit"])

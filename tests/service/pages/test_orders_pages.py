@@ -58,6 +58,11 @@ def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_
     assert "It costs" in browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "quote"}).text
     confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "confirm", "name": "spring"})
     assert "cannot be taken back" in confirm.text
+    assert facts_of(confirm.text) == {
+        "Dataset": "people",
+        "Method": "marginals",
+        "Name of the release": "spring",
+    }
     sent = hidden(confirm.text)
     assert sent["knob.pairs"] == "none"
     first = browser.post(f"/datasets/{dataset_id}/releases", sent)
@@ -66,6 +71,23 @@ def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_
     assert "spring" in first.text
     listed = api.http.get(f"/v1/releases?dataset_id={dataset_id}", headers=api.reader).json()["items"]
     assert [each["order"]["pairs"] for each in listed] == ["none"]
+
+
+def facts_of(page):
+    """What is to be confirmed, before the button."""
+    listed = page[page.index('<dl class="facts">') : page.index("</dl>")]
+    assert page.index("</dl>") < page.index("<button>Order")
+    return {
+        html.unescape(name): html.unescape(text) for name, text in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", listed)
+    }
+
+
+def test_a_release_without_a_name_is_told_what_it_will_be_called(api, browser_of, dataset_id):
+    sent = {**FILLED, "method": "auto", "step": "confirm"}
+    del sent["knob.pairs"]
+    facts = facts_of(browser_of(api.analyst).post(f"/datasets/{dataset_id}/order", sent).text)
+    assert facts["Method"] != "auto"
+    assert facts["Name of the release"].startswith(f"none given: it will be called {facts['Method']} ")
 
 
 TYPED = {
@@ -188,7 +210,8 @@ def test_a_limit_below_the_noise_is_said_before_it_is_paid(api, browser_of, data
 def test_what_does_not_fit_says_so_and_is_refused(api, browser_of, dataset_id):
     browser = browser_of(api.analyst)
     confirm = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "epsilon": "9", "step": "confirm"})
-    assert "It does not fit" in confirm.text
+    assert re.search(r"would be refused: it needs [\d.]+ times the whole budget of the dataset", confirm.text)
+    assert "At most ε = 3" in confirm.text
     assert "disabled" in confirm.text
     assert browser.post(f"/datasets/{dataset_id}/releases", hidden(confirm.text)).status_code == 409
 

@@ -1,10 +1,11 @@
 """A column that may say whose row it is, and repeats: who says that each row is another person says so knowing it."""
 
 import json
+import re
 
 import pytest
 
-from service.pages.apart import repeating_of
+from service.pages.apart import FEW, repeating_of
 from tests.service.pages.test_upload_walk import WAYS, all_public, owner, send, values_of
 
 __all__ = ["owner"]
@@ -70,6 +71,16 @@ def test_what_has_too_many_different_values_to_tell_is_asked_too(owner):
     refused = owner.post(page.url.path, sent(page))
     assert "&#39;patient_id&#39;: there are too many different values to tell" in alert(refused)
     assert owner.post(page.url.path, sent(refused, apart="on")).url.path.endswith("/budget")
+
+
+def test_the_tick_stays_short_where_many_columns_repeat(owner):
+    names = [f"person_{letter}_id" for letter in "abcdefgh"]
+    rows = [",".join(f"P{n % 50:06}" for _ in names) for n in range(200)]
+    page = send(owner, "\n".join([",".join(names), *rows])).text
+    assert f"the same value of {', '.join(names[:FEW])} and 4 more stands in several rows." in page
+    (fold,) = re.findall(r'<details data-shown-for="no">(.*?)</details>', page, re.DOTALL)
+    assert "All 8 columns: person_a_id …" in fold
+    assert ", ".join(names) in fold
 
 
 @pytest.mark.parametrize(

@@ -86,3 +86,21 @@ def test_what_an_owner_is_told_of_a_schema_or_a_file_is_a_message():
         for sentence in plain_sentences(file.read_text(encoding="utf-8"), calls)
     }
     assert plain == set()
+
+
+def texts_of(template):
+    """What the template of a whole page may show, with the parts that it includes."""
+    source = (translations.PAGES / "templates" / template).read_text(encoding="utf-8")
+    return source + "".join(map(texts_of, re.findall(r'include "([^"]+)"', source)))
+
+
+UNIT = re.compile(r'(?:_|ngettext)\("[^"]*\b[Uu]nits?\b')
+
+
+def test_each_page_that_speaks_of_units_says_what_one_is():
+    folder = translations.PAGES / "templates"
+    pages = [file.name for file in folder.glob("*.html") if '"base.html"' in file.read_text(encoding="utf-8")]
+    speaking = {name for name in pages if UNIT.search(texts_of(name).replace("A unit is what is protected", ""))}
+    assert {"datasets.html", "dataset.html", "order.html", "confirm.html", "certificate.html"} <= speaking
+    for name in sorted(speaking):
+        assert 'include "unit.html"' in (folder / name).read_text(encoding="utf-8"), name

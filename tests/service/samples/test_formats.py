@@ -19,7 +19,7 @@ from imprimatur.cli.results import as_excel_wants
 from imprimatur.formats import chosen_format
 from imprimatur.replies import ImageFormat, RowFormat
 from service.base.errors import InvalidInput
-from service.pages.words import FORMAT_WORDS
+from service.pages.words import FORMAT_NAMES
 from service.releases.endpoints import SAMPLE_CONTENT, router
 from service.releases.publish import PROPERTIES
 from service.samples import image_streams, row_streams
@@ -103,7 +103,7 @@ def test_for_excel_on_the_command_line_is_the_format_of_that_name():
 
 
 def test_the_page_has_words_for_every_format():
-    assert list(FORMAT_WORDS) == list(FORMATS)
+    assert list(FORMAT_NAMES) == list(FORMATS)
 
 
 @pytest.mark.parametrize("command", ["sample", "publish"])

@@ -74,3 +74,50 @@ def test_rare_categories_are_one_bar_and_ranges_have_few(counted):
     assert len(counted["day"]["names"]) <= MOST_CELLS
     assert counted["day"]["names"][0].startswith("2024-01-01 – 2024-01-")
     assert counted["day"]["names"][-2].endswith("2024-12-31")
+
+
+SPELLED = [
+    {"name": "paid", "type": "boolean", "trueValues": ["Ja"], "falseValues": ["Nein"]},
+    {"name": "rank", "type": "number", "decimalChar": ",", "constraints": {"enum": [0.5, 2], "required": True}},
+    {
+        "name": "cost",
+        "type": "number",
+        "decimals": 2,
+        "decimalChar": ",",
+        "groupChar": ".",
+        "suffix": " €",
+        "constraints": {"minimum": 0, "maximum": 4000},
+    },
+    {"name": "visits", "type": "integer", "groupChar": "'", "constraints": {"minimum": 0, "maximum": 63_999}},
+    {
+        "name": "day",
+        "type": "date",
+        "format": "%d.%m.%Y",
+        "constraints": {"minimum": "2023-04-17", "maximum": "2023-04-18"},
+    },
+    {
+        "name": "moment",
+        "type": "datetime",
+        "format": "%d.%m.%Y %H:%M",
+        "timezone": "Europe/Berlin",
+        "resolution": "hour",
+        "constraints": {"minimum": "2023-07-01T00:00:00Z", "maximum": "2023-07-01T01:00:00Z"},
+    },
+]
+
+
+def test_bars_are_called_as_their_column_is_spelled():
+    """As charts of synthetic rows are: test_synthetic_columns.py."""
+    domain = domain_of(parse_table_schema({"fields": SPELLED}))
+    types = {"paid": pl.Boolean, "rank": pl.Float64, "cost": pl.Float64, "visits": pl.Int64, "day": pl.Date}
+    types["moment"] = pl.Datetime
+    rows = rows_of(pl.DataFrame({name: [None] for name in types}, schema=types), domain)
+    names = {
+        name: found["names"] for name, found in zip(domain.names, counts_beside(domain, [rows], rows), strict=True)
+    }
+    assert names["paid"] == ["Nein", "Ja", MISSING]
+    assert names["rank"] == ["0,5", "2"]
+    assert names["cost"][-2:] == ["3.875,00 € – 4.000,00 €", MISSING]
+    assert names["visits"][1] == "2'000 – 3'999"
+    assert names["day"] == ["17.04.2023", "18.04.2023", MISSING]
+    assert names["moment"] == ["01.07.2023 02:00", "01.07.2023 03:00", MISSING]

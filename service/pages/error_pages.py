@@ -1,0 +1,89 @@
+"""What a browser sees where there is no page, or none could be made: the usual page with the usual navigation.
+
+Who asks for JSON, or asks the API, gets what `service.requests.problems` says. A page says no more than that: not whether anything
+of another tenant is there. The navigation is that of the visitor's own session, at every address.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from service.base.errors import ImprimaturError
+from service.base.messages import Message
+from service.pages.rendering import is_fragment, page
+from service.pages.visitors import session_of
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Request, Response
+
+    from service.auth.sessions import SignedIn
+
+NOT_POSSIBLE = Message("This is not possible")
+NOT_FOUND = Message("There is no such page")
+BROKEN = Message("Something went wrong")
+DETAILS = {
+    404: Message("There is nothing at this address. Look whether it is written right, or begin with the datasets."),
+    405: Message("This address takes what a form sends, and is no page by itself. Go back to the page with the form."),
+    422: Message("What was sent cannot be read. Go back, load the page again, and send it once more."),
+}
+"""Of what the framework itself refuses."""
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a browser asks for a whole page, and not for something of the API."""
+    path = request.url.path
+    is_api = path == "/v1" or path.startswith("/v1/")
+    return "text/html" in request.headers.get("accept", "") and not is_api and not is_fragment(request)
+
+
+def install(app: FastAPI) -> None:
+    """Pages for addresses that no route has. What the log and the audit log hear stays as it was."""
+    answer: Any = app.exception_handlers[HTTPException]
+
+    async def answer_or_show(request: Request, error: HTTPException) -> Response:
+        reply: Response = await answer(request, error)
+        if not wants_page(request):
+            return reply
+        status = reply.status_code
+        heading = NOT_FOUND if status == 404 else NOT_POSSIBLE
+        shown = await error_page(request, status, heading, DETAILS.get(status, str(error.detail)))
+        shown.headers.update(error.headers or {})  # Allow, where the method is wrong
+        return shown
+
+    app.add_exception_handler(HTTPException, answer_or_show)  # type: ignore[arg-type]  # of this class alone
+
+
+async def failure_page(request: Request, status: int, detail: str) -> Response | None:
+    """Where something failed on our side; None for who wants no page, or where even this one fails."""
+    if not wants_page(request):
+        return None
+    try:
+        return await error_page(request, status, BROKEN, detail, request_id=request.state.request_id)
+    except Exception:  # noqa: BLE001 - what has failed once may fail again; the log has the first failure
+        return None
+
+
+async def error_page(
+    request: Request, status: int, heading: str, detail: str, *, back: str | None = None, **values: Any
+) -> Response:
+    """One page, with the navigation of who is signed in."""
+    shown = {"heading": heading, "detail": detail, "back": back, "is_download": False, "request_id": None} | values
+    return page(request, "refusal.html", status=status, signed_in=await _visitor_of(request), **shown)
+
+
+async def _visitor_of(request: Request) -> SignedIn | None:
+    """As a page has found out before it failed, or else by the cookie. Without a database no one is."""
+    if is_fragment(request):
+        return None
+    if hasattr(request.state, "signed_in"):
+        found: SignedIn | None = request.state.signed_in
+        return found
+    try:
+        return await run_in_threadpool(session_of, request, request.app.state.context)
+    except (ImprimaturError, SQLAlchemyError, psycopg.Error):
+        return None

@@ -1,0 +1,84 @@
+"""A page that is not there, or could not be made: a browser sees a page with the usual navigation, an API client a problem."""
+
+import re
+import uuid
+
+import pytest
+
+import service.pages.datasets as pages_of_datasets
+from service.pages import error_pages
+
+AS_BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+SECRET = "Quedlinburg-Ost"
+
+
+def has_navigation(page):
+    return 'href="/datasets"' in page and 'action="/sign-out"' in page
+
+
+def test_a_browser_gets_a_page_for_an_unknown_address_and_a_client_a_problem(api, browser_of):
+    browser = browser_of(api.reader)
+    for address in ("/nonsense", "/datasets/x/y/z", "/help/nonsense.html"):
+        reply = browser.get(address, headers=AS_BROWSER)
+        assert (reply.status_code, reply.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is nothing at this address" in reply.text or "Not built" in reply.text
+        assert has_navigation(reply.text) or "Not built" in reply.text
+        assert "Content-Security-Policy" in reply.headers or "Not built" in reply.text
+    for address, headers in (("/nonsense", {}), ("/nonsense", {"Accept": "application/json"}), ("/v1/x", AS_BROWSER)):
+        reply = browser.get(address, headers=headers)
+        assert (reply.status_code, reply.headers["content-type"]) == (404, "application/problem+json")
+        assert reply.json()["detail"] == "there is nothing at this address; the API begins at /v1"
+    assert "Diese Seite gibt es nicht" in browser.get("/x", headers=AS_BROWSER | {"Accept-Language": "de"}).text
+
+
+def test_who_is_not_signed_in_sees_no_navigation_and_no_more(browser_of):
+    reply = browser_of().get("/nonsense", headers=AS_BROWSER)
+    assert reply.status_code == 404
+    assert not has_navigation(reply.text)
+    assert 'href="/">' in reply.text
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [("/datasets/new", 403), ("/datasets/no-id", 422), (f"/releases/{uuid.uuid4()}", 404), ("/sign-out", 405)],
+)
+def test_a_refusal_keeps_the_navigation_of_who_is_signed_in(api, browser_of, address, status):
+    reply = browser_of(api.analyst).get(address, headers=AS_BROWSER)
+    assert reply.status_code == status
+    assert has_navigation(reply.text)
+    assert "/admin" not in reply.text
+    assert reply.headers["cache-control"] == "no-store"
+    assert ("allow" in reply.headers) == (status == 405)
+
+
+def test_what_another_tenant_has_looks_like_what_nobody_has(api, browser_of, dataset_id):
+    stranger, nobody = browser_of(api.stranger), str(uuid.uuid4())
+    pages = []
+    for one in (str(dataset_id), nobody):
+        replies = [
+            stranger.get(f"/datasets/{one}{more}", headers=AS_BROWSER) for more in ("", "/order", "/ledger", "/x")
+        ]
+        assert {reply.status_code for reply in replies} == {404}
+        pages.append([reply.text.replace(one, "ID") for reply in replies])
+    assert pages[0] == pages[1]
+    assert all(has_navigation(page) for page in pages[0])
+
+
+def test_where_something_failed_the_page_says_so_and_quotes_nothing(api, browser_of, monkeypatch):
+    browser = browser_of(api.reader)
+
+    def fail(*_, **__):
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(pages_of_datasets, "page", fail)
+    reply = browser.get("/datasets", headers=AS_BROWSER)
+    assert (reply.status_code, reply.headers["content-type"]) == (500, "text/html; charset=utf-8")
+    assert "nothing is known to be lost" in reply.text
+    assert has_navigation(reply.text)
+    assert re.search(r"<code>([0-9a-f-]{36})</code>", reply.text)[1] == reply.headers["x-request-id"]
+    assert SECRET not in reply.text
+    assert browser.get("/datasets", headers={"Accept": "*/*"}).json()["code"] == "internal_error"
+    monkeypatch.setattr(error_pages, "page", fail)  # even the page that says so
+    reply = browser.get("/datasets", headers=AS_BROWSER)
+    assert (reply.status_code, reply.json()["code"]) == (500, "internal_error")
+    assert SECRET not in reply.text
