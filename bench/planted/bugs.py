@@ -88,6 +88,7 @@ LOSS_CELLS = "service/privacy/loss_cells.py"
 FILTERS = "service/privacy/filters.py"
 STATEMENTS = "service/privacy/statements.py"
 DATASETS = "service/datasets/service.py"
+KNOWN_ROWS = "service/datasets/known_rows.py"
 CERTIFICATE = "workers/certificate.py"
 DRAFT = "service/intake/table/draft.py"
 DECIDE = "service/intake/table/drafting/decide.py"
@@ -2220,7 +2221,7 @@ BUGS: tuple[Bug, ...] = (
         "an owner's word lets the very same rows in",
         (
             (
-                DATASETS,
+                KNOWN_ROWS,
                 "    if known is not None:\n        if known.tenant_id",
                 "    if known is not None and known.id not in distinct_from:\n        if known.tenant_id",
             ),
@@ -2275,7 +2276,7 @@ BUGS: tuple[Bug, ...] = (
         "the same rows pass as declared alike, whatever was declared",
         (
             (
-                DATASETS,
+                KNOWN_ROWS,
                 "    return (declared, known.privacy_unit, known.rows_are_public) == said\n",
                 "    return True\n",
             ),
@@ -3299,6 +3300,16 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_SAME_ROWS}::test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_time",),
+    ),
+    Bug(
+        "a publish goes on with a dataset that another request made",
+        (("service/releases/publish.py", "is_its_own = dataset.idempotency_key == idempotency_key", "is_its_own = True"),),
+        (f"{T_SAME_ROWS}::test_publish_sent_again_goes_on_where_the_first_request_stopped",),
+    ),
+    Bug(
+        "a publish makes its dataset before it knows that the budget has room",
+        ((DATASETS, "            to_be_ordered.check(table.units, budget)\n", "            pass\n"),),
+        (f"{T_SAME_ROWS}::test_publish_of_an_order_that_would_be_refused_makes_no_dataset",),
     ),
     Bug(
         "rows are declared public without a word on what follows",
