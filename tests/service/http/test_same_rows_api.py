@@ -251,7 +251,7 @@ def test_publish_of_an_order_that_would_be_refused_makes_no_dataset(api, context
     assert publish(order='{"method": "marginals", "share": "rest"}').status_code == 202, "the key and the rows are free"
 
 
-def test_publish_with_a_key_that_ordered_something_else_makes_no_dataset(api, dataset_id, publish):
+def test_publish_with_a_key_that_ordered_something_else_makes_no_dataset(api, dataset_id):
     assert api.order(dataset_id, {"epsilon": 1}, key=api.owner, **{"Idempotency-Key": "one"}).status_code == 202
     table, schema = _renamed()
     fields = {"schema": schema, "budget": '{"epsilon": 3}', "order": '{"epsilon": 1}'}
