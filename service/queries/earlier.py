@@ -50,9 +50,7 @@ def find_earlier(
     events: Events | None,
 ) -> dict[int, Earlier]:
     """Of each question, by its place: the first with as little noise as it would have now. Without `events`, the one with the least."""
-    keys = [question.key for question in order.questions]
-    least = [0.0] * len(keys) if events is None else [precision(own) for own in events_of_each(order, events)]
-    wanted = dict(enumerate(zip(keys, least, strict=True)))
+    wanted = _wanted(order, events)
     values = {
         "tenant": tenant_id,
         "dataset": dataset_id,
@@ -76,6 +74,13 @@ def find_earlier(
                 if place not in found or (events is None and given > found[place][0]):
                     found[place] = given, Earlier(release_id, state == "published", at)
     return {place: answer for place, (_, answer) in found.items()}
+
+
+def _wanted(order: QueriesOrder, events: Events | None) -> dict[int, tuple[str, float]]:
+    """By place: the key of a question, and how precise an answer to it must be."""
+    keys = [question.key for question in order.questions]
+    least = [0.0] * len(keys) if events is None else [precision(own) for own in events_of_each(order, events)]
+    return dict(enumerate(zip(keys, least, strict=True)))
 
 
 def precision(events: Events) -> float:
