@@ -11,7 +11,7 @@ from service.methods.catalogue import method_of, with_method
 from service.methods.dpgm.order import AutoencoderOrder
 from service.methods.facts import Facts
 from service.methods.idpgan.knobs import TablesFirst
-from service.methods.idpgan.order import GanOrder, IdpganOrder, default_sampling_probability
+from service.methods.idpgan.order import GanOrder, IdpganOrder, rate_of
 from service.methods.idpgan.resolve import with_sampling_probability
 from service.methods.knobs import AnyOrder, Order
 from service.methods.marginals.order import COMPONENTS, MarginalsOrder
@@ -68,7 +68,7 @@ def _priceable(order: AnyOrder, units: int) -> Order:
     if isinstance(order, GanOrder):
         order = with_sampling_probability(order, units)
     if isinstance(order, AutoencoderOrder) and order.sampling_probability is None:
-        order = order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+        order = order.model_copy(update={"sampling_probability": rate_of(None, units)})
     if isinstance(order, IdpganOrder):
         start = order.warm_start
         if isinstance(start, TablesFirst) and start.pairs == "auto":

@@ -14,6 +14,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from types import ModuleType
 from typing import Any
@@ -64,8 +65,8 @@ from workers.mechanism.noise import GRID_ROUNDING_VARIANCE, GRID_STD, allocate
 from workers.mechanism.sampling import poisson_sample
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import labels as label_frequencies
+from workers.methods import whole_sums
 from workers.methods.dpgm import run as dpgm
-from workers.methods.dpgm import training as autoencoders
 from workers.methods.dpsyn import run as dpsyn
 from workers.methods.idpgan import training as idpgan
 from workers.methods.idpgan.step_knobs import bought
@@ -74,7 +75,6 @@ from workers.methods.image_release import run as image_release
 from workers.methods.marginals.measure import releases, trees
 from workers.methods.marginals.measure.layouts import looks_of
 from workers.methods.marginals.method import Marginals
-from workers.methods.mixture import measuring as image_mixture
 from workers.methods.mixture.measuring import LEANING_BINS, ImageMixture
 from workers.methods.mixture.tones import TONE_BINS
 from workers.methods.pategan import run as pategan
@@ -366,8 +366,8 @@ def of_images(purpose: str, measure: Callable[[ImageMixture], PrivateSum], epsil
         method = ImageMixture(
             order, Plan(events), EncodedImages(pixels, labels, (SIDE, SIDE, 1), 2), SecureRandom.from_test_seed(1)
         )
-        with heard(image_mixture) as calls:
-            method._release(purpose, measure(method), shares.get(purpose, (1.0,)))  # noqa: SLF001
+        with heard(whole_sums) as calls:
+            method._release(purpose, partial(measure, method), shares.get(purpose, (1.0,)))  # noqa: SLF001
         both.append(calls)
     return Neighbours(both[0], both[1], events)
 
@@ -507,7 +507,7 @@ def clusters(epsilon: float, rows_per_unit: int) -> Neighbours:
         vectors = np.zeros((run.records.most, order.features), dtype=np.int32)
         vectors[:, 0] = int(order.feature_norm * fourier.scale)
         run.features = WholeVectors(vectors, fourier.longest)
-        with heard(autoencoders) as calls:
+        with heard(whole_sums) as calls:
             run.measure()
         both.append(calls)
     return Neighbours(both[0], both[1], events)
@@ -536,7 +536,7 @@ def latent_moments(epsilon: float, rows_per_unit: int) -> Neighbours:
         table = null_table(UNITS, present, rows_per_unit=rows_per_unit)
         run = dpsyn.Run(order, Plan(events), GivenTable(table, DOMAIN), SecureRandom.from_test_seed(1), CPU)
         run.averaged.code_bias.fill_(LARGE)
-        with heard(autoencoders) as calls:
+        with heard(whole_sums) as calls:
             run.gaussians()
         both.append(calls)
     return Neighbours(both[0], both[1], events)

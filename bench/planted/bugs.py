@@ -88,6 +88,7 @@ LOSS_CELLS = "service/privacy/loss_cells.py"
 FILTERS = "service/privacy/filters.py"
 STATEMENTS = "service/privacy/statements.py"
 DATASETS = "service/datasets/service.py"
+KNOWN_ROWS = "service/datasets/known_rows.py"
 CERTIFICATE = "workers/certificate.py"
 DRAFT = "service/intake/table/draft.py"
 DECIDE = "service/intake/table/drafting/decide.py"
@@ -159,6 +160,8 @@ T_SAME_ROWS = "tests/service/http/test_same_rows_api.py"
 BLOCK_RUN = "workers/methods/dpgm/run.py"
 BLOCK_TRAINING = "workers/methods/dpgm/training.py"
 BLOCK_PRICE = "service/methods/dpgm/price.py"
+WHOLE_SUMS = "workers/methods/whole_sums.py"
+T_EVENT_FIRST = "tests/workers/methods/test_event_before_rows.py"
 T_BLOCKS = "tests/workers/methods/dpgm/test_block_neighbours.py"
 T_PRIVATE_EM = "tests/workers/methods/dpsyn/test_private_em.py"
 T_BLOCK_PRICE = "tests/service/methods/dpgm/test_block_price.py"
@@ -909,7 +912,7 @@ BUGS: tuple[Bug, ...] = (
             (
                 IMAGE_MIXTURE,
                 "self._directions(products, means, self._count(counts))",
-                "self._directions(products, means, len(pixels))",
+                "self._directions(products, means, len(pixels()))",
             ),
         ),
         (f"{T_IMAGE_UNITS}::test_nothing_public_depends_on_how_many_images_people_have",),
@@ -1604,11 +1607,33 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 BLOCK_RUN,
-                "centres = moved_centres(centres, counts, sums, noise_stds)",
-                "centres = moved_centres(centres, *(v.double().numpy() for v in moments.values), noise_stds)",
+                "counts, sums = noisy.values",
+                "counts, sums = (v.double().numpy() for v in moments().values)",
             ),
         ),
         (T_BLOCKS,),
+    ),
+    Bug(
+        "a sum over rows is made before its event is taken",
+        (
+            (
+                WHOLE_SUMS,
+                "    noise_multiplier = plan.take_gaussian(purpose)\n    private = sums()\n",
+                "    private = sums()\n    noise_multiplier = plan.take_gaussian(purpose)\n",
+            ),
+        ),
+        (T_EVENT_FIRST,),
+    ),
+    Bug(
+        "codes of all rows are made before the first event of EM is taken",
+        (
+            (
+                "workers/methods/dpsyn/run.py",
+                "        shares = shares_of_precision(order",
+                "        codes()\n        shares = shares_of_precision(order",
+            ),
+        ),
+        (T_EVENT_FIRST,),
     ),
     Bug(
         "true sizes of clusters as normalisers",
@@ -1671,8 +1696,8 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 IMAGE_MIXTURE,
-                "(counts,) = self._release(LEANINGS, leanings, (1.0,))",
-                "self._release(LEANINGS, leanings, (1.0,))\n            counts = leanings.values[0].double().numpy()",
+                "(counts,) = self._release(LEANINGS, partial(self._leanings, stood), (1.0,))",
+                "self._release(LEANINGS, partial(self._leanings, stood), (1.0,))\n            counts = self._leanings(stood).values[0].double().numpy()",
             ),
         ),
         (T_IMAGE_MIXTURE,),
@@ -2220,7 +2245,7 @@ BUGS: tuple[Bug, ...] = (
         "an owner's word lets the very same rows in",
         (
             (
-                DATASETS,
+                KNOWN_ROWS,
                 "    if known is not None:\n        if known.tenant_id",
                 "    if known is not None and known.id not in distinct_from:\n        if known.tenant_id",
             ),
@@ -2275,7 +2300,7 @@ BUGS: tuple[Bug, ...] = (
         "the same rows pass as declared alike, whatever was declared",
         (
             (
-                DATASETS,
+                KNOWN_ROWS,
                 "    return (declared, known.privacy_unit, known.rows_are_public) == said\n",
                 "    return True\n",
             ),
@@ -3299,6 +3324,22 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_SAME_ROWS}::test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_time",),
+    ),
+    Bug(
+        "a publish goes on with a dataset that another request made",
+        (
+            (
+                "service/releases/publish.py",
+                "is_its_own = dataset.idempotency_key == idempotency_key",
+                "is_its_own = True",
+            ),
+        ),
+        (f"{T_SAME_ROWS}::test_publish_sent_again_goes_on_where_the_first_request_stopped",),
+    ),
+    Bug(
+        "a publish makes its dataset before it knows that the budget has room",
+        ((DATASETS, "            to_be_ordered.check(table.units, budget)\n", "            pass\n"),),
+        (f"{T_SAME_ROWS}::test_publish_of_an_order_that_would_be_refused_makes_no_dataset",),
     ),
     Bug(
         "rows are declared public without a word on what follows",

@@ -69,6 +69,8 @@ class Dataset(Base):
     upload_reads: Mapped[int]
     rows_are_public: Mapped[bool]
     """The owner's word at the upload; the database lets it never change."""
+    idempotency_key: Mapped[str | None] = mapped_column(Text)
+    """Of the request that made it and orders a release besides (`POST /v1/publish`); sent again, that goes on with this dataset."""
 
     @property
     def table_schema(self) -> TableSchema:

@@ -31,14 +31,21 @@ BYTES_OF_A_CODE = 2
 
 def check_public_start(session: Session, tenant_id: uuid.UUID, public_id: uuid.UUID, private: Dataset) -> Dataset:
     """The public dataset that an order on `private` begins from. Raises `InvalidOrder`: another tenant's looks like none."""
+    if public_id == private.id:
+        raise InvalidOrder(Message("%(where)s: this is the dataset itself; name another one", where=WHERE), where=WHERE)
+    return check_public_start_of(session, tenant_id, public_id, private.declared_schema)
+
+
+def check_public_start_of(
+    session: Session, tenant_id: uuid.UUID, public_id: uuid.UUID, declared: DeclaredSchema
+) -> Dataset:
+    """The same of a dataset that is declared so, and may not be made yet."""
     found = session.scalars(
         select(Dataset)
         .where(Dataset.id == public_id, Dataset.tenant_id == tenant_id)
         .where(Dataset.rows_are_public.is_(True))
         .execution_options(populate_existing=True)
     ).one_or_none()
-    if public_id == private.id:
-        raise InvalidOrder(Message("%(where)s: this is the dataset itself; name another one", where=WHERE), where=WHERE)
     if found is None:
         raise InvalidOrder(
             Message(
@@ -50,7 +57,7 @@ def check_public_start(session: Session, tenant_id: uuid.UUID, public_id: uuid.U
         )
     if found.state == "erased":
         raise InvalidOrder(Message("%(where)s: the rows of this dataset were erased", where=WHERE), where=WHERE)
-    _check_alike(found, private.declared_schema)
+    _check_alike(found, declared)
     return found
 
 

@@ -32,7 +32,7 @@ from service.base.errors import (
     UploadNeeded,
 )
 from service.base.messages import Message
-from service.datasets import repository, service
+from service.datasets import known_rows, repository, service
 from service.datasets.declaration import checked_name, parse_columns, parse_flag
 from service.datasets.models import Dataset
 from service.domain.drafts import refuse_draft
@@ -290,7 +290,7 @@ def _refuse_duplicate(
         columns,
         [one for one in repository.find_matches(session, principal.tenant_id, columns) if one.fingerprint in known],
     )
-    service.refuse_duplicate(session, principal, added, columns, {dataset_id, *cleared})
+    known_rows.refuse_duplicate(session, principal, added, columns, {dataset_id, *cleared})
 
 
 def _remove(context: Context, keys: list[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import insert
@@ -14,9 +15,9 @@ from sqlalchemy.orm import Session
 from imprimatur.verify.chain import Amounts
 from service.audit import service as audit
 from service.auth.principal import Principal
-from service.base.errors import DuplicateRows, Gone, NotPostponable, Unavailable
+from service.base.errors import Gone, NotPostponable, Unavailable
 from service.base.messages import Message
-from service.datasets import owner_reports, repository
+from service.datasets import known_rows, owner_reports, repository
 from service.datasets.declaration import Declaration, check_expiry
 from service.datasets.models import Dataset
 from service.datasets.schemas import (
@@ -28,13 +29,9 @@ from service.datasets.schemas import (
     RenyiAccount,
     SimpleAccount,
 )
-from service.domain.image_schema import parse_schema
-from service.domain.open_columns import reopened
-from service.domain.table_schema import TableSchema
 from service.intake.caller import Caller
 from service.intake.ingest import IngestedTable, IngestLimits, ingest_table
 from service.intake.sealed import SealedFile
-from service.intake.table.alike import ColumnFingerprint, alike
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
 from service.ledger.recent_checks import RECENT
@@ -56,7 +53,15 @@ DECLARE_DISTINCT = "declare_distinct"
 DECLARE_PUBLIC = "declare_public"
 """The same for an owner's word that the rows of an upload are public."""
 
-_SAME_ROWS = Message("these rows already have a budget; uploading them again cannot open a new one")
+
+@dataclass(frozen=True, slots=True)
+class ToBeOrdered:
+    """What a dataset is made for, where the same request orders a release of it."""
+
+    check: Callable[[int, Budget], None]
+    """Of the number of units and the budget; raises before anything is kept where the order would be refused."""
+    idempotency_key: str | None
+    """Of the request: sent again, it goes on from where it stopped."""
 
 
 def limits_of(settings: Settings) -> IngestLimits:
@@ -74,10 +79,12 @@ def create(
     upload: SealedFile,
     declaration: Declaration,
     caller: Caller | None = None,
+    to_be_ordered: ToBeOrdered | None = None,
 ) -> tuple[Dataset, list[str]]:
     """Check, fingerprint, encrypt and keep a table, and open its account. Returns owner-only notices besides.
 
-    `caller` hears the share of the file that has been read; if it leaves before the file is stored, nothing is kept.
+    `caller` hears the share of the file that has been read; if it leaves before the file is stored, nothing is kept. Neither is it
+    where the order that the dataset is made for would be refused.
     """
     settings, caller = context.settings, caller or Caller()
     check_epsilon(declaration.budget.epsilon, settings.max_epsilon)
@@ -97,9 +104,12 @@ def create(
         budget = open_budget(declaration.budget.epsilon, choose_delta(declaration.budget.delta, table.units))
         with context.transaction() as session:  # before anything is encrypted; asked again under a lock
             _refuse_duplicate(session, principal, table, declaration)
+        if to_be_ordered is not None:
+            to_be_ordered.check(table.units, budget)
         caller(1.0)
         notices = [*table.notices, *declaration.told_apart()]
-        return _keep(context, principal, declaration, table, budget, upload), notices
+        key = None if to_be_ordered is None else to_be_ordered.idempotency_key
+        return _keep(context, principal, declaration, table, budget, upload, key), notices
 
 
 def _keep(
@@ -109,6 +119,7 @@ def _keep(
     table: IngestedTable,
     budget: Budget,
     upload: SealedFile,
+    idempotency_key: str | None,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
@@ -137,6 +148,7 @@ def _keep(
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
                     rows_expire_at=declaration.rows_expire_at,
                     rows_are_public=declaration.rows_are_public,
+                    idempotency_key=idempotency_key,
                     **kept,
                 )
             )
@@ -187,74 +199,8 @@ def destroy_needless_uploads(context: Context) -> None:
 def _refuse_duplicate(session: Session, principal: Principal, table: IngestedTable, declaration: Declaration) -> None:
     for named in declaration.distinct_from:
         repository.find(session, principal.tenant_id, named)
-    refuse_duplicate(
+    known_rows.refuse_duplicate(
         session, principal, table.fingerprints, table.column_fingerprints, declaration.distinct_from, declaration
-    )
-
-
-def _is_declared_alike(known: Dataset, declaration: Declaration) -> bool:
-    unit = None if declaration.privacy_unit is None else declaration.privacy_unit.as_json()
-    schema = parse_schema(known.schema)
-    declared = reopened(schema) if isinstance(schema, TableSchema) else schema
-    said = (declaration.schema, unit, declaration.rows_are_public)
-    return (declared, known.privacy_unit, known.rows_are_public) == said
-
-
-def refuse_duplicate(
-    session: Session,
-    principal: Principal,
-    fingerprints: Collection[bytes],
-    column_fingerprints: Sequence[ColumnFingerprint],
-    distinct_from: Collection[uuid.UUID],
-    declaration: Declaration | None = None,
-) -> None:
-    """Same rows, same budget, whatever is declared to be missing, and what is done to a few columns (docs/privacy.md, Limits).
-
-    Only the rows' own tenant learns which dataset it is, and whether whole rows are the same or most columns. There an owner
-    may say that most columns only look alike; of another tenant's rows that cannot be said. Of the same rows in a new upload
-    it also learns whether the `declaration` is that of the dataset.
-    """
-    known = repository.find_by_fingerprints(session, fingerprints)
-    if known is not None:
-        if known.tenant_id != principal.tenant_id:
-            raise DuplicateRows(_SAME_ROWS)
-        alike_too = {} if declaration is None else {"same_declaration": _is_declared_alike(known, declaration)}
-        stays = declaration is not None and declaration.rows_are_public and not known.rows_are_public
-        remedy = Message("and rows that were uploaded as private stay private") if stays else _remedy(session, known)
-        said = Message("%(same_rows)s; %(remedy)s", same_rows=_SAME_ROWS, remedy=remedy)
-        raise DuplicateRows(said, dataset_id=str(known.id), **alike_too)
-    matches = repository.find_matches(session, principal.tenant_id, column_fingerprints)
-    look_alikes = repository.find_all(session, alike(column_fingerprints, matches) - set(distinct_from))
-    if not look_alikes:
-        return
-    own = next((dataset for dataset in look_alikes if dataset.tenant_id == principal.tenant_id), None)
-    if own is None:
-        raise DuplicateRows(_SAME_ROWS)
-    raise DuplicateRows(
-        Message(
-            "most columns of these rows are those of dataset %(name)s, which has its budget. If they are still other "
-            "people's rows, name that dataset in distinct_from (--distinct-from)",
-            name=repr(own.name),
-        ),
-        dataset_id=str(own.id),
-        columns_match=True,
-    )
-
-
-def _remedy(session: Session, known: Dataset) -> str:
-    """What the owner of these rows can do."""
-    name = repr(known.name)
-    if known.state == "erased":
-        return Message(
-            "its dataset, %(name)s, was erased after an order, and these rows have no budget any more", name=name
-        )
-    if repository.standing(session, known.id).charged:
-        return Message("order from its dataset, %(name)s, as it was declared", name=name)
-    return Message(
-        "until the first order of its dataset, %(name)s, is charged, its declaration can be corrected: "
-        "`imprimatur redeclare %(id)s`, PUT /v1/datasets/%(id)s/declaration",
-        name=name,
-        id=known.id,
     )
 
 

@@ -35,7 +35,7 @@ Widths = Annotated[tuple[Width, ...], Field(min_length=1, max_length=8)]
 Channels = Annotated[int, Field(ge=1, le=512)]
 SamplingRate = Annotated[
     Probability | None,
-    Field(description="Poisson rate q of every unit at every step; default 512/n, at most 0.25."),
+    Field(description="Poisson rate q of every unit at every step, at least 0.01/n; default 512/n, at most 0.25."),
 ]
 LabelShare = Annotated[
     PrecisionShare, Field(description="Part of the release's Gaussian precision spent on label frequencies.")

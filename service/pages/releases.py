@@ -31,7 +31,7 @@ from service.releases import service as releases
 from service.releases.models import ACTIVE
 from service.releases.names import shown_name
 from service.releases.refusals import NOT_ACCEPTED
-from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_request, sample_response
+from service.releases.sampling import SampleRequest, bundle_reply, picture_reply, sample_response, typed_request
 from service.requests.problems import status_of
 from service.samples.formats import FORMATS, formats_of
 
@@ -196,7 +196,7 @@ async def download(
     release_id: uuid.UUID,
     context: ContextOf,
     visitor: Reader,
-    sample: Annotated[SampleRequest, Depends(sample_request)],
+    sample: Annotated[SampleRequest, Depends(typed_request)],
 ) -> StreamingResponse:
     """A sample as a file, in any format. A spreadsheet is taken to be of the page's language."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)

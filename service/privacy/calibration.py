@@ -122,14 +122,22 @@ def least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[floa
 
 def _least_noise(events_at: EventsAt, epsilon: float, delta: float) -> tuple[float, float]:
     """The same for Gaussians: PLD ε below this one."""
-    # A unit that is drawn more rarely than δ costs no ε at any noise; a search would compose lists for minutes to find out.
-    if _chance_of_being_read(events_at(1.0)) <= delta:
+    # A unit that is drawn more rarely than δ costs no ε at any noise; a search would compose lists for minutes to find out. Releases
+    # of all units beside it, whose noise is not searched for, change nothing of that.
+    if _chance_of_being_read(_searched(events_at)) <= delta:
         raise Unpriceable(_NO_NOISE)
 
     def epsilon_at(noise_multiplier: float) -> float:
         return loss_of(events_at(noise_multiplier), delta=delta, epsilon_scale=epsilon).epsilon(delta)
 
     return _search(epsilon_at, epsilon, *_central_limit(events_at, epsilon, delta))
+
+
+def _searched(events_at: EventsAt) -> Events:
+    """Those whose noise follows from the noise multiplier; all of them where that is none."""
+    some, others = events_at(1.0), events_at(2.0)
+    found = tuple(one for one, other in zip(some, others, strict=False) if one != other)
+    return found or some
 
 
 def _chance_of_being_read(events: Events) -> float:

@@ -47,20 +47,17 @@ def find_earlier(
     tenant_id: uuid.UUID,
     dataset_id: uuid.UUID,
     order: QueriesOrder,
-    events: Events,
+    events: Events | None,
 ) -> dict[int, Earlier]:
-    """Of each question, by its place: an earlier one with as little noise as it would have now."""
-    wanted = {
-        place: (question.key, precision(own))
-        for place, (question, own) in enumerate(zip(order.questions, events_of_each(order, events), strict=True))
-    }
+    """Of each question, by its place: the first with as little noise as it would have now. Without `events`, the one with the least."""
+    wanted = _wanted(order, events)
     values = {
         "tenant": tenant_id,
         "dataset": dataset_id,
         "questions": [json.dumps({"questions": [_stored(question)]}) for question in order.questions],
         "most": MOST_LOOKED_AT,
     }
-    found: dict[int, Earlier] = {}
+    found: dict[int, tuple[float, Earlier]] = {}
     for release_id, state, document, listed in connection.execute(EARLIER, values).fetchall():
         try:
             earlier = parse_resolved_order(document)
@@ -70,10 +67,20 @@ def find_earlier(
             continue
         each = events_of_each(earlier, events_from_json(listed))
         for at, (question, own) in enumerate(zip(earlier.questions, each, strict=True)):
-            for place, (key, least) in wanted.items():
-                if place not in found and question.key == key and precision(own) >= ALIKE * least:
-                    found[place] = Earlier(release_id, state == "published", at)
-    return found
+            for place, (key, enough) in wanted.items():
+                given = precision(own)
+                if question.key != key or given < ALIKE * enough:
+                    continue
+                if place not in found or (events is None and given > found[place][0]):
+                    found[place] = given, Earlier(release_id, state == "published", at)
+    return {place: answer for place, (_, answer) in found.items()}
+
+
+def _wanted(order: QueriesOrder, events: Events | None) -> dict[int, tuple[str, float]]:
+    """By place: the key of a question, and how precise an answer to it must be."""
+    keys = [question.key for question in order.questions]
+    least = [0.0] * len(keys) if events is None else [precision(own) for own in events_of_each(order, events)]
+    return dict(enumerate(zip(keys, least, strict=True)))
 
 
 def precision(events: Events) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.auth.principal import Principal
-from service.base.errors import InvalidOrder
+from service.base.errors import InvalidOrder, Unpriceable
 from service.base.messages import Message
 from service.domain.table_schema import TableSchema
 from service.methods.catalogue import parse_order
@@ -45,7 +45,13 @@ class Asked:
 def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: Any) -> Asked:
     """Which questions cost nothing, and the price of the others. Reserves nothing and reads no private row."""
     document = document_of(context, principal, dataset_id, body)
-    quote = releases.quote(context, principal, dataset_id, document)
+    try:
+        quote = releases.quote(context, principal, dataset_id, document)
+    except (InvalidOrder, Unpriceable):
+        asked = _of_no_rest(context, principal, dataset_id, document)
+        if asked is None:
+            raise
+        return asked
     order = quote.order
     if not isinstance(order, QueriesOrder):
         raise InvalidOrder(
@@ -61,6 +67,19 @@ def look(context: Context, principal: Principal, dataset_id: uuid.UUID, body: An
         quote = releases.quote(context, principal, dataset_id, document)
         order = quote.order if isinstance(quote.order, QueriesOrder) else order
     return Asked(keys, earlier, order, document, quote)
+
+
+def _of_no_rest(
+    context: Context, principal: Principal, dataset_id: uuid.UUID, document: dict[str, Any]
+) -> Asked | None:
+    """Questions at what is left of the budget, where that has no price any more: the best answers there are, if all of them are there."""
+    order = parse_order(document)
+    if order.share != "rest" or not isinstance(order, QueriesOrder):
+        return None
+    with context.driver() as connection:
+        earlier = find_earlier(connection, principal.tenant_id, dataset_id, order, None)
+    keys = [question.key for question in order.questions]
+    return Asked(keys, earlier, None, document, None) if len(earlier) == len(keys) else None
 
 
 def ask(

@@ -34,12 +34,15 @@ from service.datasets.models import Dataset
 from service.datasets.schemas import DatasetReply
 from service.intake.caller import Caller
 from service.methods.catalogue import check_makes_rows, check_order, parse_order
+from service.methods.knobs import AnyOrder
 from service.platform.context import Context
+from service.privacy.filters import Budget
 from service.privacy.statements import choose_delta
 from service.releases import names, service
 from service.releases.endpoints import ORDER_REFUSALS, SAMPLE_CONTENT
 from service.releases.models import ENDED, Release
 from service.releases.priority import DESCRIPTION, urgency
+from service.releases.repository import Ground
 from service.releases.sampling import SampleRequest, sample_response
 from service.releases.schemas import ReleaseReply
 from service.releases.watching import Watching, wait_for_end
@@ -97,8 +100,9 @@ async def publish(
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
     said beside the promise (a large ε or δ) and of what the order buys (next to nothing), in `X-Warnings`. A method that
-    returns answers instead of rows is refused before anything is uploaded. Sent again with the same `Idempotency-Key`, because
-    the reply was lost, it answers with the release of the first time; without a key the rows are refused as known.
+    returns answers instead of rows is refused before anything is uploaded; an order that the budget has no room for, before a
+    dataset is made. Sent again with the same `Idempotency-Key`, because the reply was lost, it answers with the release of the
+    first time, or goes on where the first time ended; without a key the rows are refused as known.
     """
     placing = Placing(idempotency_key, urgency(priority), names.checked_name(release_name))
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
@@ -136,15 +140,36 @@ def _upload_and_order(
     order = parse_order(document)
     check_makes_rows(order)
     check_order(order, declaration.schema)
+    service.check_key(placing.idempotency_key)
+    to_be_ordered = _to_be_ordered(context, principal, declaration, order, placing.idempotency_key)
     try:
-        dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller)
+        dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller, to_be_ordered)
     except DuplicateRows as known:
-        made = _made_before(context, principal, known, declaration, document, placing.idempotency_key)
-        if made is None:
+        before = _made_before(context, principal, known, declaration, placing.idempotency_key)
+        if before is None:
             raise
-        return made
+        dataset, notices = before, []
+    return dataset, notices, _order(context, principal, dataset, document, placing)
+
+
+def _to_be_ordered(
+    context: Context, principal: Principal, declaration: Declaration, order: AnyOrder, idempotency_key: str | None
+) -> datasets.ToBeOrdered:
+    """No dataset is made for an order that it would refuse. Prices need the number of units, which is public, and no row."""
+    unit = declaration.privacy_unit
+
+    def check(units: int, budget: Budget) -> None:
+        ground = Ground.of_new(
+            declaration.schema, units=units, most_per_unit=1 if unit is None else unit.most, budget=budget
+        )
+        service.check_first_order(context, principal, order, ground, idempotency_key)
+
+    return datasets.ToBeOrdered(check, idempotency_key)
+
+
+def _order(context: Context, principal: Principal, dataset: Dataset, document: Any, placing: Placing) -> Release:
     try:
-        release = service.order_release(
+        return service.order_release(
             context,
             principal,
             dataset.id,
@@ -157,7 +182,6 @@ def _upload_and_order(
         # The upload stands; its owner must learn where it is.
         error.values["dataset_id"] = str(dataset.id)
         raise
-    return dataset, notices, release
 
 
 def _made_before(
@@ -165,18 +189,17 @@ def _made_before(
     principal: Principal,
     known: DuplicateRows,
     declaration: Declaration,
-    document: Any,
     idempotency_key: str | None,
-) -> tuple[Dataset, list[str], Release] | None:
-    """What the same request made when its reply was lost: the same rows, declaration, budget and order under the same key."""
+) -> Dataset | None:
+    """What the same request made when its reply was lost, or before it ended: the same rows, declaration and budget under the same key."""
     if idempotency_key is None or not known.values.get("same_declaration"):
         return None
     dataset = datasets.find(context, principal, uuid.UUID(known.values["dataset_id"]))
     budget = declaration.budget
     if (dataset.epsilon, dataset.delta) != (budget.epsilon, choose_delta(budget.delta, dataset.units)):
         return None
-    release = service.find_ordered(context, principal, dataset.id, document, idempotency_key)
-    return None if release is None else (dataset, [], release)
+    is_its_own = dataset.idempotency_key == idempotency_key
+    return dataset if is_its_own or service.has_ordered(context, principal, idempotency_key) else None
 
 
 def _wanted_sample(upload: Upload) -> SampleRequest:

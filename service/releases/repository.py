@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from service.datasets import repository as datasets
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts, declared_schema
 from service.platform.paging import Page, in_order
+from service.privacy.filters import Budget
 from service.releases.models import Release
 
 PLACE = """
@@ -111,6 +113,14 @@ class Ground(NamedTuple):
     most_per_unit: int
     """Rows or images."""
     earlier_id: uuid.UUID | None
+
+    @classmethod
+    def of_new(cls, schema: DeclaredSchema, *, units: int, most_per_unit: int, budget: Budget) -> Ground:
+        """Of a dataset that is not made yet: nothing of its budget is spent."""
+        account = datasets.Account(
+            units, budget.epsilon, budget.delta, budget.renyi_order, budget.renyi_capacity, 0, 0, 0, 0
+        )
+        return cls(account, False, 0, json.dumps(schema.as_json()), most_per_unit, None)
 
     @property
     def declared_schema(self) -> DeclaredSchema:

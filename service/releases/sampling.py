@@ -6,11 +6,11 @@ A dependency and a reply, for every endpoint that draws; what is drawn is `servi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from service.samples.table.base import Columns
     from service.samples.table.written import RowColumn
 
-RowCount = Annotated[int, Field(ge=0), BeforeValidator(ungrouped)]
-"""As the form of the page writes it: 1.000 is a thousand."""
+DEFAULT_ROWS = 1_000
+OF_ROWS = Query(description="How many synthetic rows; any number, streamed.")
 MOST_CONDITIONS, MOST_CONDITION_CHARACTERS, MOST_WEIGHTS_CHARACTERS = 64, 4_000, 16_000
 
 
@@ -52,8 +52,19 @@ class SampleRequest:
     """Whether the caller's spreadsheet writes numbers so: known of the page, by its language, and of no other caller."""
 
 
-def sample_request(
-    rows: Annotated[RowCount, Query(description="How many synthetic rows; any number, streamed.")] = 1_000,
+def _plain(text: Any) -> Any:
+    """As callers write it: 1.000, which may be meant as one or as a thousand, is neither."""
+    if isinstance(text, str) and ("." in text or "_" in text):
+        raise ValueError("give a whole number in digits alone, like 1000")
+    return text
+
+
+RowCount = Annotated[int, Field(ge=0), BeforeValidator(_plain)]
+TypedRowCount = Annotated[int, Field(ge=0), BeforeValidator(ungrouped)]
+"""As people type it into the form of the page: 1.000 is a thousand."""
+
+
+def any_rows(
     format: Annotated[SampleFormat | None, Query(description=described_formats())] = None,  # noqa: A002
     where: Annotated[
         list[Annotated[str, Field(max_length=MOST_CONDITION_CHARACTERS)]] | None,
@@ -79,8 +90,22 @@ def sample_request(
         ),
     ] = None,
 ) -> SampleRequest:
+    """The query of a sample, but for how many rows."""
+    return SampleRequest(DEFAULT_ROWS, format, where, seed, formulas, weights)
+
+
+def sample_request(
+    sample: Annotated[SampleRequest, Depends(any_rows)], rows: Annotated[RowCount, OF_ROWS] = DEFAULT_ROWS
+) -> SampleRequest:
     """The query of a sample."""
-    return SampleRequest(rows, format, where, seed, formulas, weights)
+    return replace(sample, rows=rows)
+
+
+def typed_request(
+    sample: Annotated[SampleRequest, Depends(any_rows)], rows: Annotated[TypedRowCount, OF_ROWS] = DEFAULT_ROWS
+) -> SampleRequest:
+    """The same from the form of the page."""
+    return replace(sample, rows=rows)
 
 
 async def sample_response(

@@ -16,6 +16,7 @@ from service.audit.models import DONE
 from service.auth.principal import Principal
 from service.base.errors import (
     AlreadyOrdered,
+    BudgetExhausted,
     Gone,
     IdempotencyConflict,
     InvalidInput,
@@ -25,9 +26,9 @@ from service.base.errors import (
     NotReady,
     TooManyOpenOrders,
 )
-from service.base.messages import Message, Text
+from service.base.messages import Figure, Message, Text
 from service.datasets import repository as datasets
-from service.datasets.public import check_public_start
+from service.datasets.public import check_public_start, check_public_start_of
 from service.domain.open_columns import bought_columns
 from service.ledger import service as ledger
 from service.methods.catalogue import method_of, parse_order
@@ -108,8 +109,7 @@ def order_release(
 
     The same `idempotency_key` with the same body returns the release it made the first time, whatever its priority and name.
     """
-    if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
-        raise InvalidInput(Message("Idempotency-Key: use 1 to 255 characters"), where="Idempotency-Key")
+    check_key(idempotency_key)
     digest = _body_digest(dataset_id, document)
     with context.driver() as connection:
         ground = repository.find_ground(connection, principal.tenant_id, dataset_id, idempotency_key=idempotency_key)
@@ -136,16 +136,38 @@ def order_release(
     return _place(context, principal, quoted, written)
 
 
-def find_ordered(
-    context: Context, principal: Principal, dataset_id: uuid.UUID, document: Any, idempotency_key: str
-) -> Release | None:
-    """The release that this order made under this key; `IdempotencyConflict` where the key made another one."""
+def check_key(idempotency_key: str | None) -> None:
+    """Raises `InvalidInput`."""
+    if idempotency_key is not None and not 1 <= len(idempotency_key) <= MAX_IDEMPOTENCY_KEY_LENGTH:
+        raise InvalidInput(Message("Idempotency-Key: use 1 to 255 characters"), where="Idempotency-Key")
+
+
+def check_first_order(
+    context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground, idempotency_key: str | None
+) -> None:
+    """Raises what `order_release` would on a dataset that is not made yet; reserves nothing and reads no private row."""
+    if idempotency_key is not None and has_ordered(context, principal, idempotency_key):
+        raise _other_body()
+    quoted = _price(context, principal, order, ground, None)
+    cost, left = quoted.price.shares, quoted.remaining
+    if not left.fits(cost):
+        raise BudgetExhausted(
+            Message(
+                "neither account of the budget that the dataset would get has room for the order; no dataset was made and "
+                "nothing was ordered: order an epsilon of at most %(most)s, or give the dataset a budget of at least "
+                "epsilon %(least)s",
+                most=Figure(f"{ground.account.epsilon:g}"),
+                least=Figure(f"{quoted.order.epsilon:g}"),
+            ),
+            remaining={"simple": left.simple, "renyi": left.renyi},
+            requested={"simple": cost.simple, "renyi": cost.renyi},
+        )
+
+
+def has_ordered(context: Context, principal: Principal, idempotency_key: str) -> bool:
+    """Whether this key has made a release, with whatever body."""
     with context.driver() as connection:
-        earlier_id = repository.find_id_of_key(connection, principal.tenant_id, idempotency_key)
-        if earlier_id is None:
-            return None
-        repository.make_durable(connection)  # its own request may not have come so far
-    return _same_body(find(context, principal, earlier_id), _body_digest(dataset_id, document))
+        return repository.find_id_of_key(connection, principal.tenant_id, idempotency_key) is not None
 
 
 def _place(context: Context, principal: Principal, quoted: Quote, written: dict[str, Any]) -> Release:
@@ -293,10 +315,14 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
 
 def _same_body(earlier: Release, digest: bytes) -> Release:
     if bytes(earlier.body_digest) != digest:
-        raise IdempotencyConflict(
-            Message("this Idempotency-Key was used with another body; use a new key for a new order")
-        )
+        raise _other_body()
     return earlier
+
+
+def _other_body() -> IdempotencyConflict:
+    return IdempotencyConflict(
+        Message("this Idempotency-Key was used with another body; use a new key for a new order")
+    )
 
 
 def _quote_wanted(
@@ -313,14 +339,14 @@ def _quote_wanted(
 
 
 def _price(
-    context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground, dataset_id: uuid.UUID
+    context: Context, principal: Principal, order: AnyOrder, ground: repository.Ground, dataset_id: uuid.UUID | None
 ) -> Quote:
     account, left = ground.account, ledger.Remaining.of(ground.account)
     with on_behalf_of(Asker(principal.key_id, principal.tenant_id)):
         resolved = resolve_order(order, ground.facts, Shares(left.simple, left.renyi), ground.declared_schema)
         public_id = method_of(resolved).also_reads(resolved)
         if public_id is not None:
-            _check_public_start(context, principal, public_id, dataset_id)
+            _check_public_start(context, principal, public_id, dataset_id, ground)
         estimate = estimate_of(resolved, ground.facts, context.settings)
         refuse_too_much(resolved, estimate, context.settings)  # before it is priced, which takes long for a long one
         price = price_order(resolved, account.budget)
@@ -333,8 +359,17 @@ def _price(
     return Quote(resolved, price, left, said, ground.declaration, estimate, forecast, bought)
 
 
-def _check_public_start(context: Context, principal: Principal, public_id: uuid.UUID, dataset_id: uuid.UUID) -> None:
+def _check_public_start(
+    context: Context,
+    principal: Principal,
+    public_id: uuid.UUID,
+    dataset_id: uuid.UUID | None,
+    ground: repository.Ground,
+) -> None:
     with context.statement() as session:
+        if dataset_id is None:
+            check_public_start_of(session, principal.tenant_id, public_id, ground.declared_schema)
+            return
         private = datasets.find(session, principal.tenant_id, dataset_id)
         check_public_start(session, principal.tenant_id, public_id, private)
 

@@ -44,6 +44,8 @@ from workers.methods.mixture.measuring import ImageMixture
 from workers.plan import Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from workers.mechanism import PrivateSum
 
 SHAPE = (6, 5, 1)
@@ -186,10 +188,13 @@ def measured_sums(images: EncodedImages, released: list[tuple[np.ndarray, ...]] 
     answers: list[tuple[np.ndarray, ...]] = []
     release = method._release
 
-    def listen(purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
-        noisy = release(purpose, private, shares)
-        answers.append(noisy if released is None else released[len(heard)])
-        heard.append(private)
+    def listen(purpose: str, sums: Callable[[], PrivateSum], shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
+        def handed_over() -> PrivateSum:
+            heard.append(sums())
+            return heard[-1]
+
+        noisy = release(purpose, handed_over, shares)
+        answers.append(noisy if released is None else released[len(answers)])
         return answers[-1]
 
     method._release = listen  # type: ignore[method-assign]
@@ -322,8 +327,10 @@ def test_how_finely_images_are_measured_follows_from_units() -> None:
 class AlwaysTheSame(ImageMixture):
     """What comes back from a release is the same, whatever was handed over."""
 
-    def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[np.ndarray, ...]:
-        noisy = super()._release(purpose, private, shares)
+    def _release(
+        self, purpose: str, sums: Callable[[], PrivateSum], shares: tuple[float, ...]
+    ) -> tuple[np.ndarray, ...]:
+        noisy = super()._release(purpose, sums, shares)
         given = np.random.default_rng(len(purpose))
         return tuple(
             np.abs(given.normal(size=value.shape)) * std for value, std in zip(noisy, self._last_noise, strict=True)

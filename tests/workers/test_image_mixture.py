@@ -118,8 +118,8 @@ def test_noise_is_as_wide_as_charged():
         seen = {}
         release = method._release
 
-        def listen(purpose, private, shares, release=release, seen=seen):
-            seen[purpose] = release(purpose, private, shares)
+        def listen(purpose, sums, shares, release=release, seen=seen):
+            seen[purpose] = release(purpose, sums, shares)
             return seen[purpose]
 
         method._release = listen

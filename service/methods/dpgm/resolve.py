@@ -11,7 +11,7 @@ from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.dpgm.order import AutoencoderOrder
 from service.methods.facts import Facts
 from service.methods.idpgan.images import LABEL
-from service.methods.idpgan.order import default_sampling_probability
+from service.methods.idpgan.order import rate_of
 
 A = TypeVar("A", bound=AutoencoderOrder)
 
@@ -41,10 +41,5 @@ def resolve(order: A, facts: Facts) -> A:
             )
         if not shape.cells.keys() - {condition}:
             raise InvalidOrder(Message("method: this one needs a column beside the condition"), where="method")
-    q = order.sampling_probability
-    return order.model_copy(
-        update={
-            "condition_on": condition,
-            "sampling_probability": default_sampling_probability(facts.units) if q is None else q,
-        }
-    )
+    q = rate_of(order.sampling_probability, facts.units)
+    return order.model_copy(update={"condition_on": condition, "sampling_probability": q})

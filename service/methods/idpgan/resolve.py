@@ -18,7 +18,7 @@ from service.methods.idpgan.order import (
     GanOrder,
     IdpganOrder,
     PlainGanOrder,
-    default_sampling_probability,
+    rate_of,
 )
 from service.methods.idpgan.start import resolve_start
 from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
@@ -141,9 +141,7 @@ def check_private_step(order: G) -> G:
 
 def with_sampling_probability(order: G, units: int) -> G:
     """As ordered, or by n."""
-    if order.sampling_probability is not None:
-        return order
-    return order.model_copy(update={"sampling_probability": default_sampling_probability(units)})
+    return order.model_copy(update={"sampling_probability": rate_of(order.sampling_probability, units)})
 
 
 def _bound_of_mask(order: IdpganOrder | PlainGanOrder) -> dict[str, Any]:

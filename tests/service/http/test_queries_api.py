@@ -65,6 +65,27 @@ def test_a_question_that_was_asked_before_costs_nothing(api, dataset_id, ask, an
     assert waiting.json()["questions"][0]["release_id"] == dearer.json()["release"]["id"]
 
 
+def test_a_question_at_the_rest_is_answered_again_once_nothing_is_left(api, dataset_id, ask, answered):
+    """The best answer there is, not the first."""
+    answered({"kind": "count", "epsilon": 0.1})
+    rest = {"kind": "count", "share": "rest"}
+    (best,) = answered(rest)
+    for noise in ("gaussian", "geometric"):
+        for city in ("Rome", "Oslo", "Bonn"):  # what the other account has left
+            ask({"kind": "count", "where": f"city={city}", "noise": noise, "share": "rest"})
+    paid = spent(api, dataset_id)
+    other = ask({"kind": "count", "where": "age>=65", "share": "rest"})
+    assert other.status_code == 422
+    assert "nothing is left" in other.json()["detail"]
+    again = ask(rest)
+    assert again.status_code == 200, again.text
+    (question,) = again.json()["questions"]
+    assert (question["state"], question["answer"], again.json()["price"]) == ("answered", best, None)
+    both = ask({"questions": [{"kind": "count"}, {"kind": "count", "where": "age>=65"}], "share": "rest"})
+    assert both.status_code == 422
+    assert spent(api, dataset_id) == paid
+
+
 def test_of_a_batch_only_what_is_new_is_paid(ask, answered):
     count, histogram = {"kind": "count"}, {"kind": "histogram", "column": "city", "weight": 3.0}
     (first,) = answered({**count, "epsilon": 0.5})

@@ -4,12 +4,14 @@ import json
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import numpy as np
 import psycopg
 import pytest
 
 import service.datasets.service as datasets
+import service.releases.service as releases
 from service.auth.principal import Principal
 from service.base.errors import DuplicateRows
 from service.datasets import repository
@@ -189,14 +191,18 @@ def test_publish_takes_distinct_from(api, dataset_id):
     assert publish(distinct_from=json.dumps([dataset_id])).status_code == 202
 
 
-def test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_time(api):
-    """The reply was lost on its way; without this the caller has paid and is told that the rows are known."""
-
-    def publish(key="one", order='{"method": "marginals", "epsilon": 1}', budget='{"epsilon": 3}'):
+@pytest.fixture
+def publish(api):
+    def send(key="one", order='{"method": "marginals", "epsilon": 1}', budget='{"epsilon": 3}'):
         headers = api.owner if key is None else {**api.owner, "Idempotency-Key": key}
         fields = {"schema": json.dumps(SCHEMA), "budget": budget, "order": order}
         return api.http.post("/v1/publish", data=fields, files={"file": ("t.csv", TABLE)}, headers=headers)
 
+    return send
+
+
+def test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_time(api, publish):
+    """The reply was lost on its way; without this the caller has paid and is told that the rows are known."""
     first, again = publish(), publish()
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.json()["id"] == first.json()["id"]
@@ -206,6 +212,58 @@ def test_publish_sent_again_with_its_key_answers_with_the_release_of_the_first_t
     for other in ({"key": "two"}, {"key": None}, *({"budget": budget} for budget in budgets)):
         _assert_problem(publish(**other), 409, "duplicate_rows")
     assert len(api.http.get("/v1/releases", headers=api.reader).json()["items"]) == 1
+
+
+def test_publish_sent_again_goes_on_where_the_first_request_stopped(api, publish, monkeypatch):
+    """It ended between dataset and order: the rows are known, and nothing was ordered."""
+    with monkeypatch.context() as broken:
+        broken.setattr(releases, "order_release", Mock(side_effect=RuntimeError))
+        assert publish().status_code == 500
+    (dataset,) = api.http.get("/v1/datasets", headers=api.reader).json()["items"]
+    for other in ({"key": "two"}, {"key": None}, {"budget": '{"epsilon": 5}'}):
+        _assert_problem(publish(**other), 409, "duplicate_rows")
+    made, again = publish(), publish()
+    assert (made.status_code, made.headers["x-dataset-id"]) == (202, dataset["id"]), made.text
+    assert again.json()["id"] == made.json()["id"]
+    assert len(api.http.get("/v1/releases", headers=api.reader).json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "status", "code"),
+    [
+        ({"method": "marginals", "epsilon": 5}, 409, "budget_exhausted"),
+        (
+            {"method": "idpgan", "epsilon": 1, "steps": 10**6, "networks": {"critic_hidden": [4096] * 3}},
+            422,
+            "too_much_work",
+        ),
+    ],
+)
+def test_publish_of_an_order_that_would_be_refused_makes_no_dataset(api, context, publish, order, status, code):
+    refused = publish(order=json.dumps(order))
+    _assert_problem(refused, status, code)
+    assert "dataset_id" not in refused.json()
+    if code == "budget_exhausted":
+        assert "an epsilon of at most 3" in refused.json()["detail"]
+        assert "a budget of at least epsilon 5" in refused.json()["detail"]
+    assert list(context.storage.list("datasets")) == []
+    assert api.http.get("/v1/datasets", headers=api.reader).json()["items"] == []
+    assert publish(order='{"method": "marginals", "share": "rest"}').status_code == 202, "the key and the rows are free"
+
+
+def test_publish_with_a_key_that_ordered_something_else_makes_no_dataset(api, dataset_id):
+    assert api.order(dataset_id, {"epsilon": 1}, key=api.owner, **{"Idempotency-Key": "one"}).status_code == 202
+    table, schema = _renamed()
+    fields = {"schema": schema, "budget": '{"epsilon": 3}', "order": '{"epsilon": 1}'}
+    more = {"distinct_from": json.dumps([dataset_id])}
+    reply = api.http.post(
+        "/v1/publish",
+        data=fields | more,
+        files={"file": ("t.csv", table.encode())},
+        headers={**api.owner, "Idempotency-Key": "one"},
+    )
+    _assert_problem(reply, 409, "idempotency_conflict")
+    assert len(api.http.get("/v1/datasets", headers=api.reader).json()["items"]) == 1
 
 
 def test_the_same_pictures_with_other_labels_and_classes_have_one_budget(api):

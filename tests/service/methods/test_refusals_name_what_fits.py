@@ -7,6 +7,7 @@ import pytest
 from service.base.errors import InvalidOrder
 from service.domain.image_schema import parse_schema
 from service.methods.catalogue import check_order, parse_order
+from tests.catalogue import case_of
 
 TABLE = parse_schema(
     {
@@ -34,3 +35,13 @@ def test_a_refused_order_says_what_would_be_accepted(order, schema, said):
     with pytest.raises(InvalidOrder) as refused:
         check_order(parse_order(order), schema)
     assert said in refused.value.detail
+
+
+@pytest.mark.parametrize("method", ["idpgan", "dpgan", "ganobfuscator", "rdpcgan", "dpgm", "dpsyn"])
+def test_a_rate_at_which_steps_draw_nobody_is_refused_with_the_least(method, monkeypatch):
+    """The search for the noise of such a list held the slow pricing for as long as it may take."""
+    monkeypatch.setattr("tests.catalogue.price_order", lambda *_: pytest.fail("it was priced"))
+    for rate in (1e-300, 2.4e-5):
+        with pytest.raises(InvalidOrder, match=r"at least 2\.5e-05") as refused:  # of 400 units
+            case_of(method, "table", sampling_probability=rate)
+        assert refused.value.values["where"] == "sampling_probability"

@@ -67,6 +67,16 @@ def test_a_wrong_condition_leads_back_to_the_form_with_everything_typed(
     for typed in ("1.000", "1,000", "1 000"):  # and not one row
         rows = browser.get(f"{release}/download", params={"rows": typed, "format": "csv"}).text
         assert len(rows.splitlines()) == 1_001
+    for sent in (
+        "1.000",
+        "1.0",
+        "1_000",
+        "1,000",
+        "1 000",
+    ):  # a program means one of two things by it, or sends a mistake
+        refused = api.http.get(f"/v1{release}/sample", params={"rows": sent}, headers=api.reader)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text
+    assert api.http.get(f"/v1{release}/sample", params={"rows": "1000"}, headers=api.reader).status_code == 200
 
 
 def test_before_anything_is_published_every_file_leads_back(api, browser_of, ordered):

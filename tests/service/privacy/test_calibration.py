@@ -85,6 +85,19 @@ def test_an_order_that_delta_alone_covers_is_refused_without_a_search(monkeypatc
     assert not composed
 
 
+def test_neither_is_one_where_counts_of_all_units_stand_beside_what_delta_covers(monkeypatch):
+    composed = []
+    monkeypatch.setattr(calibration, "loss_of", lambda *_, **__: composed.append(1))
+    for q in (1e-300, 1e-10):
+        with pytest.raises(Unpriceable, match="no amount of noise"):
+            calibration.least_noise(
+                lambda noise, q=q: (GaussianEvent("label_counts", 50.0), SampledStepEvent(q, noise, None, 500)),
+                1.0,
+                1e-7,
+            )
+    assert not composed
+
+
 def test_the_whole_epsilon_of_a_fresh_dataset_is_exactly_its_whole_share():
     for epsilon in (0.1, 0.3, 1 / 3, 2.7, 10.0):
         budget = open_budget(epsilon, 1e-6)

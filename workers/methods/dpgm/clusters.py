@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from workers.mechanism.image_moments import WholeVectors
 from workers.methods.dpgm.records import PlacedRecords
+from workers.methods.whole_sums import clear_shifts
 
 PIXEL_SPREAD = 0.3
 """Images lie about so far apart, divided by √pixels."""
@@ -61,16 +62,11 @@ def first_centres(mean: Floats, clusters: int, scale: float, rng: np.random.Gene
     return centres
 
 
-def moved_centres(centres: Floats, counts: Floats, sums: Floats, noise_stds: tuple[float, float]) -> Floats:
+def moved_centres(centres: Floats, counts: Floats, sums: Floats, noise_stds: tuple[float, ...]) -> Floats:
     """Of what was released alone: centres move by their records' mean, as far as that stands out of the noise (James and Stein).
 
     One that hardly any record is nearest to begins anew beside the largest.
     """
     least = max(1.0, 2.0 * noise_stds[0])
-    n = np.maximum(counts, least)[:, None]
-    shifts = sums / n
-    expected = np.square(noise_stds[1] / n) * shifts.shape[1]
-    squared = np.square(shifts).sum(axis=1, keepdims=True)
-    kept = shifts * np.clip(1.0 - expected / np.maximum(squared, 1e-12), 0.0, None)
-    moved: Floats = centres + kept
+    moved: Floats = centres + clear_shifts(counts, sums, noise_std=noise_stds[1], least=least)
     return np.rint(moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from service.methods.dpgm.order import DpgmOrder
+    from workers.mechanism import PrivateSum
     from workers.mechanism.secure_random import SecureRandom
     from workers.methods.dpgm.training import Floats
     from workers.plan import Plan
@@ -61,30 +63,33 @@ class Run(AutoencoderRun):
         rounds = self.order.rounds
         if rounds:
             self._find_centres(fourier, rounds)
+        noisy = self.release_whole(CLUSTER_COUNTS, self._sizes, (1.0,))
+        self.count_std = drawn_std(noisy.noise_stds[0])
+        self.counts = noisy.values[0].reshape(self.classes, self.blocks)
+
+    def _sizes(self) -> PrivateSum:
+        """Of every label and cluster."""
         clusters, labels = self.members(), self.records.labels
         cells = np.where(labels == NO_CELL, self.classes * self.blocks, labels * self.blocks + clusters)
-        counted = self.counted(cells, self.classes * self.blocks)
-        noise_multiplier = self.plan.upcoming_gaussian(CLUSTER_COUNTS)
-        (counts,) = self.release_whole(CLUSTER_COUNTS, counted, (1.0,))
-        self.count_std = drawn_std(noise_multiplier * counted.sensitivities[0])
-        self.counts = counts.reshape(self.classes, self.blocks)
+        return self.counted(cells, self.classes * self.blocks)
 
     def _find_centres(self, fourier: Fourier, rounds: int) -> None:
         """The first round has one cluster of all records, whose mean is where the others begin."""
-        features, radius = self._features(fourier), max(1, int(self.order.feature_norm * fourier.scale))
         rng = np.random.Generator(np.random.PCG64(self.randomness.seed()))
         centres = np.zeros((1, self.order.features))
         for place in range(rounds):
-            cells = self._nearest(features, centres)
-            moments = first_moments(features, cells, centres=centres, radius=radius, units=self.records.owners)
-            noise_multiplier = self.plan.upcoming_gaussian(CLUSTER_MEANS)
-            counts, sums = self.release_whole(CLUSTER_MEANS, moments, (COUNT_SHARE, 1.0 - COUNT_SHARE))
-            stds = [noise_multiplier * sensitivity for sensitivity in moments.sensitivities]
-            noise_stds = stds[0] / COUNT_SHARE**0.5, stds[1] / (1.0 - COUNT_SHARE) ** 0.5
-            centres = moved_centres(centres, counts, sums, noise_stds)
+            moments = partial(self._moments, fourier, centres)
+            noisy = self.release_whole(CLUSTER_MEANS, moments, (COUNT_SHARE, 1.0 - COUNT_SHARE))
+            counts, sums = noisy.values
+            centres = moved_centres(centres, counts, sums, noisy.noise_stds)
             if place == 0:
                 centres = first_centres(centres[0], self.blocks, fourier.scale, rng)
         self.centres = centres
+
+    def _moments(self, fourier: Fourier, centres: Floats) -> PrivateSum:
+        features, radius = self._features(fourier), max(1, int(self.order.feature_norm * fourier.scale))
+        cells = self._nearest(features, centres)
+        return first_moments(features, cells, centres=centres, radius=radius, units=self.records.owners)
 
     def members(self) -> NDArray[np.int64]:
         if self.blocks == 1:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,9 +25,10 @@ from workers.generators.released import ImageRelease, TableRelease
 from workers.mechanism import PrivateSum
 from workers.mechanism.clipping import clip_and_sum
 from workers.mechanism.label_counts import frequencies_from, label_counts
-from workers.mechanism.noise import release, release_counts
+from workers.mechanism.noise import release
 from workers.mechanism.sampling import poisson_sample
 from workers.methods.dpgm.records import PlacedRecords, with_labels
+from workers.methods.whole_sums import NoisySums, release_whole
 from workers.networks.autoencoders import Autoencoders
 from workers.networks.latent_mixture import LatentGaussians, LatentImages, LatentRows
 from workers.numerics.adam import Adam
@@ -146,21 +148,19 @@ class AutoencoderRun(ABC):
             max_rows_per_unit=self.records.places,
         )
 
-    def release_whole(self, purpose: str, private: PrivateSum, shares: Sequence[float]) -> tuple[Floats, ...]:
-        """Whole sums with noise; `shares` of the precision 1/σ² for each of them, 1 together. Takes the event; its noise is on all that comes out."""
-        noise_multiplier = self.plan.take_gaussian(purpose)
-        noise_stds = [
-            sensitivity * noise_multiplier / share**0.5
-            for sensitivity, share in zip(private.sensitivities, shares, strict=True)
-        ]
-        noisy = release_counts(
-            private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
-        )
-        return tuple(value.double().cpu().numpy() for value in noisy)
+    def release_whole(self, purpose: str, sums: Callable[[], PrivateSum], shares: Sequence[float]) -> NoisySums:
+        """Takes the event, then calls `sums`; its noise is on all that comes out."""
+        return release_whole(self.plan, purpose, sums, shares, randomness=self.randomness)
 
-    def step(self, members: NDArray[np.int64]) -> None:
+    @cached_property
+    def _members(self) -> NDArray[np.int64]:
+        """For all steps: first looked for when the first of them has its event."""
+        return self.members()
+
+    def step(self) -> None:
         """One private step for all blocks: draw, clip over all of them, sum, noise, update."""
         noise = self.plan.take_sampled_step(sampling_probability=self.sampling_probability, histogram=False)
+        members = self._members
         drawn = poisson_sample(
             units=self.records.units, sampling_probability=self.sampling_probability, randomness=self.randomness
         )[: self.bounds.most_units]
@@ -213,9 +213,8 @@ class AutoencoderRun(ABC):
 
     def finish(self, hooks: Hooks) -> TableRelease | ImageRelease:
         """The steps, with a checkpoint now and then; then what decoders are fed from."""
-        members = self.members()
         for _ in hooks.steps_of(self):
-            self.step(members)
+            self.step()
         return self.released(self.gaussians())
 
     def released(self, gaussians: LatentGaussians) -> TableRelease | ImageRelease:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,9 +27,12 @@ from workers.networks.autoencoders import Autoencoders, clipped
 from workers.networks.latent_mixture import LatentGaussians
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from service.methods.dpsyn.order import DpsynOrder
+    from workers.mechanism import PrivateSum
     from workers.methods.dpgm.training import Floats
 
 
@@ -52,10 +56,12 @@ class Run(AutoencoderRun):
 
     def measure(self) -> None:
         """How many records every class has."""
-        labels = self.records.labels
-        counted = self.counted(np.where(labels == NO_CELL, self.classes, labels), self.classes)
-        (counts,) = self.release_whole(LABEL_COUNTS, counted, (1.0,))
+        ((counts,), *_) = self.release_whole(LABEL_COUNTS, self._sizes, (1.0,))
         self.counts = counts[:, None]
+
+    def _sizes(self) -> PrivateSum:
+        labels = self.records.labels
+        return self.counted(np.where(labels == NO_CELL, self.classes, labels), self.classes)
 
     def members(self) -> NDArray[np.int64]:
         return np.where(self.records.labels == NO_CELL, 0, self.records.labels)
@@ -67,21 +73,13 @@ class Run(AutoencoderRun):
         """EM on codes of the finished encoder. Nothing is kept or shown between its rounds."""
         order, norm = self.order, self.latent_norm
         scale = scale_for(self.records.units * WEIGHT, norm, most=self.records.places)
-        codes = encoded(self.averaged, self.records, norm=norm, scale=scale)
+        codes = cache(partial(encoded, self.averaged, self.records, norm=norm, scale=scale))
         shares = shares_of_precision(order.responsibility_share, order.mean_share)
         rng = np.random.Generator(np.random.PCG64(self.randomness.seed()))
         mixture = Mixture.to_begin(self.classes, order.autoencoder.latent_numbers)
         for place in range(order.em_rounds):
-            moments = soft_moments(
-                codes,
-                mixture.log_weights(self.records.labels, scale),
-                centres=np.rint(mixture.means * scale),
-                radius=max(1, math.floor(mixture.radius(norm) * scale)),
-                units=self.records.owners,
-            )
-            noise = self.plan.upcoming_gaussian(LATENT_MOMENTS) * moments.sensitivities[2] / math.sqrt(shares[2])
-            noisy = self.release_whole(LATENT_MOMENTS, moments, shares)
-            mixture = fitted(mixture, Moments.of_whole(noisy, scale, noise), norm=norm)
+            noisy = self.release_whole(LATENT_MOMENTS, partial(self._moments, codes, mixture, scale), shares)
+            mixture = fitted(mixture, Moments.of_whole(noisy.values, scale, noisy.noise_stds[2]), norm=norm)
             if place == 0:
                 mixture = split(mixture, order.gaussians, rng)
             elif place < order.em_rounds - SETTLING_ROUNDS:
@@ -91,6 +89,16 @@ class Run(AutoencoderRun):
             blocks=torch.from_numpy(mixture.labels),
             means=torch.from_numpy(mixture.means),
             factors=torch.from_numpy(mixture.factors()),
+        )
+
+    def _moments(self, codes: Callable[[], WholeVectors], mixture: Mixture, scale: float) -> PrivateSum:
+        """codes: of all places, found at the first call."""
+        return soft_moments(
+            codes(),
+            mixture.log_weights(self.records.labels, scale),
+            centres=np.rint(mixture.means * scale),
+            radius=max(1, math.floor(mixture.radius(self.latent_norm) * scale)),
+            units=self.records.owners,
         )
 
 

@@ -19,8 +19,9 @@ Private records are read by `measure` only, which takes its events from the plan
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,9 +55,9 @@ from workers.mechanism.image_moments import (
     shared_moments,
     tone_counts,
 )
-from workers.mechanism.noise import drawn_std, most_moved, release_counts
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods.mixture.tones import TONE_BINS, tone_curve
+from workers.methods.whole_sums import clear_shifts, release_whole
 from workers.networks.gaussian_mixture import GaussianMixture, Movement
 from workers.plan import Plan
 
@@ -86,6 +87,8 @@ _SMALLEST_COUNT = 30.0
 """A cell that was measured to be nearly empty is treated as holding this many records."""
 
 Floats = NDArray[np.float64]
+Pixels = Callable[[], NDArray[np.uint8]]
+"""Of all images, as they are measured; private."""
 
 
 @dataclass(frozen=True)
@@ -133,72 +136,75 @@ class ImageMixture:
     def measure(self) -> None:
         """Every release that is on the plan. A plan that is not this order's is refused before the first."""
         self.plan.expect(mixture_events(self.order, noise_multiplier=1.0))
-        pixels, labels = self._as_measured(), self.images.labels
-        records, units = Coefficients(pixels, self.basis, self.scale), self.units
+        pixels = self._as_measured()
         none = np.zeros((self.classes, self.basis.shape[1]))
         counts, sums = self._release(
             CLASS_MEANS,
-            first_moments(records, labels, centres=none, radius=self._whole(self.record_norm), units=units),
+            partial(self._of_classes, first_moments, pixels, none, self.record_norm),
             (self.order.count_share, 1.0 - self.order.count_share),
         )
         means = np.rint(sums / np.maximum(counts, _SMALLEST_COUNT)[:, None])
-        tones = tone_counts(self.images.pixels, labels, bins=TONE_BINS, units=units)
+        tones = partial(tone_counts, self.images.pixels, self.images.labels, bins=TONE_BINS, units=self.units)
         (self.tones,) = self._release(TONES, tones, (1.0,))
-        radius = self._whole(self.centred_norm)
         (products,) = self._release(
-            SHARED_MOMENTS, shared_moments(records, labels, centres=means, radius=radius, units=units), (1.0,)
+            SHARED_MOMENTS, partial(self._of_classes, shared_moments, pixels, means, self.centred_norm), (1.0,)
         )
         spread, directions = self._directions(products, means, self._count(counts))
 
         self.basis = self.basis @ directions  # (pixels, k): orthonormal like the first
-        records, means = Coefficients(pixels, self.basis, self.scale), means @ directions
-        cells = self._part(means, spread)
+        cells = self._part(means @ directions, spread)
         while self.plan.upcoming() == CELL_MEANS:
-            places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-            radius = self._whole(cells.radius)
-            moved = first_moments(records, places, centres=cells.centres, radius=radius, units=units)
+            moved = partial(self._of_cells, first_moments, pixels, cells)
             counts, sums = self._release(CELL_MEANS, moved, (self.order.mean_share, 1.0 - self.order.mean_share))
             shifts = self._shifts(counts, sums)
             cells = Cells(cells.labels, np.rint(cells.centres + shifts), cells.radius)
-        places = nearest_cells(records, labels, centres=cells.centres, centre_labels=cells.labels)
-        radius = self._whole(cells.radius)
-        moments = second_moments(records, places, centres=cells.centres, radius=radius, units=units)
         rest = 1.0 - self.order.count_share - self.order.mean_share
         counts, sums, products = self._release(
-            CELL_MOMENTS, moments, (self.order.count_share, self.order.mean_share, rest)
+            CELL_MOMENTS,
+            partial(self._of_cells, second_moments, pixels, cells),
+            (self.order.count_share, self.order.mean_share, rest),
         )
         shifts = self._shifts(counts, sums, place=1)
         factors = self._factors(counts, shifts, products, cells.labels)
         means = (cells.centres + shifts) / self.scale
         self.measured = Gaussians(cells.labels, np.maximum(counts, 0.0), means, factors / self.scale)
 
-    def _as_measured(self) -> NDArray[np.uint8]:
-        """The images, deskewed where that is ordered or where most of them are of classes that lean differently."""
+    def _as_measured(self) -> Pixels:
+        """The images, deskewed where that is ordered or where most of them are of classes that lean differently.
+
+        Nothing is deskewed before the event that it is for was taken.
+        """
         if self.order.upright is False:
-            return self.images.pixels
-        stood = deskewed(self.images.pixels, self.images.shape)
+            return lambda: self.images.pixels
+        stood: Pixels = cache(partial(deskewed, self.images.pixels, self.images.shape))
         if self.plan.upcoming() == LEANINGS:
-            leanings = leaning_counts(
-                slant_codes(stood), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
-            )
-            (counts,) = self._release(LEANINGS, leanings, (1.0,))
+            (counts,) = self._release(LEANINGS, partial(self._leanings, stood), (1.0,))
             if not _most_lean(counts, self._last_noise[0]):
-                return self.images.pixels
+                return lambda: self.images.pixels
         self.basis = with_slant(self.basis)
         return stood
 
-    def _release(self, purpose: str, private: PrivateSum, shares: tuple[float, ...]) -> tuple[Floats, ...]:
-        """The sums with noise; `shares` of the precision 1/σ² for each of them, 1 together."""
-        noise_multiplier = self.plan.take_gaussian(purpose)
-        noise_stds = [
-            sensitivity * noise_multiplier / math.sqrt(share)
-            for sensitivity, share in zip(private.sensitivities, shares, strict=True)
-        ]
-        noisy = release_counts(
-            private, noise_stds=noise_stds, noise_multiplier=noise_multiplier, randomness=self.randomness
+    def _leanings(self, stood: Pixels) -> PrivateSum:
+        return leaning_counts(
+            slant_codes(stood()), self.images.labels, classes=self.classes, bins=LEANING_BINS, units=self.units
         )
-        self._last_noise = [drawn_std(noise_std, moved=most_moved(private)) for noise_std in noise_stds]
-        return tuple(value.double().numpy() for value in noisy)
+
+    def _of_classes(
+        self, moments: Callable[..., PrivateSum], pixels: Pixels, centres: Floats, norm: float
+    ) -> PrivateSum:
+        records, radius = Coefficients(pixels(), self.basis, self.scale), self._whole(norm)
+        return moments(records, self.images.labels, centres=centres, radius=radius, units=self.units)
+
+    def _of_cells(self, moments: Callable[..., PrivateSum], pixels: Pixels, cells: Cells) -> PrivateSum:
+        records, centres = Coefficients(pixels(), self.basis, self.scale), cells.centres
+        places = nearest_cells(records, self.images.labels, centres=centres, centre_labels=cells.labels)
+        return moments(records, places, centres=centres, radius=self._whole(cells.radius), units=self.units)
+
+    def _release(self, purpose: str, sums: Callable[[], PrivateSum], shares: tuple[float, ...]) -> tuple[Floats, ...]:
+        """Takes the event, then calls `sums`: these with noise; `shares` of the precision 1/σ² for each of them, 1 together."""
+        noisy = release_whole(self.plan, purpose, sums, shares, randomness=self.randomness)
+        self._last_noise = noisy.drawn_stds
+        return noisy.values
 
     # -- post-processing
 
@@ -256,12 +262,7 @@ class ImageMixture:
 
     def _shifts(self, counts: Floats, sums: Floats, place: int = -1) -> Floats:
         """Of every cell, its records' mean less its centre, as far as that stands out of the noise (James and Stein)."""
-        n = np.maximum(counts, _SMALLEST_COUNT)[:, None]
-        shifts = sums / n
-        expected = np.square(self._last_noise[place] / n) * shifts.shape[1]
-        squared = np.square(shifts).sum(axis=1, keepdims=True)
-        kept: Floats = shifts * np.clip(1.0 - expected / np.maximum(squared, 1e-12), 0.0, None)
-        return kept
+        return clear_shifts(counts, sums, noise_std=self._last_noise[place], least=_SMALLEST_COUNT)
 
     def _factors(self, counts: Floats, shifts: Floats, products: Floats, labels: NDArray[np.int64]) -> Floats:
         """(K, r, k): of every cell, a square root of its covariance, padded with zeros."""

@@ -24,6 +24,7 @@ from workers.encoding.images import EncodedImages
 from workers.encoding.table import ABSENT, EncodedTable, TableDomain
 from workers.hooks import Hooks
 from workers.mechanism.secure_random import SecureRandom
+from workers.methods import whole_sums
 from workers.methods.dpgm import training
 from workers.methods.interface import run_class
 from workers.plan import Plan
@@ -51,8 +52,8 @@ class Ear:
         self.sums: list[PrivateSum] = []
         self.outputs: list[tuple[Tensor, ...]] = []
         noise = SecureRandom.from_test_seed(77)  # apart from the coins of the run, so that these are the same in both
-        for name in ("release", "release_counts"):
-            monkeypatch.setattr(training, name, self.heard(getattr(training, name), noise, outputs))
+        for module, name in ((training, "release"), (whole_sums, "release_counts")):
+            monkeypatch.setattr(module, name, self.heard(getattr(module, name), noise, outputs))
 
     def heard(self, real: Any, noise: SecureRandom, outputs: list[tuple[Tensor, ...]] | None) -> Any:
         def release(private: PrivateSum, *, randomness: SecureRandom, **knobs: Any) -> tuple[Tensor, ...]:
@@ -158,7 +159,7 @@ def test_a_crash_after_any_step_leaves_a_checkpoint_to_go_on_from(method: str) -
     plan = events_of(order)
     run = run_class(order)(order, Plan(plan), source, SecureRandom(), torch.device("cpu"))
     run.measure()
-    run.step(run.members())
+    run.step()
     saved = run.checkpoint().to_bytes()
     later = run_class(order)(order, Plan(plan), source, SecureRandom(), torch.device("cpu"))
     later.restore(training.Checkpoint.from_bytes(saved))
