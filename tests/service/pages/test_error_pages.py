@@ -40,7 +40,12 @@ def test_who_is_not_signed_in_sees_no_navigation_and_no_more(browser_of):
 
 @pytest.mark.parametrize(
     ("address", "status"),
-    [("/datasets/new", 403), ("/datasets/no-id", 422), (f"/releases/{uuid.uuid4()}", 404), ("/sign-out", 405)],
+    [
+        ("/datasets/new", 403),
+        ("/datasets/no-id", 422),
+        ("/releases/00000000-0000-4000-8000-000000000000", 404),
+        ("/sign-out", 405),
+    ],
 )
 def test_a_refusal_keeps_the_navigation_of_who_is_signed_in(api, browser_of, address, status):
     reply = browser_of(api.analyst).get(address, headers=AS_BROWSER)
