@@ -5,9 +5,12 @@ import json
 
 import pytest
 
+from service.base.carried import packed
 from service.base.errors import InvalidSchema
-from service.base.messages import said
+from service.base.messages import Message, said
 from service.domain.image_schema import parse_schema
+from service.intake.table.drafting.findings import Finding
+from service.intake.table.drafting.proposals import FREE_TEXT, MADE_ANEW, PUBLIC_LIST, WHOSE
 from service.pages.findings import findings_of, notices_of
 from service.pages.languages import language_named
 from service.pages.writing import Writing
@@ -54,6 +57,16 @@ def test_findings_of_a_draft_from_before_they_had_places_are_shown_as_they_were_
     draft = {"findings": {"age": ["Its lowest number is -1, 50 % of it."]}, "notices": ["The file was read."]}
     assert findings_of(draft, "age") == ["Its lowest number is -1, 50 % of it."]
     assert (findings_of(draft, "sex"), notices_of(draft)) == ([], ["The file was read."])
+
+
+@pytest.mark.parametrize("proposal", [WHOSE, MADE_ANEW, FREE_TEXT, PUBLIC_LIST])
+def test_the_page_proposes_what_its_form_can_do_and_nothing_of_the_command_line(proposal):
+    told = Finding("x", Message("left out: %(why)s", why=Message("it is empty")), proposal, ("a b",))
+    (shown,) = findings_of({"findings": {"x": [packed(told.beside_the_column())]}}, "x")
+    for text in (shown, said(shown, language_named("de"))):
+        assert not [word for word in ("--", "by hand", "von Hand", '"role": "ignore"') if word in text], text
+    assert shown.startswith("Left out: it is empty. ")
+    assert shown.endswith(". Cells: 'a b'.")
 
 
 AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}}
