@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from service.base.errors import InvalidOrder
-from service.base.messages import Figure, Message, sentences, whole
+from service.base.messages import Message, percent, sentences, whole
 from service.base.text import some_of
 from service.methods.forecast import SURE, in_digits
 from service.methods.interface import Measured
@@ -150,8 +150,8 @@ def unlikely_to_be_met(order: Order, found: Forecast) -> list[str]:
             "You accept %(what)s that are off by at most %(limit)s, and noise alone is expected to make about %(expected)s of it. The "
             "release may well be refused: then nothing is published, and the charge stands. Accept more, or order at a larger ε.",
             what=what,
-            limit=_percent(limit),
-            expected=_percent(expected),
+            limit=percent(limit, 3),
+            expected=percent(expected, 3),
         )
         for what, limit, counts in limits
         if limit is not None and counts and limit < (expected := _mean_distance(counts))
@@ -162,10 +162,6 @@ def _mean_distance(counts: Sequence[Counts]) -> float:
     """Over all marginals that are measured."""
     marginals = sum(each.marginals for each in counts)
     return sum(each.marginals * each.total_variation.expected for each in counts) / marginals
-
-
-def _percent(share: float) -> str:
-    return Figure(f"{100.0 * share:.3g} %")
 
 
 def half_width(noise_multiplier: float, held_out: int, most_rows: int) -> float:
