@@ -1607,7 +1607,7 @@ BUGS: tuple[Bug, ...] = (
         (
             (
                 BLOCK_RUN,
-                "counts, sums = noisy.values",
+                "counts, sums = noisy.released",
                 "counts, sums = (v.double().numpy() for v in moments().values)",
             ),
         ),

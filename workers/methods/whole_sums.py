@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class NoisySums(NamedTuple):
     """What was released, with the standard deviations of its noise: those that the event pays for, and as it was drawn."""
 
-    values: tuple[Floats, ...]
+    released: tuple[Floats, ...]
     noise_stds: tuple[float, ...]
     drawn_stds: tuple[float, ...]
 

@@ -65,7 +65,7 @@ class Run(AutoencoderRun):
             self._find_centres(fourier, rounds)
         noisy = self.release_whole(CLUSTER_COUNTS, self._sizes, (1.0,))
         self.count_std = drawn_std(noisy.noise_stds[0])
-        self.counts = noisy.values[0].reshape(self.classes, self.blocks)
+        self.counts = noisy.released[0].reshape(self.classes, self.blocks)
 
     def _sizes(self) -> PrivateSum:
         """Of every label and cluster."""
@@ -80,7 +80,7 @@ class Run(AutoencoderRun):
         for place in range(rounds):
             moments = partial(self._moments, fourier, centres)
             noisy = self.release_whole(CLUSTER_MEANS, moments, (COUNT_SHARE, 1.0 - COUNT_SHARE))
-            counts, sums = noisy.values
+            counts, sums = noisy.released
             centres = moved_centres(centres, counts, sums, noisy.noise_stds)
             if place == 0:
                 centres = first_centres(centres[0], self.blocks, fourier.scale, rng)

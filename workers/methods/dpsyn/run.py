@@ -79,7 +79,7 @@ class Run(AutoencoderRun):
         mixture = Mixture.to_begin(self.classes, order.autoencoder.latent_numbers)
         for place in range(order.em_rounds):
             noisy = self.release_whole(LATENT_MOMENTS, partial(self._moments, codes, mixture, scale), shares)
-            mixture = fitted(mixture, Moments.of_whole(noisy.values, scale, noisy.noise_stds[2]), norm=norm)
+            mixture = fitted(mixture, Moments.of_whole(noisy.released, scale, noisy.noise_stds[2]), norm=norm)
             if place == 0:
                 mixture = split(mixture, order.gaussians, rng)
             elif place < order.em_rounds - SETTLING_ROUNDS:

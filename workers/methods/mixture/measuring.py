@@ -204,7 +204,7 @@ class ImageMixture:
         """Takes the event, then calls `sums`: these with noise; `shares` of the precision 1/σ² for each of them, 1 together."""
         noisy = release_whole(self.plan, purpose, sums, shares, randomness=self.randomness)
         self._last_noise = noisy.drawn_stds
-        return noisy.values
+        return noisy.released
 
     # -- post-processing
 
