@@ -1636,6 +1636,17 @@ BUGS: tuple[Bug, ...] = (
         (T_EVENT_FIRST,),
     ),
     Bug(
+        "the cluster of every record is found before the first step has its event",
+        (
+            (
+                BLOCK_TRAINING,
+                "        for _ in hooks.steps_of(self):\n            self.step()\n        return self.released",
+                "        self._members  # noqa: B018\n        for _ in hooks.steps_of(self):\n            self.step()\n        return self.released",
+            ),
+        ),
+        (T_EVENT_FIRST,),
+    ),
+    Bug(
         "true sizes of clusters as normalisers",
         (
             (

@@ -7,6 +7,7 @@ a file may have taken over is read with care: texts are filled in, and nothing e
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ _MESSAGE = Message
 """By another name: `make translations` looks for what is written out in calls of `Message`."""
 _MOST_CHARACTERS = 200_000
 _DEEPEST = 20
-_PLACE = re.compile(r"%\((\w+)\)s")
+_PLACE = re.compile(r"%%|%\((\w+)\)s")
+"""A per cent sign, or the place of a text: both at once, from the left, as they are filled in."""
 
 
 class NotCarried(ValueError):
@@ -72,10 +74,14 @@ def _values(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _checked(text: str, values: Mapping[str, Any]) -> str:
     """Raise where a place is filled in another way than by its text: `%(n)999999999d` would take all memory."""
-    left = _PLACE.sub("", text).replace("%%", "")
-    if values and ("%" in left or not set(_PLACE.findall(text)) <= values.keys()):
+    if values and ("%" in _PLACE.sub("", text) or not _uses(text).keys() <= values.keys()):
         raise NotCarried
     return text
+
+
+def _uses(text: str) -> Counter[str]:
+    """How often each place stands in it."""
+    return Counter(name for name in _PLACE.findall(text) if name)
 
 
 def _size(said: Any, depth: int) -> int:
@@ -86,10 +92,10 @@ def _size(said: Any, depth: int) -> int:
         return len(said)
     if isinstance(said, Mapping):
         texts = [said.get(word) for word in ("text", "one", "many")]
-        uses = _PLACE.findall("".join(text for text in texts if isinstance(text, str)))
+        uses = _uses(" ".join(text for text in texts if isinstance(text, str)))
         parts, values = [part for word, part in said.items() if word != "values"], said.get("values")
         named = values if isinstance(values, Mapping) else {}
-        filled = sum(_size(value, depth - 1) * max(1, uses.count(name)) for name, value in named.items())
+        filled = sum(_size(value, depth - 1) * max(1, uses[name]) for name, value in named.items())
         separators = len(said["parts"]) if isinstance(said.get("parts"), list) else 0
         between = _size(said.get("between", ""), depth - 1) * separators
         return filled + between + sum(_size(part, depth - 1) for part in parts)

@@ -17,6 +17,7 @@ from service.base.errors import ImprimaturError
 from service.base.messages import Message
 from service.pages.rendering import is_fragment, page
 from service.pages.visitors import session_of
+from service.requests.problems import RETRY_SECONDS
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
@@ -63,9 +64,12 @@ async def failure_page(request: Request, status: int, detail: str) -> Response |
     if not wants_page(request):
         return None
     try:
-        return await error_page(request, status, BROKEN, detail, request_id=request.state.request_id)
+        shown = await error_page(request, status, BROKEN, detail, request_id=request.state.request_id)
     except Exception:  # noqa: BLE001 - what has failed once may fail again; the log has the first failure
         return None
+    if status == 503:
+        shown.headers["Retry-After"] = str(RETRY_SECONDS)
+    return shown
 
 
 async def error_page(

@@ -93,6 +93,9 @@ NOT_SET_UP = Message("the service is not set up yet; its operator finds the reas
 NO_ROOM_LEFT = Message("there is no room left on our side; ask again")
 FAILED = Message("something went wrong on our side; nothing is known to be lost")
 
+RETRY_SECONDS = 60
+"""Until what has failed on our side, and passes, may have passed."""
+
 MEDIA_TYPE = "application/problem+json"
 
 PROBLEM_SCHEMA: dict[str, Any] = {
@@ -239,7 +242,7 @@ def _failure(error: Exception) -> tuple[int, str]:
 
 def _problem_of(status: int, detail: str) -> Response:
     if status == 503:
-        return problem(status, errors.Unavailable.code, detail, retry_after_seconds=60)
+        return problem(status, errors.Unavailable.code, detail, retry_after_seconds=RETRY_SECONDS)
     return problem(status, INTERNAL_ERROR, detail)
 
 

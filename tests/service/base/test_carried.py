@@ -41,6 +41,9 @@ def test_a_message_comes_out_of_json_with_what_it_was_made_of(text, german):
 
 HOSTILE = [
     {"text": "%(n)999999999d", "values": {"n": "1"}},
+    {"text": "%%(n)s%(n)9999999s", "values": {"n": "1"}},
+    {"one": "%%(n)s%(n)9999999s", "many": "b", "number": 1, "values": {"n": "1"}},
+    {"text": "%%(n)s%", "values": {"n": "1"}},
     {"text": "%(n)s %(m)s", "values": {"n": "1"}},
     {"text": "%", "values": {"n": "1"}},
     {"text": "%(n)s" * 1_000, "values": {"n": {"text": "%(m)s" * 1_000, "values": {"m": "x" * 1_000}}}},

@@ -1,7 +1,9 @@
 """A page that is not there, or could not be made: a browser sees a page with the usual navigation, an API client a problem."""
 
+import errno
 import re
 import uuid
+from unittest.mock import Mock
 
 import pytest
 
@@ -83,6 +85,12 @@ def test_where_something_failed_the_page_says_so_and_quotes_nothing(api, browser
     assert re.search(r"<code>([0-9a-f-]{36})</code>", reply.text)[1] == reply.headers["x-request-id"]
     assert SECRET not in reply.text
     assert browser.get("/datasets", headers={"Accept": "*/*"}).json()["code"] == "internal_error"
+    with monkeypatch.context() as full:
+        full.setattr(pages_of_datasets, "page", Mock(side_effect=OSError(errno.ENOSPC, SECRET)))
+        for asked in (AS_BROWSER, {"Accept": "*/*"}):
+            reply = browser.get("/datasets", headers=asked)
+            assert (reply.status_code, reply.headers["retry-after"]) == (503, "60")
+            assert SECRET not in reply.text
     monkeypatch.setattr(error_pages, "page", fail)  # even the page that says so
     reply = browser.get("/datasets", headers=AS_BROWSER)
     assert (reply.status_code, reply.json()["code"]) == (500, "internal_error")

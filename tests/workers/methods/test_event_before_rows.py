@@ -10,14 +10,18 @@ from tests.catalogue import case_of
 from workers.hooks import Hooks
 from workers.mechanism.secure_random import SecureRandom
 from workers.methods import whole_sums
+from workers.methods.dpgm import run as clusters
 from workers.methods.dpgm import training
 from workers.methods.dpgm.records import PlacedRecords
+from workers.methods.dpsyn import run as em
 from workers.methods.mixture import measuring
 from workers.plan import Plan
 from workers.training import make_release
 
 READERS = (
     (PlacedRecords, "of"),
+    *[(clusters, name) for name in ("first_moments", "nearest_cells")],
+    (em, "soft_moments"),
     *[
         (measuring, name)
         for name in (
