@@ -55,7 +55,7 @@ class SampleRequest:
 def _plain(text: Any) -> Any:
     """As callers write it: 1.000, which may be meant as one or as a thousand, is neither."""
     if isinstance(text, str) and ("." in text or "_" in text):
-        raise ValueError("give a whole number in digits alone, like 1000")
+        raise ValueError(Message("give a whole number in digits alone, like 1000"))
     return text
 
 

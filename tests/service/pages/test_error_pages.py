@@ -22,9 +22,10 @@ def test_a_browser_gets_a_page_for_an_unknown_address_and_a_client_a_problem(api
     for address in ("/nonsense", "/datasets/x/y/z", "/help/nonsense.html"):
         reply = browser.get(address, headers=AS_BROWSER)
         assert (reply.status_code, reply.headers["content-type"]) == (404, "text/html; charset=utf-8")
-        assert "There is nothing at this address" in reply.text or "Not built" in reply.text
-        assert has_navigation(reply.text) or "Not built" in reply.text
-        assert "Content-Security-Policy" in reply.headers or "Not built" in reply.text
+        if not address.startswith("/help/"):  # the documents have a page of their own for it, where they are built
+            assert "There is nothing at this address" in reply.text
+            assert has_navigation(reply.text)
+            assert "Content-Security-Policy" in reply.headers
     for address, headers in (("/nonsense", {}), ("/nonsense", {"Accept": "application/json"}), ("/v1/x", AS_BROWSER)):
         reply = browser.get(address, headers=headers)
         assert (reply.status_code, reply.headers["content-type"]) == (404, "application/problem+json")
