@@ -48,9 +48,19 @@ _PERSONS = frozenset(
         "patienten",
         "mitarbeiter",
         "versicherter",
+        "versicherten",
+        "personen",
+        "personal",
+        "proband",
+        "probanden",
+        "mitglied",
+        "mitglieds",
+        "haushalt",
+        "haushalts",
+        "matrikel",
     ]
 )
-_IDS = frozenset(["id", "ids", "uuid", "guid", "key", "nr", "no", "num", "number", "nummer", "code", "hash"])
+_IDS = frozenset(["id", "ids", "uuid", "guid", "key", "nr", "no", "num", "number", "nummer", "kennung", "code", "hash"])
 _ALONE = frozenset(
     {
         "pid",
@@ -97,7 +107,9 @@ _DIRECT = frozenset(
 )
 """Words of names whose cells are taken to point to a person, whatever they look like."""
 
-_ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "key", "nr", "no", "num", "number", "nummer", "ssn", "mrn", "iban"})
+_ID_WORDS = frozenset(
+    {"id", "ids", "uuid", "guid", "key", "nr", "no", "num", "number", "nummer", "kennung", "ssn", "mrn", "iban"}
+)
 _CODE_WORDS = frozenset(
     [
         "code",
@@ -128,9 +140,10 @@ FEW_CATEGORIES = 20
 
 
 def words_of(name: str) -> list[str]:
-    """`patientId`, `patient_id` and `Patient ID` are the same two words."""
+    """`patientId`, `patient_id`, `Patient ID` and, in German, `Patientnummer` are two words."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return [word for word in re.split(r"[^a-z]+", parted.lower()) if word]
+    words = re.sub(r"(?<=[a-z])(nummer|nr|kennung)(?![a-z])", r" \1", parted.lower())
+    return [word for word in re.split(r"[^a-z]+", words) if word]
 
 
 def is_person_id(name: str) -> bool:

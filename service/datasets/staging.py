@@ -19,6 +19,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.audit import service as audit
 from service.auth.principal import Principal
+from service.base.carried import packed, unpacked
 from service.base.errors import NotFound, RateLimited, Tampered, Unavailable
 from service.base.messages import Message
 from service.intake.sealed import SealedFile
@@ -160,7 +161,8 @@ def read_reading(context: Context, principal: Principal, staged_id: uuid.UUID) -
         raise _gone()
     said = _get(context, row.filled_key, _data_key(context, row), _READING)
     is_silent = _seconds(context) - said["at"] > _SILENT_SECONDS
-    return Reading(said["share"], said["fault"], is_over=is_silent or said["fault"] is not None)
+    fault = None if said["fault"] is None else unpacked(said["fault"])
+    return Reading(said["share"], fault, is_over=is_silent or fault is not None)
 
 
 def say_reading(
@@ -347,7 +349,7 @@ def _new_filled_key(staged_id: uuid.UUID) -> str:
 
 
 def _said_of_reading(context: Context, share: float, fault: str | None) -> dict[str, Any]:
-    return {"share": share, "fault": fault, "at": _seconds(context)}
+    return {"share": share, "fault": None if fault is None else packed(fault), "at": _seconds(context)}
 
 
 def _seconds(context: Context) -> float:

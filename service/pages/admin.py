@@ -16,6 +16,8 @@ from service.auth import service as keys
 from service.auth.dependencies import ContextOf
 from service.auth.principal import Scope
 from service.base.errors import InvalidInput
+from service.base.messages import Message
+from service.base.text import ungrouped
 from service.datasets import service as datasets
 from service.pages.doors import Owner, OwnForm, PageRoute
 from service.pages.policy import PAGE_HEADERS
@@ -164,8 +166,10 @@ def _living(found: Sequence[ApiKey], now: dt.datetime) -> set[uuid.UUID]:
 def _end(now: dt.datetime, days: str) -> dt.datetime | None:
     if not days.strip():
         return None
-    if not days.strip().isdecimal() or not 1 <= int(days) <= LONGEST_DAYS:
+    typed = ungrouped(days.strip())
+    if not typed.isdecimal() or not 1 <= int(typed) <= LONGEST_DAYS:
         raise InvalidInput(
-            f"days: a whole number from 1 to {LONGEST_DAYS}, or nothing for a key that never ends", where="days"
+            Message("days: a whole number from 1 to %(most)s, or nothing for a key that never ends", most=LONGEST_DAYS),
+            where="days",
         )
-    return now + dt.timedelta(days=int(days))
+    return now + dt.timedelta(days=int(typed))

@@ -21,6 +21,7 @@ from service.pages.apart import require_apart
 from service.pages.column_form import ROLES, TYPES, ColumnForm
 from service.pages.findings import findings_of
 from service.pages.purchases import is_bought, own_words, price_of, require_purchases, says_nothing, with_purchase
+from service.pages.typed_domains import require_domains
 from service.pages.typed_values import lines_of, refuse_ambiguous, shown_texts, text_of, value_of, values_of
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def declaration_of(filled: Mapping[str, Any], draft: Mapping[str, Any]) -> tuple
             )
         require_purchases(kept)
         refuse_ambiguous(kept)
+        require_domains(kept)
         document["fields"] = [_undrafted(field) for field in kept]
     parse_schema(document | {"description": None} if _is_draft(document) else document)
     if not filled.get("declared"):
@@ -131,9 +133,11 @@ def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         most = int(ungrouped(said.get("most", "").strip()))
     except ValueError:
+        most = 0
+    if most < 1:
         raise InvalidInput(
             Message("Say in a whole number how many rows one person may have at most"), where="privacy_unit"
-        ) from None
+        )
     missing = {"missing": "own_unit"} if said.get("missing") == "own_unit" else {}
     if is_image_schema(filled["document"]):
         unit = {"max_images_per_unit": most, **missing}
@@ -225,9 +229,13 @@ def _used_as(field: dict[str, Any], use: str, set_aside: dict[str, dict[str, Any
         if not field.get("role"):  # of one that was to be bought, what was set aside then
             set_aside.setdefault(name, field)
         return {"name": name, "type": "string", "role": use}
-    before = set_aside.pop(name, None)
+    before = set_aside.get(name)
     if before is not None and before.get("type") == use:
-        return before
+        return set_aside.pop(name)
+    if field.get("role") or is_bought(field):
+        set_aside.pop(name, None)
+    else:  # its spelling comes back with its type
+        set_aside.setdefault(name, field)
     bare = {word: said for word, said in field.items() if word not in WORDS_OF_A_DOMAIN and word != "role"}
     required = {"required": True} if (field.get("constraints") or {}).get("required") is True else {}
     return bare | {"type": use} | ({"constraints": required} if required else {})

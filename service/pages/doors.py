@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import urllib.parse
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +23,8 @@ from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
 from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
-from service.base.messages import Message
-from service.pages.error_pages import NOT_POSSIBLE, error_page
+from service.base.messages import Message, fault_of
+from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import is_fragment
 from service.pages.visitors import cookie_name, session_of
@@ -136,11 +136,7 @@ class PageRoute(APIRoute):
             try:
                 return await answer(request)
             except RequestValidationError as error:
-                where = ".".join(map(str, error.errors()[0]["loc"][1:]))
-                return await _refusal(
-                    request,
-                    InvalidInput(Message("%(where)s: this value is not possible here", where=where), where=where),
-                )
+                return await _refusal(request, _of_a_value(error.errors()[0]))
             except RefusedBody as refused:
                 return await _refusal(request, refused.error)
             except ImprimaturError as error:
@@ -149,12 +145,36 @@ class PageRoute(APIRoute):
         return answer_or_say_why
 
 
+_ON_THE_PAGE = {
+    "no such dataset; GET /v1/datasets lists yours": Message(
+        "There is no such dataset. Yours stand on the first page."
+    ),
+    "no such release; GET /v1/releases lists yours": Message(
+        "There is no such release. Those that you may see stand on the pages of their datasets."
+    ),
+}
+"""Instead of what a caller of the API can do."""
+
+
+def _of_a_value(found: Mapping[str, Any]) -> ImprimaturError:
+    """What FastAPI found wrong, without the value: in our own words where we have any. No address has such an id: nothing is there."""
+    place, *names = found["loc"]
+    if place == "path":
+        return NotFound(DETAILS[404])
+    where = ".".join(map(str, names))
+    raised = (found.get("ctx") or {}).get("error")
+    said = fault_of(raised) if isinstance(raised, ValueError) else ""
+    what = said if isinstance(said, Message) else Message("this value is not possible here")
+    return InvalidInput(Message("%(where)s: %(what)s", where=where, what=what), where=where)
+
+
 async def _refusal(request: Request, error: ImprimaturError) -> Response:
     if isinstance(error, Unauthenticated):
         return _to_sign_in(request)
     status = noted(request, error)
     back = None if isinstance(error, NotFound) else way_back(request)
-    return await error_page(request, status, NOT_POSSIBLE, error.detail, back=back, is_download=is_download(request))
+    detail = _ON_THE_PAGE.get(str(error.detail), error.detail)
+    return await error_page(request, status, NOT_POSSIBLE, detail, back=back, is_download=is_download(request))
 
 
 def noted(request: Request, error: ImprimaturError) -> int:

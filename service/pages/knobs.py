@@ -104,11 +104,11 @@ def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
     held_out = form.get("report_held_out", "").strip()
     if form.get("report"):
         typed = form.get("report_share") or DEFAULT_REPORT_SHARE
-        share = number_in(typed, Message("share of the report"), 5, where="report.share")
-        document["report"] = {"share": share / 100.0}
+        share = _share_in(typed, Message("share of the report"), 5, where="report.share", below=50)
+        document["report"] = {"share": share}
         if held_out:
-            document["report"]["held_out"] = (
-                number_in(held_out, Message("held-out units"), 10, where="report.held_out") / 100.0
+            document["report"]["held_out"] = _share_in(
+                held_out, Message("held-out units"), 10, where="report.held_out", below=51
             )
     elif held_out:
         raise InvalidOrder(
@@ -116,7 +116,9 @@ def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
         )
     limits = {name: form.get(f"accept_{name}", "").strip() for name in LIMITS}
     accept: dict[str, Any] = {
-        name: number_in(text, LIMITS[name], 8, where=f"accept.{name}") / 100.0 for name, text in limits.items() if text
+        name: _share_in(text, LIMITS[name], 8, where=f"accept.{name}", below=100)
+        for name, text in limits.items()
+        if text
     }
     if accept:
         if "report" not in document:
@@ -126,6 +128,16 @@ def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
             )
         document["accept"] = accept | ({"by": form["accept_by"]} if form.get("accept_by") else {})
     return document
+
+
+def _share_in(text: str, name: str, example: float, *, where: str, below: int) -> float:
+    """A share of one from a field in per cent; refused in per cent, too."""
+    hundredths = number_in(text, name, example, where=where)
+    if not 0.0 < hundredths < below:
+        raise InvalidOrder(
+            Message("%(name)s: more than 0 and less than %(below)s per cent", name=name, below=below), where=where
+        )
+    return hundredths / 100.0
 
 
 def has_report_settings(form: Mapping[str, str], refused: str | None) -> bool:

@@ -86,6 +86,10 @@ def question_of(form: dict[str, str]) -> dict[str, Any]:
             raise InvalidOrder(Message("column: choose one"), where="column")
         question["column"] = columns[0]
     if kind in OF_COLUMNS:
+        if not columns:
+            raise InvalidOrder(Message("column: choose one"), where="columns")
+        if kind == "cross_table" and len(set(columns)) < 2:
+            raise InvalidOrder(Message("second column, for pairs: choose another one"), where="columns")
         question["columns"] = columns
     if form.get("where", "").strip():
         question["where"] = form["where"].strip()

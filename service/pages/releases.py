@@ -18,6 +18,7 @@ from service.datasets import service as datasets
 from service.domain.image_schema import ImageSchema
 from service.methods.catalogue import CATALOGUE
 from service.pages import synthetic
+from service.pages.answered import conditions_of, counts_of
 from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
@@ -37,6 +38,7 @@ from service.samples.formats import FORMATS, formats_of
 
 if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
+    from service.datasets.models import Dataset
     from service.platform.context import Context
     from service.releases.models import Release
 
@@ -100,7 +102,14 @@ def read_release(
         bought=bought,
         typed=before,
         kinds=KINDS,
+        conditions_of=conditions_of,
+        counts_of=lambda answer: counts_of(answer, _types_of(shown["dataset"])),
     )
+
+
+def _types_of(dataset: Dataset) -> dict[str, str]:
+    schema = dataset.declared_schema
+    return {} if isinstance(schema, ImageSchema) else {field.name: field.type for field in schema.fields}
 
 
 @router.get("/releases/{release_id}/progress")

@@ -16,7 +16,7 @@ from service.pages.typed_moments import MOMENTS, moment_of, moment_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NUMBERS = frozenset({"integer", "number"})
+NUMBERS = frozenset({"integer", "number"})
 _MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*\.[0-9]{3}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
@@ -28,7 +28,7 @@ def text_of(value: Any, use: str = "", field: Mapping[str, Any] = MappingProxyTy
     if isinstance(value, str):
         return moment_text(value, use, field)
     plain = json.dumps(value)
-    if use not in _NUMBERS or isinstance(value, bool) or not isinstance(value, int | float):
+    if use not in NUMBERS or isinstance(value, bool) or not isinstance(value, int | float):
         return plain
     text = _spelled(value, plain, field)
     read = value_of(text, use, field, {})
@@ -56,7 +56,7 @@ def lines_of(values: Sequence[Any], use: str = "", field: Mapping[str, Any] = Ma
 def shown_texts(field: Mapping[str, Any], use: str) -> dict[str, Any]:
     """What the form has shown of a field's domain, and the value that each text stands for in a column that is used so."""
     shown_as = str(field.get("role") or field.get("type", "string"))
-    if use != shown_as and not any({use, shown_as} <= alike for alike in (_NUMBERS, MOMENTS)):
+    if use != shown_as and not any({use, shown_as} <= alike for alike in (NUMBERS, MOMENTS)):
         return {}
     return {text_of(value, shown_as, field): value for value in _values_in(field)}
 
@@ -91,7 +91,7 @@ def value_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, 
     if text in known:
         return known[text]
     plain = _plain(text, use, field)
-    if use not in _NUMBERS or not _NUMBER.fullmatch(plain) or (plain == text and _is_ambiguous(text, field)):
+    if use not in NUMBERS or not _NUMBER.fullmatch(plain) or (plain == text and _is_ambiguous(text, use, field)):
         return plain
     try:
         return int(plain)
@@ -103,23 +103,23 @@ def value_of(text: str, use: str, field: Mapping[str, Any], known: Mapping[str, 
 def refuse_ambiguous(fields: Sequence[Mapping[str, Any]]) -> None:
     """Raise, in the words of the form, which number of a domain can be read in two ways."""
     for field in fields:
-        values = _values_in(field) if field.get("type") in _NUMBERS else ()
-        for text in (each for each in values if isinstance(each, str) and _is_ambiguous(each, field)):
+        values = _values_in(field) if field.get("type") in NUMBERS else ()
+        for text in (each for each in values if isinstance(each, str) and _is_ambiguous(each, field["type"], field)):
             raise InvalidInput(
                 Message(
                     "%(column)s: %(text)s could mean %(one)s or %(other)s: write one of these",
                     column=repr(field.get("name")),
                     text=text,
                     one=text.replace(".", ""),
-                    other=text.replace(".", ","),
+                    other=text.partition(".")[0] if field["type"] == "integer" else text.replace(".", ","),
                 ),
                 where="schema",
             )
 
 
-def _is_ambiguous(text: str, field: Mapping[str, Any]) -> bool:
-    """Whether a point may stand between thousands, or before a fraction."""
-    has_other_point = field.get("decimalChar") == "," or field.get("groupChar") == "."
+def _is_ambiguous(text: str, use: str, field: Mapping[str, Any]) -> bool:
+    """Whether a point may stand between thousands, or before a fraction. Whole numbers have none: who writes one means thousands."""
+    has_other_point = use == "integer" or field.get("decimalChar") == "," or field.get("groupChar") == "."
     return has_other_point and _MAY_BE_THOUSANDS.fullmatch(text) is not None
 
 
@@ -133,7 +133,7 @@ def _plain(text: str, use: str, field: Mapping[str, Any]) -> str:
     if use in MOMENTS:
         return moment_of(text, use, field)
     decimal, group = _signs(field)
-    if use not in _NUMBERS or (decimal, group) == (".", ""):
+    if use not in NUMBERS or (decimal, group) == (".", ""):
         return text
     whole = f"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
     spelled = re.fullmatch(rf"([+-]?)({whole})(?:{re.escape(decimal)}([0-9]+))?", text, re.ASCII)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gettext
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from service.pages.languages import PageLanguage
+
+
+_PLAIN_NUMBER = re.compile(r"[0-9]+\.[0-9]+", re.ASCII)
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Writing:
             "bound": self.bound,
             "whole": self.whole,
             "figure": self.figure,
+            "as_typed": self.as_typed,
             "moment": self.moment,
             "day": self.day,
             "in_100": self.in_100,
@@ -50,7 +56,11 @@ class Writing:
     def figure(self, value: Any, form: str = "") -> str:
         """A number in Python's format; anything else as it is."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return self.language.figure(format(value, form)) if is_number else str(value)
+        return _with_powers(self.language.figure(format(value, form))) if is_number else str(value)
+
+    def as_typed(self, text: str) -> str:
+        """What stands in a field beforehand: a number as it is typed in this language, anything else as it is."""
+        return self.language.figure(text) if _PLAIN_NUMBER.fullmatch(text) else text
 
     def digits(self, value: float, count: int = 3) -> str:
         """A number to so many significant digits, never in powers of ten where it can be read without: 0.25, 1.5, 2300."""
@@ -131,6 +141,12 @@ def significant(value: float, count: int = 3) -> str:
     """As `Writing.digits`, with a point in every language: for axes of data."""
     text = f"{value:.{count}g}"
     return f"{float(text):.0f}" if "e+" in text else text
+
+
+def _with_powers(text: str) -> str:
+    """1×10⁻⁶ for 1e-06."""
+    number, mark, power = text.partition("e")
+    return f"{number}×10{str(int(power)).translate(_SUPERSCRIPT)}" if mark and number[-1:].isdigit() else text
 
 
 def unbroken(text: str) -> Markup:

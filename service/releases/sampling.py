@@ -59,8 +59,16 @@ def _plain(text: Any) -> Any:
     return text
 
 
+def _typed(text: Any) -> Any:
+    """As people type it; what is no count is refused in words for the page."""
+    found = ungrouped(text)
+    if isinstance(found, str) and not (found.strip().isascii() and found.strip().isdecimal()):
+        raise ValueError(Message("write a whole number, for example 1000"))
+    return found
+
+
 RowCount = Annotated[int, Field(ge=0), BeforeValidator(_plain)]
-TypedRowCount = Annotated[int, Field(ge=0), BeforeValidator(ungrouped)]
+TypedRowCount = Annotated[int, Field(ge=0), BeforeValidator(_typed)]
 """As people type it into the form of the page: 1.000 is a thousand."""
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import service.pages.datasets as pages_of_datasets
 from service.pages import error_pages
+from tests.service.pages.spoken import english_in
 
 AS_BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 SECRET = "Quedlinburg-Ost"
@@ -44,7 +45,7 @@ def test_who_is_not_signed_in_sees_no_navigation_and_no_more(browser_of):
     ("address", "status"),
     [
         ("/datasets/new", 403),
-        ("/datasets/no-id", 422),
+        ("/datasets/no-id", 404),
         ("/releases/00000000-0000-4000-8000-000000000000", 404),
         ("/sign-out", 405),
     ],
@@ -56,6 +57,17 @@ def test_a_refusal_keeps_the_navigation_of_who_is_signed_in(api, browser_of, add
     assert "/admin" not in reply.text
     assert reply.headers["cache-control"] == "no-store"
     assert ("allow" in reply.headers) == (status == 405)
+
+
+@pytest.mark.parametrize("what", ["datasets", "releases"])
+def test_what_is_not_there_is_said_in_words_of_the_page(api, browser_of, what):
+    browser = browser_of(api.analyst)
+    for unknown in (uuid.uuid4(), "no-id"):
+        for language in ("en", "de"):
+            reply = browser.get(f"/{what}/{unknown}", headers=AS_BROWSER | {"Accept-Language": language})
+            assert reply.status_code == 404
+            assert not [word for word in ("GET", "/v1", "dataset_id", "release_id") if word in reply.text]
+            assert language == "en" or english_in(reply.text) == []
 
 
 def test_what_another_tenant_has_looks_like_what_nobody_has(api, browser_of, dataset_id):

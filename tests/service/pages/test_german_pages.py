@@ -11,13 +11,14 @@ import re
 
 import pytest
 
-from service.base.errors import InvalidInput
+from service.base.errors import InvalidInput, InvalidOrder
 from service.base.messages import Figure, Listed, Message, plural, said
 from service.domain.alike import first_difference
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import CATALOGUE
 from service.pages import languages, rendering
 from service.pages.apart import require_apart
+from service.pages.knobs import document_of
 from service.pages.languages import language_named
 from service.pages.writing import Writing
 from tests.service.pages.spoken import Illegible, english_in, sentences_in, spoken
@@ -233,6 +234,36 @@ def test_the_field_for_epsilon_is_filled_with_a_comma_and_takes_both(api, browse
 def test_ends_of_declared_ranges_are_as_german_writes_them(value, english, german):
     for code, text in (("en", english), ("de", german)):
         assert Writing(language_named(code)).bound(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "german"),
+    [(1e-06, ".2g", "1×10⁻⁶"), (1.7e-07, ".2g", "1,7×10⁻⁷"), (0.0001, ".2g", "0,0001"), (2.5e30, "", "2,5×10³⁰")],
+)
+def test_powers_of_ten_are_written_as_people_write_them(value, form, german):
+    assert Writing(language_named("de")).figure(value, form) == german
+    assert Writing(language_named("en")).figure(value, form) == german.replace(",", ".")
+
+
+def test_a_number_that_stands_in_a_field_beforehand_is_written_as_it_is_typed():
+    german = Writing(language_named("de"))
+    kept = ["", "3000", "1.2.3", '{"rate": 0.02}', "first_weights", "0,1"]
+    assert [german.as_typed(text) for text in ("0.1", *kept)] == ["0,1", *kept]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"report_share": "200"}, "share of the report: more than 0 and less than 50 per cent"),
+        ({"report_share": "-1"}, "share of the report: more than 0 and less than 50 per cent"),
+        ({"report_held_out": "99"}, "held-out units: more than 0 and less than 51 per cent"),
+        ({"accept_accuracy": "120"}, "predicted right at least: more than 0 and less than 100 per cent"),
+    ],
+)
+def test_a_field_in_per_cent_is_refused_in_per_cent(wrong, said):
+    with pytest.raises(InvalidOrder) as refused:
+        document_of({**FILLED, **wrong})
+    assert refused.value.detail == said
 
 
 @pytest.mark.usefixtures("illegible")

@@ -1,5 +1,6 @@
 """The ledger, keys and the audit log as pages; and what an owner alone may see."""
 
+import datetime as dt
 import html
 import re
 import uuid
@@ -95,12 +96,26 @@ def test_tenants_are_the_own_one_and_the_operators_commands(api, browser_of):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"name": "", "scope": "reader"}, {"name": "a", "scope": "root"}, {"name": "a", "scope": "reader", "days": "x"}],
+    [
+        {"name": "", "scope": "reader"},
+        {"name": "a", "scope": "root"},
+        {"name": "a", "scope": "reader", "days": "x"},
+        {"name": "a", "scope": "reader", "days": "9.999"},
+    ],
 )
 def test_a_key_that_cannot_be_made_is_said(api, browser_of, wrong):
-    reply = browser_of(api.owner).post("/admin/keys", wrong)
+    browser = browser_of(api.owner)
+    reply = browser.post("/admin/keys", wrong, **{"Accept-Language": "de"})
     assert reply.status_code == 422
     assert 'role="alert"' in reply.text
+    assert english_in(reply.text) == []
+
+
+def test_a_thousand_days_may_have_a_point_between_them(api, browser_of):
+    browser_of(api.owner).post("/admin/keys", {"name": "long", "scope": "reader", "days": "1.000"})
+    (made,) = [one for one in api.http.get("/v1/keys", headers=api.owner).json()["items"] if one["name"] == "long"]
+    begun, ends = (dt.datetime.fromisoformat(made[word]) for word in ("created_at", "expires_at"))
+    assert (ends - begun).days in {999, 1000}
 
 
 def test_the_last_owner_s_key_is_not_revoked(api, browser_of):

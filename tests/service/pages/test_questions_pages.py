@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from imprimatur import Client
+from service.base.errors import InvalidOrder
 from service.pages.questions import question_of
 from service.pages.words import KINDS
 from tests.conftest import SMALL_SCHEMA, small_table
@@ -68,6 +69,21 @@ def test_every_kind_has_its_columns(kind):
     question = question_of({"kind": kind, "column": "a", "second": "b", "epsilon": "0,5"})
     assert question["epsilon"] == 0.5
     assert ("column" in question) + ("columns" in question) == (kind != "count")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"kind": "keys"}, "column: choose one"),
+        ({"kind": "cross_table"}, "column: choose one"),
+        ({"kind": "cross_table", "column": "a"}, "second column, for pairs: choose another one"),
+        ({"kind": "cross_table", "column": "a", "second": "a"}, "second column, for pairs: choose another one"),
+    ],
+)
+def test_a_column_that_is_not_chosen_is_asked_for_in_the_words_of_the_form(wrong, said):
+    with pytest.raises(InvalidOrder) as refused:
+        question_of({"epsilon": "0,5", **wrong})
+    assert refused.value.detail == said
 
 
 def test_a_reader_asks_nothing(api, browser_of, dataset_id):

@@ -115,6 +115,15 @@ def test_a_file_that_cannot_be_read_says_why_and_takes_no_place(context, owner, 
     assert owner.get(address).status_code == 404  # room was made for the next
 
 
+def test_why_a_file_cannot_be_read_is_said_in_the_language_of_the_page(owner, gate):
+    gate.may_go_on.set()
+    address = send(owner, b"%PDF-1.7\n1 0 obj\n", "report.pdf").url.path
+    german = {"Accept-Language": "de"}
+    page = until(lambda: text if 'role="alert"' in (text := owner.get(address, headers=german).text) else "")
+    assert "Die Datei ist PDF. Tabellen können CSV, JSON-Zeilen," in page
+    assert "The file is PDF." in owner.get(address).text
+
+
 def test_discarding_ends_the_reading(context, owner, gate):
     address = send(owner).url.path
     assert owner.post(address.replace("reading", "discard")).url.path == "/datasets/new"

@@ -12,6 +12,7 @@ from imprimatur import Client
 from service.base.errors import InvalidOrder
 from service.methods.catalogue import parse_order
 from service.pages.knobs import document_of
+from service.pages.rendering import templates
 from tests.service.pages.spoken import english_in
 from tests.service.releases.test_owner_reports import once_there
 from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
@@ -227,3 +228,30 @@ def test_figures_of_a_report_have_commas_in_german_and_points_in_its_json(open_a
     assert not any("." in figure for figure in figures)
     assert any(re.fullmatch(r"0,\d\d", figure) for figure in figures)  # an AUROC
     assert http.get(f"{here}.json", headers={"Accept-Language": "de"}).json()["learning"][0]["auroc"] < 1.0
+
+
+def shares(tv, low, high):
+    return {"tv": tv, "low": low, "high": high}
+
+
+@pytest.mark.parametrize(
+    ("one_way", "two_way", "said"),
+    [
+        (shares(0.3, 0.2, 0.4), shares(0.5, 0.4, 0.6), ["30 % of the rows", "between 20 % and 40 %", "40 % and 60 %"]),
+        (shares(0.1, -0.1, 0.3), shares(0.2, 0.0, 0.4), ["at most 30 % of the rows", "at most 40 %"]),
+        (shares(1.7, 0.3, 3.5), shares(1.9, 0.4, 3.6), ["at least 30 % of the rows", "at least 40 %"]),
+        (
+            shares(0.9, -0.9, 2.7),
+            shares(0.8, -0.8, 2.6),
+            ["single column is off, noise hides", "pair of columns is off, noise"],
+        ),
+        (shares(1.7, 1.1, 2.3), None, ["at least 100 % of the rows"]),
+    ],
+)
+def test_no_sentence_says_that_more_than_all_rows_are_off(one_way, two_way, said):
+    for language in ("en", "de"):
+        template = templates(language).get_template("report_words.html")
+        words = template.render(report={"one_way": one_way, "two_way": two_way})
+        assert all(int(share) <= 100 for share in re.findall(r"(\d+)\s%", words)), words
+        assert language == "de" or all(part in words for part in said), words
+        assert language == "en" or english_in(words) == []

@@ -5,7 +5,10 @@ import json
 import pytest
 
 from service.base.errors import InvalidInput
+from service.base.messages import said as said_of
 from service.pages.declaring import column_forms, declaration_of, with_columns
+from service.pages.languages import language_named
+from tests.service.pages.spoken import english_in
 from tests.service.pages.test_upload_walk import WAYS, all_public, owner, send, values_of
 
 __all__ = ["owner"]
@@ -13,6 +16,10 @@ __all__ = ["owner"]
 DRAFT = {"names": [], "rows": [], "findings": {}}
 """Of which nothing is known."""
 GERMAN = {"decimalChar": ",", "groupChar": "."}
+
+
+def said_in(text, language="de"):
+    return said_of(text, language_named(language))
 
 
 def typed(field, **said):
@@ -117,6 +124,79 @@ def test_what_may_mean_thousands_or_a_fraction_is_refused_with_both(text, spelli
     filled = {"document": {"fields": [field]}, "unit": {"several": "no"}, "declared": True}
     with pytest.raises(InvalidInput, match=f"could mean {text.replace('.', '')} or {text.replace('.', ',')}"):
         declaration_of(filled, DRAFT)
+
+
+def test_a_point_in_a_whole_number_is_asked_about_whatever_the_spelling():
+    field = typed({"type": "integer"}, low="0", high="1.000", public="1")
+    assert field["constraints"] == {"minimum": 0, "maximum": "1.000"}
+    with pytest.raises(InvalidInput, match=r"'x': 1\.000 could mean 1000 or 1: write one"):
+        declaration_of(filled_with(field), DRAFT)
+
+
+def filled_with(field):
+    return {"document": {"fields": [{"name": "x", **field}]}, "unit": {"several": "no"}, "declared": True}
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ({"type": "number", "constraints": {"minimum": 0}}, "write its smallest and its largest value"),
+        ({"type": "date"}, "write its smallest and its largest value"),
+        (
+            {"type": "number", "constraints": {"minimum": 9, "maximum": 1}},
+            "its smallest value must be less than its largest one",
+        ),
+        (
+            {"type": "date", "constraints": {"minimum": "2023-02-01", "maximum": "2023-01-31"}},
+            "its smallest value must be less than its largest one",
+        ),
+        (
+            {"type": "number", "constraints": {"minimum": "1,5,3", "maximum": 1}, **GERMAN},
+            "'1,5,3' is no number; write one like 12,5",
+        ),
+        (
+            {"type": "integer", "constraints": {"minimum": 0.5, "maximum": 3}},
+            "'0.5' is no whole number; write one like 12",
+        ),
+        (
+            {"type": "date", "format": "%d.%m.%Y", "constraints": {"minimum": "31.02.1940", "maximum": "2000-01-01"}},
+            "'31.02.1940' is no day; write one like 17.04.2023",
+        ),
+        (
+            {"type": "datetime", "constraints": {"minimum": "2000", "maximum": "2001-01-01T00:00:00"}},
+            "'2000' is no day with a time; write one like 2023-04-17T08:30:00",
+        ),
+        ({"type": "string", "constraints": {}}, "write its categories, one a line"),
+        ({"type": "string", "constraints": {"enum": ["m", "w", "m"]}}, "the category 'm' stands there twice"),
+        ({"type": "integer", "constraints": {"enum": [0, "one"]}}, "'one' is no whole number; write one like 12"),
+    ],
+)
+def test_a_wrong_domain_is_refused_in_the_words_of_the_form(field, said):
+    with pytest.raises(InvalidInput) as refused:
+        declaration_of(filled_with(field), DRAFT)
+    assert str(refused.value.detail) == f"'x': {said}"
+    assert english_in(f"<p>{said_in(refused.value.detail)}</p>") == []
+
+
+@pytest.mark.parametrize("most", ["", "0", "-1", "eight", "3,5"])
+def test_how_many_rows_one_person_may_have_is_asked_for_in_words(most):
+    unit = {"several": "yes", "column": "x", "most": most}
+    with pytest.raises(InvalidInput, match="Say in a whole number how many rows one person may have at most"):
+        declaration_of({"document": {"fields": []}, "unit": unit, "declared": True}, DRAFT)
+
+
+def test_a_type_that_is_chosen_by_mistake_takes_no_spelling_away():
+    field = {
+        "name": "x",
+        "type": "date",
+        "format": "%d.%m.%Y",
+        "constraints": {"minimum": "2023-01-01", "maximum": "2023-12-31"},
+    }
+    set_aside = {}
+    sent = {"c0.low": "01.01.2023", "c0.high": "31.12.2023", "c0.public": "on"}
+    wrong = with_columns({"fields": [field]}, {**sent, "c0.use": "datetime"}, set_aside)
+    back = with_columns(wrong, {**sent, "c0.use": "date", "c0.low": "17.04.2022"}, set_aside)
+    assert back["fields"] == [{**field, "constraints": {"minimum": "2022-04-17", "maximum": "2023-12-31"}}]
 
 
 def test_a_draft_that_is_sent_as_it_is_shown_is_declared_as_it_was_read(api, owner):

@@ -526,6 +526,9 @@ REPEATING = {
     "patient_id": lambda row: f"P{row % 40:03}",
     "case_id": lambda row: row // 3,
     "badge": lambda row: f"AB-{row % 50:04}",
+    "Patientennummer": lambda row: 4_000 + row % 60,
+    "FALLNR": lambda row: f"{row % 70:06}",
+    "Haushaltskennung": lambda row: f"H{row % 80:03}",
 }
 APART = {
     "unique_id": lambda row: f"P{row:04}",
