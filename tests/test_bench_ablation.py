@@ -39,6 +39,7 @@ def test_every_variant_is_an_order(variant: str) -> None:
     parse_order({"method": "idpgan", "epsilon": 1.0, "steps": 600, **knobs})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_runs_go_the_way_of_an_order_and_are_in_the_table(table: Table, jobs: int) -> None:
     asked = argparse.Namespace(steps=3, epsilon=4.0, delta=1e-5, times=1, batch=60, device="cpu", jobs=jobs)

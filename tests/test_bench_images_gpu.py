@@ -38,6 +38,7 @@ def asked(out: Path, **more: object) -> Asked:
     return Asked(out=out, **(sizes | more))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_every_setting_is_an_order_trains_and_is_written_at_once(tmp_path: Path) -> None:
     for setting in SETTINGS.values():
         parse_order({"method": "idpgan", "epsilon": 1.0, **setting.knobs})

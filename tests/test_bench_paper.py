@@ -29,6 +29,7 @@ def _few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_LOOKED_AT", 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_trains_by_its_price_list_and_has_a_line(method: str) -> None:
     torch.manual_seed(0)

@@ -60,6 +60,7 @@ def line_of(data: str, name: str, epsilon: float | None, order: Any, made: Any) 
     return {"data": data, "method": name, "epsilon": epsilon, "seed": 1, "order": order, **asdict(made)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "name"), [(data, name) for data, methods in METHODS.items() for name in methods])
 def test_every_method_runs_at_a_price_and_without_noise(data: str, name: str, table: Table, digits: Digits) -> None:
     torch.manual_seed(0)

@@ -85,6 +85,7 @@ def test_ours_goes_the_way_of_an_order_and_is_reported(table):
     assert picture(facts).count("<polyline") == 1
 
 
+@pytest.mark.slow
 def test_a_shipped_table_runs_in_a_process_of_its_own_and_a_limit_ends_it(tmp_path: Path) -> None:
     files = source("wine", tmp_path, tmp_path)
     assert files is not None

@@ -144,6 +144,7 @@ def test_openapi_has_its_order(service: Any) -> None:
     assert "NoisyMeanOrder" in document["components"]["schemas"]
 
 
+@pytest.mark.slow
 def test_it_keeps_the_contract_of_every_method(tree: Path) -> None:
     files = ("tests/service/methods/test_method_contract.py", "tests/workers/methods/test_run_contract.py")
     told = run_in(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", f"{NAME} or two_folders")

@@ -12,6 +12,7 @@ import runpy
 import time
 
 import httpx
+import pytest
 
 from tests.code_blocks import ROOT
 from tests.service.pages.test_upload_walk import once_read, values_of
@@ -41,6 +42,7 @@ def mended_rows(folder):
     return re.sub(r";(20\d\d)-(\d\d)-(\d\d);", r";\3.\2.\1;", path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_from_the_patient_table_to_rows_by_the_page(stack, new_tenant, tmp_path):
     with httpx.Client(base_url=stack.url, follow_redirects=True, timeout=600) as browser:
         home = browser.post("/sign-in", data={"key": new_tenant()})

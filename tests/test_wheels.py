@@ -179,6 +179,7 @@ def test_a_certificate_is_checked_with_the_client_alone(wheels, tmp_path):
     assert json.loads(checked.stdout)["verified"], checked.stderr
 
 
+@pytest.mark.slow
 def test_the_server_adds_its_commands(wheels, tmp_path):
     """Beside the client's; what both need is taken from here, and their own code only from the wheels."""
     python, packages = empty_room(tmp_path / "room")

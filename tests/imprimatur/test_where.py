@@ -160,6 +160,7 @@ def is_open(refused):
     return "between two of its values; it holds numbers" in refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_client_and_service_take_the_same_values(conditions, column):
     wheres = [f"{column}{sign}{value}" for sign in SIGNS for value in VALUES]

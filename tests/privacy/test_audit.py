@@ -58,6 +58,7 @@ def test_histogram() -> None:
     assert_below(attacks.histogram(800), at_least=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows_per_unit", "at_least"), [(1, 0.38), (4, 0.6)])
 def test_label_counts(rows_per_unit: int, at_least: float) -> None:
     assert_below(attacks.label_counts(1_500, rows_per_unit), at_least=at_least)
@@ -74,6 +75,7 @@ def test_steps_on_a_drawn_part() -> None:
     assert_below(attacks.drawn_part(600), at_least=0.2)
 
 
+@pytest.mark.slow
 def test_a_whole_run() -> None:
     assert_below(attacks.short_run(120), at_least=0.25)
 
@@ -87,6 +89,7 @@ def test_one_run(sampled: bool) -> None:
     assert_below(attacks.one_run(2_000, sampled=sampled), at_least=0.15)
 
 
+@pytest.mark.slow
 def test_the_papers_histogram_is_broken() -> None:
     for epsilon in (1.0, 4.0):
         as_published = attacks.acts_one_batch(600, epsilon)

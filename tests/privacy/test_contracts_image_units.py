@@ -248,6 +248,7 @@ def step_sums(images: EncodedImages, **knobs: Any) -> list[PrivateSum]:
     return heard.sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("networks", NETWORKS)
 @pytest.mark.parametrize("most", [1, 4, 70])
 @pytest.mark.parametrize("thresholds", [{"kind": "fixed", "clip_norm": 0.5}, {"kind": "adaptive"}])

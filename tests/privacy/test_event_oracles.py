@@ -175,6 +175,7 @@ def theirs(events, *, pessimistic):
     return reduce(lambda left, right: left.compose(right), losses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-8])
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_cost_what_dp_accounting_says(name, delta):
@@ -334,6 +335,7 @@ BASES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean", "shape"), [(10.0, 1.0), (10.0, 0.0), (100.0, 0.5), (2.0, 7.0), (10.0, None)])
 @pytest.mark.parametrize("base", BASES, ids=["gaussian", "steps", "laplace"])
 def test_a_selection_costs_what_dp_accounting_says(base, mean, shape):

@@ -244,11 +244,13 @@ def hypothesis_profile(examples, steps):
     )
 
 
+@pytest.mark.slow
 def test_no_sequence_of_moves_ends_with_both_accounts_above_capacity(settings):
     machine = type("Machine", (Adversary,), {"settings": settings, "ended": []})
     run_state_machine_as_test(machine, settings=hypothesis_profile(40, 25))
 
 
+@pytest.mark.slow
 def test_the_worst_sequences_found_keep_the_promise_in_numbers(settings):
     """A sequence fixed in advance is decided by one account alone, so it must keep that account's half of δ.
 

@@ -88,6 +88,7 @@ def sampled_gaussian_renyi(q, noise_multiplier, steps, order):
 # -- at least 200 settings ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(SETTINGS)), ids=[name_of(setting) for setting in SETTINGS])
 def test_a_setting_costs_what_every_accountant_says(index):
     q, noise_multiplier, steps, delta = SETTINGS[index]

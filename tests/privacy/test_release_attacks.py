@@ -99,6 +99,7 @@ def test_the_control_is_broken(control: Game, attack: str) -> None:
     assert finding.epsilon_of_a_copy > control.maker.price
 
 
+@pytest.mark.slow
 def test_exposure_breaks_the_control_and_grows_with_copies(control: Game) -> None:
     bits = {k: exposure.exposures(control.maker, control.rows, k, 20) for k in (1, 4)}
     assert exposure.proven(bits[1], control.maker.made_by).is_beyond_its_price

@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from itertools import cycle, islice
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def _table(data: st.DataObject) -> dict[str, list[str]]:
     return columns | {"letter": list(islice(cycle(LETTERS), ROWS))}
 
 
+@pytest.mark.slow
 @settings(
     max_examples=5,
     deadline=None,

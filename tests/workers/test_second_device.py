@@ -116,6 +116,7 @@ def test_the_device_refuses_what_a_gpu_refuses() -> None:
         assert (far.cpu() + near).tolist() == [3.0, 3.0, 3.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(name: str, rows_per_unit: int, on: Callable[..., nn.Module]) -> None:

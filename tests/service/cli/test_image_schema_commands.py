@@ -34,6 +34,7 @@ def contents():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", contents())
 def test_a_draft_fits_its_file_and_the_check_says_so(kind, tmp_path):
     content, wanted = contents()[kind]

@@ -66,6 +66,7 @@ def test_draft_recognises_types_and_says_what_it_is(table):
         assert "accepted says that every row meet" in said
 
 
+@pytest.mark.slow
 def test_a_draft_is_a_schema_that_its_table_follows(table, tmp_path):
     assert schema("draft", table, "-o", tmp_path / "s.json").returncode == 0
     parse_table_schema(json.loads((tmp_path / "s.json").read_text()))

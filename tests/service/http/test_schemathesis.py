@@ -1,5 +1,7 @@
 """A short run of `python -m bench.schemathesis`: no server error and no reply that the OpenAPI document does not name."""
 
+import pytest
+
 from bench.schemathesis import explore, serve
 
 CASES = 20
@@ -13,6 +15,7 @@ NO_INPUT = {
 }
 
 
+@pytest.mark.slow
 def test_every_operation_answers_as_documented(context):
     with serve(context) as world:
         outcomes = list(explore(world, CASES))

@@ -166,6 +166,7 @@ def _knocks(url, count, header=None):
     return codes
 
 
+@pytest.mark.slow
 def test_a_forged_address_evades_no_limit(context, tmp_path):
     settings = context.settings.model_copy(update={"rate_limit_failures_per_minute": 4})
     for header in FORGED:

@@ -152,6 +152,7 @@ def test_the_api_process_loads_no_table_library():
     assert found.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("encoding", [*DETECTED, "iso-8859-1"])
 def test_text_in_an_undeclared_encoding_is_told_what_to_declare(encoding, delimiter, tmp_path: Path):

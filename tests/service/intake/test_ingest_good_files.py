@@ -65,6 +65,7 @@ def _read_cells(reader, cells: list[str], schema) -> list:
     return reader.read(reader.write(text.getvalue()), schema)[1]["x"].to_list()
 
 
+@pytest.mark.slow
 @given(values=rows)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_csv_and_parquet_give_the_same_table(values, reader):

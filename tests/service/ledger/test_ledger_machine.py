@@ -303,6 +303,7 @@ def run(settings, sequences):
     run_state_machine_as_test(machine, settings=profile)
 
 
+@pytest.mark.slow
 def test_any_history_leaves_entries_balances_and_model_in_agreement(settings):
     run(settings, 60)
 

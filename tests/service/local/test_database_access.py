@@ -125,6 +125,7 @@ def test_the_verifier_is_that_of_the_standard():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a path this long has no way in elsewhere")
 @pytest.mark.parametrize("length", [107, 150, 400])
 def test_a_long_path_has_its_socket_beside_the_data_too(tmp_path, length):

@@ -364,6 +364,7 @@ def test_identifiers_and_texts_are_left_out_and_their_owner_told(api, owner):
 # -- what goes wrong ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -413,6 +414,7 @@ def test_a_form_that_is_too_large_is_refused_as_a_page(owner, staged, monkeypatc
     assert "<h1>" in reply.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8-sig"])
 def test_an_unusual_encoding_is_found_and_shown(owner, encoding):
     rows = "".join(f"{('Köln', 'Zürich', 'Genève')[n % 3]};{n % 40}\n" for n in range(200))

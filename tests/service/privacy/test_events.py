@@ -239,6 +239,7 @@ def test_nothing_outside_asks_an_event_for_its_type() -> None:
 # -- prices
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(LISTS, EVENTS)
 def test_one_more_event_never_lowers_a_price(events, more) -> None:  # type: ignore[no-untyped-def]

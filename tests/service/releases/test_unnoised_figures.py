@@ -7,6 +7,7 @@ import time
 import zipfile
 
 import httpx
+import pytest
 
 from imprimatur import Client
 from service.platform.storage import Storage
@@ -75,6 +76,7 @@ def stay(stack, key, file):
     return everything(stack, client.create_key("analyst", "analyst")["key"], release), report
 
 
+@pytest.mark.slow
 def test_what_analysts_can_fetch_has_no_figure_without_noise(stack, new_tenant, tmp_path):
     """Two tables that differ in their last row; tenants that do not know each other may both have them."""
     header, *rows = real_frame(seed=time.time_ns() % 2**32, rows=300).write_csv().splitlines()

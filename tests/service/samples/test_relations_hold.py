@@ -97,6 +97,7 @@ def sampler():
     return tiny_sampler(SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet", "arrow"])
 def test_relations_hold_in_every_format(sampler, format_):
     content = b"".join(getattr(row_streams, format_)(sampler, Wanted(rows=ROWS, seed=3, where=None)))

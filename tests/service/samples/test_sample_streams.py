@@ -150,6 +150,7 @@ def test_media_types():
         media_type("pickle")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_huge_request_streams_in_flat_memory(name):
     process = psutil.Process()

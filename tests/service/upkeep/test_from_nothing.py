@@ -139,6 +139,7 @@ def test_no_block_of_the_page_is_left_out():
     assert len(code_blocks.blocks(ROOT / "docs" / "operating.md")) == len(SQL) + len(BLOCKS)
 
 
+@pytest.mark.slow
 def test_the_page_ends_in_a_running_service(servers, tmp_path):
     operator = Operator(tmp_path, servers)
     with operator.postgres.connect() as connection:

@@ -295,6 +295,7 @@ def in_a_process(handed_over: dict[str, Any]) -> str:
     return subprocess.run(command, **options, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_training_uses_the_library_that_its_worker_compiled() -> None:
     library = SharedLibrary()
     assert library.for_a_child() == {}

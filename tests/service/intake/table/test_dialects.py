@@ -295,6 +295,7 @@ def _tables(draw: st.DrawFn) -> list[list[str]]:
     return draw(st.lists(row, min_size=2, max_size=8))
 
 
+@pytest.mark.slow
 @given(
     rows=_tables(),
     delimiter=st.sampled_from(",;\t|:~"),
@@ -340,6 +341,7 @@ def test_any_table_in_any_dialect_reads_back_equal(
     assert table.rows() == [tuple(row) for row in rows]
 
 
+@pytest.mark.slow
 @given(rows=_tables(), delimiter=st.sampled_from(",;\t|"), encoding=st.sampled_from(["utf-8", "utf-16", "utf-16-le"]))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_a_draft_proposes_is_right_or_nothing_is_read(rows, delimiter, encoding, reader):

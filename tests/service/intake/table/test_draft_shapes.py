@@ -74,6 +74,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNREAD)
 def test_what_no_type_reads_is_named_with_what_to_do(reader, name):
     make, what = UNREAD[name]

@@ -113,6 +113,7 @@ def test_other_problems_come_first(reader):
     assert [problem["column"] for problem in caught.value.values["problems"]] == ["age", "net"]
 
 
+@pytest.mark.slow
 def test_synthetic_rows_may_be_uploaded_under_the_schema_they_come_from(reader):
     """The sampler and the reader mean the same by every kind of condition."""
     exclusions = [exclusion for exclusion, _ in CASES.values() if len(exclusion) == 2]

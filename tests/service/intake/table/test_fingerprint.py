@@ -109,6 +109,7 @@ def test_it_is_what_its_description_says(rows):
     assert _digest({name: [row[name] for row in rows] for name in rows[0]}) == _plainly(rows)
 
 
+@pytest.mark.slow
 @given(rows=tables, seed=st.integers(), chunks=st.integers(1, 5))
 @settings(max_examples=100, deadline=None)
 def test_order_of_rows_and_columns_and_chunking_do_not_matter(rows, seed, chunks):
@@ -119,6 +120,7 @@ def test_order_of_rows_and_columns_and_chunking_do_not_matter(rows, seed, chunks
     assert _digest(columns) == _digest(others, chunks=chunks) == _digest(columns, repeats=False)
 
 
+@pytest.mark.slow
 @given(rows=tables, row=st.integers(0, 11), column=st.integers(0, 3), changed=cell)
 @settings(max_examples=200, deadline=None)
 def test_any_changed_cell_matters(rows, row, column, changed):

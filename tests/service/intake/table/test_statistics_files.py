@@ -55,6 +55,7 @@ def check_sample(table, labels):
     assert columns[5] == ["10:10:10", "23:10:10", "00:00:00", "16:10:10", None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_file_that_sas_wrote_is_read(is_packed, reader):
     content = (FOLDER / "sample.sas7bdat.gz").read_bytes()
@@ -72,6 +73,7 @@ def test_a_portable_file_that_spss_wrote_is_read_with_its_labels(reader):
     check_sample(table, ["Male", "Female", "Male", "Female", "Male"])
 
 
+@pytest.mark.slow
 def test_dates_of_sas_are_dates_however_they_are_shown(reader):
     """dtc4 is shown as month and year, yr as a year; both hold days."""
     path = reader.write(gzip.decompress((FOLDER / "date_test.sas7bdat.gz").read_bytes()))

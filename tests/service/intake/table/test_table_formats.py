@@ -47,6 +47,7 @@ def test_the_same_rows_are_the_same_table_in_every_format(forms, reader):
     assert answers["Spark's folder by town"][:2] == answers["CSV"][:2]
 
 
+@pytest.mark.slow
 def test_a_draft_reads_what_an_upload_reads(forms, reader):
     for name, content in forms.items():
         path = reader.write(content)

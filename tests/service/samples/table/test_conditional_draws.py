@@ -102,6 +102,7 @@ def unconditional(sampler):
     return rows_of(sampler, 150_000, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_rows_are_those_of_a_sample_that_meet_the_condition(sampler, unconditional, where):
     expected = [coarse(row) for row in unconditional if meets(row, where)]

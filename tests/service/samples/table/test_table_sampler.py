@@ -175,6 +175,7 @@ def test_a_row_s_thresholds_are_uniform_whatever_its_place_and_group():
         fits((4 * cells[:, 0] + cells[:, 1]).tolist(), range(16), np.full(16, 1 / 16))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("noise")
 @pytest.mark.parametrize("place", [0, 5])
 def test_a_row_for_itself_is_an_independent_draw(place):

@@ -40,6 +40,7 @@ def table() -> tuple[EncodedTable, TableDomain]:
     return EncodedTable(np.stack([colour, size, size], axis=1).astype(np.uint16), UNITS, None, 1, {}), domain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "knobs"), [("dpgm", {"clusters": 1}), ("dpgm", {"clusters": 3}), ("dpsyn", {"gaussians": 2})]
 )

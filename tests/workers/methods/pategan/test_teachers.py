@@ -87,6 +87,7 @@ def test_no_unit_has_two_teachers(seed: int) -> None:
     assert len(set(np.concatenate(parts).tolist())) == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows_per_unit", "vote"), [(1, "real"), (3, "real"), (1, "relative"), (3, "relative")])
 def test_given_the_same_outputs_a_unit_moves_the_votes_of_its_own_teacher_and_nothing_else(
     rows_per_unit: int, vote: str, monkeypatch: pytest.MonkeyPatch
