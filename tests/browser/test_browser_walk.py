@@ -118,7 +118,7 @@ def test_an_order_over_the_budget_is_refused_with_what_to_do(analyst, dataset):
     page = analyst.page
     analyst.go(f"/datasets/{dataset['id']}/order")
     page.locator("#epsilon").fill("9")
-    expect(page.locator("#quote").get_by_role("alert")).to_contain_text("Choose a smaller ε")
+    expect(page.locator("#quote").get_by_role("alert")).to_contain_text("At most ε = 5 fits")
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", name="Order this release?")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Order for"))).to_be_disabled()
