@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from service.base.errors import InvalidFile
-from service.base.messages import Message
+from service.base.messages import Message, plural
 from service.domain.privacy_unit import IMAGE_UNITS, ImageUnit, no_unit_ids, own_units
 from service.intake.table.columns import ColumnSource
 from service.intake.unit_ids import UnitIds, dense
@@ -76,8 +76,10 @@ def owners_of(ids: Ids, unit: ImageUnit, limits: IngestLimits, key: bytes) -> Im
     over = int((np.bincount(owners, minlength=1) > unit.most).sum())
     if over:
         notices.append(
-            Message(
+            plural(
+                "1 unit has more than %(most)s images; only %(most)s of them are used.",
                 "%(over)s units have more than %(most)s images; of each, only %(most)s are used.",
+                over,
                 over=over,
                 most=unit.most,
             )

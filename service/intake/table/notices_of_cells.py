@@ -79,9 +79,11 @@ def user_missing(column: str, count: int) -> str:
 
 
 def over_maximum(column: str, count: int, most: int) -> str:
-    """Units with more rows than are used. Their number is at least one, and was always said in the plural."""
-    return Message(
+    """Units with more rows than are used."""
+    return plural(
+        "Column %(column)s: 1 unit has more than %(most)s rows; only %(most)s of them are used.",
         "Column %(column)s: %(count)s units have more than %(most)s rows; of each, only %(most)s are used.",
+        count,
         column=column,
         count=count,
         most=most,

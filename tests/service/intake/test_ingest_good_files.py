@@ -273,7 +273,7 @@ def test_rows_of_a_unit_lie_side_by_side(reader):
     grouped = canonical.group_by("__unit__", maintain_order=True).agg("x")
     assert sorted(grouped["x"].to_list()) == [[1, 3, 6], [2, 4], [5]]
     assert grouped["__unit__"].to_list() == [0, 1, 2]
-    assert answer["notices"] == ["Column 'who': 1 units have more than 2 rows; of each, only 2 are used."]
+    assert answer["notices"] == ["Column 'who': 1 unit has more than 2 rows; only 2 of them are used."]
 
 
 @pytest.mark.parametrize("parquet", [True, False])

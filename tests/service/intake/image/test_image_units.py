@@ -64,7 +64,7 @@ def contents():
 def test_images_of_a_unit_lie_side_by_side(read, kind):
     answer, canonical, schema = read(contents()[kind])
     assert (answer["rows"], answer["units"]) == (12, 6)
-    assert answer["notices"] == ["1 units have more than 3 images; of each, only 3 are used."]
+    assert answer["notices"] == ["1 unit has more than 3 images; only 3 of them are used."]
     pixels, labels, sizes = read_unit_records([canonical[:9], canonical[9:70], canonical[70:]], schema, 6)
     assert groups(pixels, labels, sizes.tolist()) == wanted_groups(PEOPLE.tolist())
 
