@@ -157,6 +157,16 @@ def test_quantiles_medians_and_keys_are_near_those_of_the_rows() -> None:
     assert abs(dt.date.fromisoformat(dates["value"][0]) - dt.date(2020, 2, 19)) <= dt.timedelta(days=2)
 
 
+def test_a_median_of_few_whole_numbers_is_not_lost_in_noise_of_whole_numbers() -> None:
+    """On a grid of years alone, noise would never be less than 6/ε = 6 years, however many people have the median age."""
+    median = frame()["age"].median()
+    assert isinstance(median, float)
+    question = [{"kind": "median", "column": "age"}]
+    values = [answered(question, epsilon=1.0)["value"] for _ in range(15)]
+    assert np.median([abs(value - median) for value in values]) <= 2
+    assert all(isinstance(value, int) for value in values)
+
+
 def test_the_most_frequent_value_is_told_without_its_count() -> None:
     answer = answered([{"kind": "arg_max", "column": "sex"}])
     assert answer["value"] == "m"
