@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PURCHASE = {"method": "declaration"}
+HOLD_ANSWERS = ("queries", PURCHASE["method"])
+"""Methods whose releases hold numbers, and no generator to draw rows from."""
 
 
 def open_columns(schema: Mapping[str, Any]) -> dict[str, float]:

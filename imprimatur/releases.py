@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from imprimatur.steps import Items, Steps
 
 POLL_SECONDS = 1.0
+ENDED_WITHOUT = ("failed", "voided")
 PUBLIC_DATASET = "public_dataset"
 """The knob of orders that names another dataset."""
 RowsT = TypeVar("RowsT")
@@ -300,8 +301,8 @@ class ReleaseOperations(DatasetOperations[DatasetT, ReleaseT]):
         while True:
             try:
                 return (yield from self.asking.get(path))
-            except NotReady:
-                if _past(deadline):
+            except NotReady as refused:
+                if _past(deadline) or refused.values.get("state") in ENDED_WITHOUT:
                     raise
             yield Pause(POLL_SECONDS)
 

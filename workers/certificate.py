@@ -195,8 +195,8 @@ def schema_source(dataset: Dataset) -> str:
     bought = sum(one["release"] is not None for one in bought_columns(dataset.declared_schema))
     if not bought:
         return "declared by the owner"
-    of = "1 column was" if bought == 1 else f"{bought} columns were"
-    return f"declared by the owner; what is said of the values of {of} bought from the rows, and charged (bought)"
+    of = "1 column" if bought == 1 else f"{bought} columns"
+    return f"declared by the owner; what is said of the values of {of} was bought from the rows, and charged (bought)"
 
 
 def public_start(public: Dataset | None) -> dict[str, Any]:

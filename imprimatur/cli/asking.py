@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,12 +10,15 @@ import typer
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data, Key, Url, connect
 from imprimatur.cli.named import dataset_id_of
 from imprimatur.cli.options import DatasetArgument
-from imprimatur.cli.output import Exit, Failure, print_json, print_pairs
+from imprimatur.cli.output import Exit, Failure, console, note, print_json, print_pairs, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from imprimatur.queries import Answer
 
 OF_SEVERAL = {"cross_table", "keys"}
+MOST_CELLS = 200
 KINDS = ("count", "histogram", "cross_table", "sum", "mean", "quantiles", "arg_max", "median", "keys")
 Kind = Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS) + ".")]
 Columns = Annotated[
@@ -61,7 +65,7 @@ def ask(
         dataset_id = dataset_id_of(client, dataset)
         if dry_run:
             quote = client.query(dataset_id, question, epsilon=epsilon, dry_run=True)
-            print_json(quote)
+            print_json(quote) if as_json else _print_price(quote)
             if not quote["fits"]:
                 raise typer.Exit(Exit.OVER_BUDGET)
             return
@@ -111,4 +115,38 @@ def _print(answer: Answer) -> None:
     shown |= {name.replace("_", " "): value for name, value in answer.raw.items() if name not in known}
     shown["charged"] = "now" if answer.is_new else "before, nothing now"
     shown["release"] = answer.release_id
+    axes = answer.raw.get("axes")
+    if axes:
+        _print_cells(axes, shown.pop("value"))
     print_pairs({name: str(value) for name, value in shown.items()})
+
+
+def _print_cells(axes: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> None:
+    """Counts beside what they are of; the last column changes fastest."""
+    rows = [(*cell, count) for cell, count in zip(itertools.product(*map(_cells, axes)), counts, strict=True)]
+    print_table(None, (*(axis["column"] for axis in axes), "rows"), rows[:MOST_CELLS])
+    if len(rows) > MOST_CELLS:
+        note(f"{len(rows):,} counts; --json has all of them")
+
+
+def _cells(axis: Mapping[str, Any]) -> list[str]:
+    edges = axis.get("edges")
+    known = (
+        [str(value) for value in axis["values"]]
+        if edges is None
+        else [f"{low:g} to under {high:g}" for low, high in itertools.pairwise(edges)]
+    )
+    return [*known, *(["missing"] if axis["missing"] else [])]
+
+
+def _print_price(quote: Mapping[str, Any]) -> None:
+    """For a person: how far off it will be, what it costs, or that it was asked before."""
+    for sentence in quote.get("forecast") or ():
+        console().print(sentence, markup=False, highlight=False)
+    price = quote["price"]
+    if price is None:
+        print_pairs({"price": "nothing: it was asked before"})
+        return
+    print_pairs(
+        {"price": f"ε = {price['epsilon']:.6g}, δ = {price['delta']:.3g}", "fits": "yes" if quote["fits"] else "no"}
+    )

@@ -47,6 +47,7 @@ from imprimatur.cli.output import (
 )
 from imprimatur.cli.places import opened
 from imprimatur.cli.progress import upload_bar
+from imprimatur.declarations import PURCHASE, is_open
 
 if TYPE_CHECKING:
     from imprimatur.replies import Budget, Dataset, Quote
@@ -160,7 +161,8 @@ def _print_uploaded(dataset: Dataset, *, as_json: bool) -> None:
     notes().print(
         f"Until its first order is charged, `imprimatur redeclare {dataset['id']}` corrects schema and privacy unit."
     )
-    print_next(f"imprimatur quote {_word(dataset)} --epsilon {dataset['epsilon'] / 2:.3g}")
+    first = f"imprimatur quote {_word(dataset)} --epsilon {dataset['epsilon'] / 2:.3g}"
+    print_next(f"imprimatur release {_word(dataset)} --method {PURCHASE['method']}" if is_open(dataset) else first)
 
 
 def redeclare(

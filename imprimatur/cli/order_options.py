@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,11 +72,19 @@ def read_want(text: str | None) -> dict[str, float] | None:
     want: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.strip().partition("=")
-        value = _value(number)
+        value = _value(f"0{number}" if number.startswith(".") else number)
         if not equals or isinstance(value, bool) or not isinstance(value, int | float):
             raise typer.BadParameter(f"{part.strip()!r} is not NAME=NUMBER, like group=200", param_hint="--want")
         want[name.strip()] = value
     return want
+
+
+def said_again(order: str | None, knobs: list[str] | None, **options: Any) -> str:
+    """The options of an order but its price, as they can be typed again; with a space before each."""
+    given = {"--order": order, **{f"--{name.replace('_', '-')}": value for name, value in options.items()}}
+    pairs = [(name, value) for name, value in given.items() if value not in {None, "auto"}]
+    pairs += [("--set", knob) for knob in knobs or []]
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in pairs)
 
 
 def build_order(order: str | None, knobs: list[str] | None, **given: Any) -> dict[str, Any]:

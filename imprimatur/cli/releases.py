@@ -26,6 +26,7 @@ from imprimatur.cli.order_options import (
     Want,
     build_order,
     read_want,
+    said_again,
 )
 from imprimatur.cli.ordering import place
 from imprimatur.cli.output import (
@@ -41,6 +42,7 @@ from imprimatur.cli.output import (
     rounded_down,
 )
 from imprimatur.cli.progress import follow
+from imprimatur.declarations import HOLD_ANSWERS
 from imprimatur.naming import name_of
 from imprimatur.wording import estimate_in_words
 
@@ -92,13 +94,22 @@ def quote(
     if known is None:
         print_json(amounts.quote(found))
     else:
-        _print_quote(found, known, dataset)
+        again = said_again(
+            order,
+            knobs,
+            method=method,
+            condition_on=condition_on,
+            purpose=purpose,
+            steps=steps,
+            public_start=public_start,
+        )
+        _print_quote(found, known, dataset, again)
     if not found["fits"]:
         raise typer.Exit(Exit.OVER_BUDGET)
 
 
-def _print_quote(found: Quote, known: Budget, dataset: str) -> None:
-    """For a person: how far off it will be, both accounts, the method, and what would fit."""
+def _print_quote(found: Quote, known: Budget, dataset: str, again: str) -> None:
+    """For a person: how far off it will be, both accounts, the method, and what would fit. again: the options of the order."""
     if found.wanted is not None:
         console().print(found.wanted.says)
     for sentence in () if found.forecast is None else found.forecast.sentences:
@@ -119,7 +130,7 @@ def _print_quote(found: Quote, known: Budget, dataset: str) -> None:
     facts = {"method": chosen or found["order"]["method"], "fits": fits} | _begins(found["order"])
     print_pairs(facts | _takes(found.get("estimate")))
     epsilon = f"{found['price']['epsilon']:.4g}" if found["fits"] else largest
-    print_next(f"imprimatur release {dataset} --epsilon {epsilon}")
+    print_next(f"imprimatur release {dataset} --epsilon {epsilon}{again}")
 
 
 def release(
@@ -257,7 +268,10 @@ def _after(found: Release) -> str:
     """The command that fits the state."""
     short = found["id"][:8]
     if found["state"] == "published":
-        return f"imprimatur sample {short} -n 1000 -o rows.csv"
+        holds_answers = found["order"]["method"] in HOLD_ANSWERS
+        return f"imprimatur answers {short}" if holds_answers else f"imprimatur sample {short} -n 1000 -o rows.csv"
+    if found["failure"] == "not_accepted":
+        return f"imprimatur report {short} --charged -o report.html"
     if found["state"] in {"reserved", "charged"}:
         return f"imprimatur status {short} --wait"
     return f"imprimatur budget {found['dataset_id'][:8]}"

@@ -91,6 +91,7 @@ def _reply(asked: Asked, release: Release | None, answers: dict[int, dict[str, A
         fits=quote is None or quote.remaining.fits(quote.price.shares),
         remaining=None if quote is None else SharesReply.model_validate(quote.remaining),
         estimate=None if quote is None else EstimateReply.model_validate(quote.estimate),
+        forecast=[] if quote is None else [str(each) for each in quote.forecast.sentences],
         warnings=[] if quote is None else quote.warnings,
         release=None if release is None else ReleaseReply.of(release),
     )

@@ -34,6 +34,9 @@ class QueriesReply(BaseModel):
     fits: Annotated[bool, Field(description="Whether that fits the budget now.")]
     remaining: Annotated[SharesReply | None, Field(description="Of the budget; null where nothing is due.")]
     estimate: EstimateReply | None
+    forecast: Annotated[
+        list[str], Field(description="How far off the answers that would be ordered will be, in sentences.")
+    ] = []
     warnings: list[str]
     release: Annotated[
         ReleaseReply | None, Field(description="What was ordered; null for a quote, or where nothing was.")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from service.platform.context import Context
     from service.releases.bundles import Bundles
 
+ENDED_WITHOUT = ("failed", "voided")
+
 
 def read_owner_report(context: Context, principal: Principal, release_id: uuid.UUID) -> dict[str, Any]:
     """The report; where there is one, the audit log is told. The door has let owner keys in alone, and it is looked at again here."""
@@ -33,6 +35,11 @@ def read_owner_report(context: Context, principal: Principal, release_id: uuid.U
             raise NotInRelease(
                 Message('this release was ordered without an owner\'s report; order another with "owner_report": true'),
                 holds="generator",
+            )
+        if release.state in ENDED_WITHOUT:
+            raise NotReady(
+                Message("this release is %(state)s, so no report of it will be made", state=Text(release.state)),
+                state=release.state,
             )
         if release.state != "published":
             raise NotReady(
@@ -73,6 +80,11 @@ def read_report(context: Context, principal: Principal, bundles: Bundles, releas
                 holds="generator",
             )
         is_refused = (release.state, release.failure) == ("failed", NOT_ACCEPTED)
+        if release.state in ENDED_WITHOUT and not is_refused:
+            raise NotReady(
+                Message("this release is %(state)s, so there is no report of it", state=Text(release.state)),
+                state=release.state,
+            )
         if release.state != "published" and not is_refused:
             raise NotReady(
                 Message("this release is %(state)s; its report comes with it", state=Text(release.state)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,4 +74,7 @@ def test_the_command_line_asks(stack: Any, api_key: str, dataset: tuple[Client, 
     again = runner.invoke(app, ["ask", named, "count", "--where", "size>=0", "--epsilon", "0.3", *where])
     assert "before, nothing now" in again.output
     priced = runner.invoke(app, ["ask", named, "mean", "size", "--epsilon", "0.3", "--dry-run", *where])
-    assert json.loads(priced.stdout)["fits"]
+    assert "The mean of " in priced.stdout
+    assert re.search(r"fits +yes", priced.stdout)
+    histogram = runner.invoke(app, ["ask", named, "histogram", "size", "--bins", "2", "--epsilon", "0.3", *where])
+    assert "to under" in histogram.stdout

@@ -3,6 +3,7 @@
 from service.methods.interface import Method
 from service.methods.queries.card import CARD
 from service.methods.queries.check import check
+from service.methods.queries.forecast import forecast
 from service.methods.queries.order import QueriesOrder
 from service.methods.queries.price import events
 from service.methods.queries.resolve import resolve
@@ -16,6 +17,7 @@ METHOD = Method(
     resolve=resolve,
     events=events,
     estimate=estimate,
+    forecast=forecast,
     card=CARD,
     returns="answers",
 )

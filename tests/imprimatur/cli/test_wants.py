@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 import typer
 
-from imprimatur.cli.order_options import build_order, read_want
+from imprimatur.cli.order_options import build_order, read_want, said_again
+from imprimatur.cli.releases import _after
 from imprimatur.replies import Budget, Quote
 
 COUNTS = {
@@ -28,6 +31,7 @@ QUOTE = {
 
 def test_what_is_wanted_is_numbers_by_name():
     assert read_want("group=200, within=0.1") == {"group": 200, "within": 0.1}
+    assert read_want("within=.1") == {"within": 0.1}
     assert read_want(None) is None
     order = build_order(None, None, method="auto", want=read_want("two_way_tv=0.05"))
     assert order == {"method": "auto", "want": {"two_way_tv": 0.05}}
@@ -37,6 +41,30 @@ def test_what_is_wanted_is_numbers_by_name():
 def test_anything_else_is_refused(typed):
     with pytest.raises(typer.BadParameter, match="is not NAME=NUMBER"):
         read_want(typed)
+
+
+def test_what_a_quote_says_to_do_next_is_the_order_that_it_was_of():
+    asked = {"method": "idpgan", "condition_on": "my column", "purpose": None, "steps": 300, "public_start": None}
+    said = said_again('{"report": {}}', ["noise_decay.kind=periodic"], **asked)
+    assert shlex.split(said) == [
+        *("--order", '{"report": {}}', "--method", "idpgan", "--condition-on", "my column", "--steps", "300"),
+        *("--set", "noise_decay.kind=periodic"),
+    ]
+    assert said_again(None, None, method="auto", steps=None) == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "state", "failure", "command"),
+    [
+        ("marginals", "published", None, "imprimatur sample abcdefgh -n 1000 -o rows.csv"),
+        ("queries", "published", None, "imprimatur answers abcdefgh"),
+        ("declaration", "published", None, "imprimatur answers abcdefgh"),
+        ("marginals", "failed", "not_accepted", "imprimatur report abcdefgh --charged -o report.html"),
+    ],
+)
+def test_what_to_do_with_a_release_fits_what_it_holds(method, state, failure, command):
+    found = {"id": "abcdefghi", "state": state, "failure": failure, "order": {"method": method}}
+    assert _after(found) == command
 
 
 def test_an_order_without_epsilon_or_want_is_still_refused():

@@ -39,6 +39,7 @@ def test_a_question_is_quoted_charged_and_answered(api, dataset_id, ask, answere
     assert quote.status_code == 200, quote.text
     assert quote.json()["price"]["epsilon"] == 1.0
     assert quote.json()["fits"]
+    assert quote.json()["forecast"] == ["The count is off by at most about 3, 19 times in 20."]
     assert quote.json()["questions"][0]["state"] == "quoted"
     assert spent(api, dataset_id) == before
     (answer,) = answered(question)

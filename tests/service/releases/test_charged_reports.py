@@ -64,7 +64,7 @@ def test_a_report_is_charged_shown_to_readers_and_in_the_zip(stack, client, data
 
 
 def test_what_is_not_accepted_is_not_published_and_stays_charged(stack, client, dataset):
-    ordered = dataset.order({**ORDER, "accept": {"two_way_tv": 1e-6, "by": "bound"}})
+    ordered = dataset.order({**ORDER, "owner_report": True, "accept": {"two_way_tv": 1e-6, "by": "bound"}})
     ended = client.wait(ordered.id)
     assert (ended.state, ended.failure) == ("failed", "not_accepted")
     posted = client.budget(dataset.id)["accounts"]["simple"]
@@ -73,6 +73,8 @@ def test_what_is_not_accepted_is_not_published_and_stays_charged(stack, client, 
     for fetch in (analyst.certificate, analyst.owner_report, lambda id_: analyst.save_generator(id_, "generator.zip")):
         with pytest.raises(ApiError):
             fetch(ordered.id)
+    with pytest.raises(ApiError, match="is failed, so no report of it will be made"):
+        client.owner_report(ordered.id, timeout=10_000)  # it is not waited for
     record = client.report(ordered.id)
     assert record["accepted"] is False
     assert record["two_way"]["high"] > 1e-6

@@ -27,8 +27,8 @@ def test_the_estimate_is_without_the_bias_of_noise_and_its_bounds_hold(error, no
         held.append(found.low <= truth <= found.high)
         estimates.append(found.estimate)
         truths.append(truth)
-    assert np.mean(held) >= 0.85
-    assert np.mean(estimates) == pytest.approx(np.mean(truths), rel=0.05)
+    assert np.mean(held) >= 0.95
+    assert np.mean(estimates) == pytest.approx(np.mean(truths), rel=0.05 if error > noise else 0.25)
     if noise >= error:
         assert found.noisy > 1.3 * found.estimate
 
@@ -41,3 +41,24 @@ def test_of_a_generator_without_error_nothing_is_claimed():
     noisy = np.mean([table.total_variation for table in made])
     assert noisy == pytest.approx(np.mean([table.of_noise_alone for table in made]), rel=0.1)
     assert abs(noisy - found.noisy) < 1e-12
+
+
+@pytest.mark.parametrize("noise", [3e-4, 1e-3, 4e-3])
+def test_bounds_hold_where_few_cells_have_all_of_the_difference(noise):
+    """As in tables of money in a wide range: nearly all cells are empty, in real rows and synthetic ones."""
+    random = np.random.default_rng(2)
+    true = np.zeros(64)
+    true[:4] = [0.02, 0.01, -0.02, -0.01]
+    found = [
+        mean_distance([NoisyTable(true + noise * random.standard_normal(64), np.full(64, noise**2)) for _ in range(10)])
+        for _ in range(40)
+    ]
+    assert np.mean([one.low <= 0.03 <= one.high for one in found]) >= 0.95
+    if noise < 4e-3:
+        assert np.mean([one.estimate for one in found]) == pytest.approx(0.03, rel=0.15)
+
+
+def test_without_noise_the_estimate_is_the_distance_itself():
+    table = NoisyTable(np.array([0.1, -0.1, 0.0]), np.zeros(3))
+    found = mean_distance([table])
+    assert found.noisy == found.estimate == found.low == found.high == pytest.approx(0.1)

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 Taken = TypeVar("Taken", bound=Event)
 
+PLACES_OF_A_MEDIAN = 1_024
+"""At least so many, where a column has fewer values."""
 _TWO_SIDED = 1.959963984540054
 """Standard deviations of a Gaussian beyond which 5 in 100 lie."""
 
@@ -174,13 +176,15 @@ class Answering:
     def median(self, question: Median) -> Answer:
         event = self._take(PureEvent, MEDIAN)
         lattice = self._rows.lattice(question.column, most_places=MOST_CANDIDATES)
+        # Noise is never less than (6/ε) places. Whole numbers are few, so that each is parted: the noise between them is rounded away.
+        parts = max(1, PLACES_OF_A_MEDIAN // lattice.size)
         place = release_median(
-            self._rows.places(question.column, lattice),
-            size=lattice.size,
+            self._rows.places(question.column, lattice) * parts,
+            size=(lattice.size - 1) * parts + 1,
             epsilon=event.epsilon,
             randomness=self._randomness,
         )
-        value = _shown(lattice.value(place), self._rows.field_kind(question.column))
+        value = _shown(lattice.value(round(place / parts)), self._rows.field_kind(question.column))
         return {"value": value, "interval": None, "resolution": _number(lattice.step)}
 
     def keys(self, question: Keys) -> Answer:

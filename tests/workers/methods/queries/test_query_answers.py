@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from service.domain.table_schema import UNIT_COLUMN, TableSchema, parse_table_sc
 from service.methods.catalogue import parse_order
 from service.methods.facts import Facts
 from service.methods.pricing import price_order, resolve_order
+from service.methods.queries.forecast import forecast
 from service.privacy.filters import NANO, Shares, open_budget
 from workers.encoding.values import read_values
 from workers.hooks import UNATTENDED
@@ -155,6 +157,45 @@ def test_quantiles_medians_and_keys_are_near_those_of_the_rows() -> None:
     assert len(pairs) == 8
     assert abs(pairs[(None, "m")] - table.filter(pl.col("rank").is_null() & (pl.col("sex") == "m")).height) <= 9
     assert abs(dt.date.fromisoformat(dates["value"][0]) - dt.date(2020, 2, 19)) <= dt.timedelta(days=2)
+
+
+def test_a_median_of_few_whole_numbers_is_not_lost_in_noise_of_whole_numbers() -> None:
+    """On a grid of years alone, noise would never be less than 6/ε = 6 years, however many people have the median age."""
+    median = frame()["age"].median()
+    assert isinstance(median, float)
+    question = [{"kind": "median", "column": "age"}]
+    values = [answered(question, epsilon=1.0)["value"] for _ in range(15)]
+    assert np.median([abs(value - median) for value in values]) <= 2
+    assert all(isinstance(value, int) for value in values)
+
+
+def test_the_forecast_says_what_answers_say_of_themselves() -> None:
+    questions = [
+        {"kind": "count"},
+        {"kind": "histogram", "column": "rank", "noise": "gaussian"},
+        {"kind": "mean", "column": "age"},
+        {"kind": "quantiles", "column": "age"},
+        {"kind": "arg_max", "column": "rank"},
+        {"kind": "keys", "columns": ["rank", "sex"]},
+        {"kind": "median", "column": "age"},
+        {"kind": "sum", "column": "income"},
+    ]
+    facts = Facts.of_declaration(json.dumps(SCHEMA), units=ROWS, most_per_unit=1, budget=BUDGET)
+    said = forecast(*priced(questions, epsilon=4.0), facts).sentences
+    numbers = [float(re.findall(r"about ([\d,.]+)", each)[0].replace(",", "")) for each in said if "about" in each]
+    count, histogram, mean, quantiles, largest, keys, _, total = answered(questions, epsilon=4.0)
+    assert numbers[0] == count["within"]
+    assert numbers[1] == pytest.approx(histogram["within"], rel=0.05)
+    assert (mean["interval"][1] - mean["interval"][0]) / 2 / 99 <= numbers[2] / 100
+    assert max(each["rows_off_by_at_most"] for each in quantiles["quantiles"]) <= numbers[3]
+    assert numbers[4] == pytest.approx(largest["behind_by_at_most"], abs=1)
+    assert numbers[5] == pytest.approx(keys["threshold"], abs=3)
+    assert numbers[6] == pytest.approx((total["interval"][1] - total["value"]) / 1000, rel=0.05)
+    assert "depends on how many values lie near it" in said[6]
+    (alone,) = forecast(*priced(questions[:1], epsilon=4.0), facts).sentences
+    assert alone.startswith("The count is off by at most about ")
+    many = forecast(*priced(questions[:1] * 12, epsilon=4.0), facts).sentences
+    assert (len(many), many[-1]) == (11, "Further questions: 2, not said here.")
 
 
 def test_the_most_frequent_value_is_told_without_its_count() -> None:
