@@ -68,18 +68,25 @@ def mean_distance(tables: Sequence[NoisyTable], *, seed: int = 0) -> MeanDistanc
     errors = factors * _mean(again, starts) - truth
     estimate = max(0.0, truth - float(errors.mean()))
     low, high = (truth - float(error) for error in np.quantile(errors, [0.975, 0.025]))
-    return MeanDistance(noisy, estimate, max(0.0, low), max(high, noisy * _most_left(differences, variances, shrunk)))
+    least, most = _left(differences, variances, shrunk)
+    return MeanDistance(noisy, estimate, max(0.0, min(low, noisy * least)), max(high, noisy * most))
 
 
-def _most_left(differences: NDArray[np.float64], variances: NDArray[np.float64], shrunk: NDArray[np.float64]) -> float:
-    """The share of root mean squares that is left of the differences without noise, at most 39 times in 40.
+def _left(
+    differences: NDArray[np.float64], variances: NDArray[np.float64], shrunk: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The share of root mean squares that is left of the differences without noise: at least, and at most, each 39 times in 40.
 
-    Where noise is all that is seen, the simulation begins at 0 and says nothing about how much may be hidden.
+    Where noise is nearly all that is seen, the simulation begins where chance has put the estimate: at 0 it says nothing about
+    how much may be hidden, and above 0 nothing about how often noise alone gets there.
     """
     squares = float((differences**2).sum())
-    error = np.sqrt(2.0 * (variances**2).sum() + 4.0 * (variances * shrunk**2).sum())
-    most = float((shrunk**2).sum() + SURE * error)
-    return float(np.sqrt(min(1.0, most / squares))) if squares > 0.0 else 0.0
+    if squares <= 0.0:
+        return 0.0, 0.0
+    error = float(np.sqrt(2.0 * (variances**2).sum() + 4.0 * (variances * shrunk**2).sum()))
+    found = float((shrunk**2).sum())
+    least, most = max(0.0, found - SURE * error), min(squares, found + SURE * error)
+    return float(np.sqrt(least / squares)), float(np.sqrt(most / squares))
 
 
 def _shrinkage(differences: NDArray[np.float64], variances: NDArray[np.float64]) -> float:
