@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.pages.declared import is_purchase
+from service.pages.writing import rounded_down
 from service.privacy.filters import NANO
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from service.datasets.schemas import BudgetReply, SimpleAccount
     from service.releases.models import Release
+
+
+_HARDLY_ANYTHING = 0.001
+"""Of the whole budget: what the page writes as less than 0.1 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class Gauge:
     """As a share of the account that has more room."""
     remaining: float
     largest_next_epsilon: float
+    """To three digits, never rounded up: what a page says fits must fit."""
     like_the_last: int | None
     """How many more releases like the newest one fit; None where there was none."""
     last_epsilon: float | None
@@ -38,6 +44,11 @@ class Gauge:
         """Whether nothing worth ordering fits: less than a thousandth of what was promised."""
         return self.largest_next_epsilon < self.epsilon / 1_000.0
 
+    @property
+    def is_nearly_empty(self) -> bool:
+        """Whether so little fits that it buys next to nothing, of however many releases there might be room for."""
+        return self.remaining < _HARDLY_ANYTHING
+
 
 def gauge(budget: BudgetReply, releases: Sequence[Release]) -> Gauge:
     """From the balance and the newest releases, the newest first. Nothing of it depends on a row."""
@@ -48,7 +59,7 @@ def gauge(budget: BudgetReply, releases: Sequence[Release]) -> Gauge:
         delta=budget.delta,
         spent=1.0 - budget.remaining_share,
         remaining=budget.remaining_share,
-        largest_next_epsilon=budget.largest_next_epsilon,
+        largest_next_epsilon=rounded_down(budget.largest_next_epsilon),
         like_the_last=None if last is None else _how_many(last, budget),
         last_epsilon=None if last is None else last.price["epsilon"],
         simple=_used(accounts.simple),

@@ -10,6 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from service.auth.dependencies import ContextOf
 from service.datasets import service as datasets
 from service.datasets.schemas import warnings_of
+from service.domain.image_schema import ImageSchema
+from service.pages.apart import first_of
 from service.pages.budget import gauge
 from service.pages.declared import open_of, shown_of
 from service.pages.doors import PageRoute, Reader, Visitor
@@ -77,6 +79,8 @@ def read_dataset(
         gauge=gauge(budget, newest),
         to_buy=open_of(dataset.declared_schema, newest),
         declared=declared,
+        images=dataset.declared_schema if isinstance(dataset.declared_schema, ImageSchema) else None,
+        first_of=first_of,
         more_declared=more_declared,
         use_words=USES,
         releases=[(each, shown_name(each.name, str(each.order_.get("method", "release")), each.id)) for each in found],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from service.base.errors import InvalidOrder
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 COMMON = {"method", *Order.model_fields}
 """What every order names: the form has fields of its own for these."""
+FILLED_IN = {"trials"}
+"""What only the service writes into an order."""
+EXAMPLES = {"candidates": '[{"method": "marginals"}, {"method": "marginals", "pairs": "none"}]'}
+"""Of knobs without a default, as they are typed."""
 PREFIX = "knob."
 DEFAULT_REPORT_SHARE = "5"
 """Per cent of the precision."""
@@ -41,6 +45,8 @@ class Field:
     """`choice`, `count` (a whole number), `number`, `text`, `json`, or `dataset`: one that is declared public."""
     choices: tuple[str, ...] = ()
     default: str = ""
+    is_required: bool = False
+    example: str = ""
 
 
 def methods_for(modality: Modality) -> dict[str, str]:
@@ -54,7 +60,8 @@ def fields_of(method: str) -> list[Field]:
     if method not in CATALOGUE:
         return []
     schema = CATALOGUE[method].order.model_json_schema()
-    return [_field(name, each) for name, each in schema["properties"].items() if name not in COMMON]
+    fields = [_field(name, each) for name, each in schema["properties"].items() if name not in COMMON | FILLED_IN]
+    return [replace(each, is_required=each.name in schema.get("required", ())) for each in fields]
 
 
 def described() -> set[str]:
@@ -68,7 +75,7 @@ def _field(name: str, schema: Mapping[str, Any]) -> Field:
     default = schema.get("default")
     shown = "" if default is None else default if isinstance(default, str) else json.dumps(default)
     kinds = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
-    return Field(name, schema.get("description", ""), *_kind(kinds), default=shown)
+    return Field(name, schema.get("description", ""), *_kind(kinds), default=shown, example=EXAMPLES.get(name, ""))
 
 
 def _kind(kinds: list[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:

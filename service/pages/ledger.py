@@ -13,6 +13,7 @@ from service.datasets import service as datasets
 from service.ledger import log
 from service.pages.doors import PageRoute, Reader
 from service.pages.rendering import page
+from service.pages.words import LEDGER
 from service.privacy.filters import NANO
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def read_ledger(
         history=history(ledger.items) if before is None and ledger.next is None else None,
         head=head,
         nano=NANO,
+        ledger_words=LEDGER,
         is_beyond=max(spent) > NANO,
     )
 

@@ -89,9 +89,10 @@ async def quote(
         dataset = await run_in_threadpool(datasets.find, context, visitor.principal, dataset_id)
         start = await run_in_threadpool(_public_start_of, context, visitor, quoted)
         return confirm_page(request, visitor, dataset, values, filled, AskedFor(document, public_start=start))
-    if quoted.wanted is not None:
-        found = f"{quoted.wanted.epsilon or quoted.wanted.largest:.3g}"
-        filled = {**filled, "epsilon": figure_in(request, found)}
+    if (
+        quoted.wanted is not None and quoted.wanted.epsilon
+    ):  # else ε stays as typed, since the whole budget was not asked for
+        filled = {**filled, "epsilon": figure_in(request, f"{quoted.wanted.epsilon:.3g}")}
     return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, values=values)
 
 

@@ -18,6 +18,7 @@ from service.domain.open_columns import open_fields
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
+from service.pages.examples import example_condition
 from service.pages.forms import Filled, number_in
 from service.pages.languages import figure_in
 from service.pages.policy import PAGE_HEADERS
@@ -117,6 +118,7 @@ def _form(
         gauge=gauge(datasets.read_budget(context, visitor.principal, dataset_id), []),
         columns=[] if isinstance(schema, ImageSchema) else [field.name for field in schema.modelled.fields],
         kinds=KINDS,
+        example=example_condition(schema),
         filled=filled,
         fault=fault,
         **(values or {"quoted": None, "earlier": None}),

@@ -22,12 +22,14 @@ from service.pages.answered import conditions_of, counts_of
 from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.examples import example_condition
 from service.pages.languages import language_named, language_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.rendering import page
 from service.pages.ways_back import TypedBefore
 from service.pages.words import FORMAT_NAMES, KINDS
 from service.platform.database import database_time
+from service.privacy.filters import NANO
 from service.releases import service as releases
 from service.releases.models import ACTIVE
 from service.releases.names import shown_name
@@ -55,6 +57,8 @@ def shown_of(context: Context, visitor: SignedIn, release_id: uuid.UUID) -> dict
         "dataset": dataset,
         "name": shown_name(release.name, str(release.order_.get("method", "release")), release.id),
         "is_image": is_image,
+        "nano": NANO,
+        "example": example_condition(dataset.declared_schema),
         "has_answers": CATALOGUE[release.order_["method"]].returns == "answers",
         "is_active": release.state in ACTIVE,
         "has_report": release.order_.get("report") is not None

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
-from service.base.errors import ImprimaturError
+from service.base.errors import DraftSchema, ImprimaturError
 from service.base.messages import Message
 from service.base.text import MAX_NAME_LENGTH
 from service.datasets import staging
@@ -40,6 +40,7 @@ from service.pages.doors import (
 )
 from service.pages.findings import notices_of
 from service.pages.forms import Filled
+from service.pages.image_form import image_form, with_image
 from service.pages.reading import stage_with_draft
 from service.pages.rendering import is_fragment, on, page
 from service.pages.words import USES
@@ -165,7 +166,8 @@ def declare(request: Request, staged_id: uuid.UUID, context: ContextOf, visitor:
         declaring.declaration_of(filled, staged.draft)
     except ImprimaturError as error:
         now = staging.open_staged(context, visitor.principal, staged_id)
-        return declare_page(request, visitor, now, part=part, fault=error.detail, status=noted(request, error))
+        status, at = noted(request, error), _place_of(error, staged.filled["document"])
+        return declare_page(request, visitor, now, part=part, fault=error.detail, fault_at=at, status=status)
     return on(request, f"/datasets/new/{staged_id}/budget")
 
 
@@ -197,9 +199,10 @@ def declare_page(
     *,
     part: int = 0,
     fault: str | None = None,
+    fault_at: str | None = None,
     status: int = 200,
 ) -> Response:
-    """The second step as it stands."""
+    """The second step as it stands. `fault_at`: the part of the page where the fault is to be mended."""
     document, draft = staged.filled["document"], staged.draft
     columns = declaring.column_forms(document, draft)
     parts = max(1, -(-len(columns) // COLUMNS_OF_A_PART))
@@ -215,6 +218,7 @@ def declare_page(
         filled=staged.filled,
         notices=notices_of(draft),
         is_image=draft["kind"] == "image",
+        image=image_form(document),
         columns=columns[begin:end],
         names=[column.name for column in columns],
         targets=[column.name for column in columns if column.use == "boolean" or column.category_count],
@@ -232,7 +236,19 @@ def declare_page(
         roles=ROLES,
         use_words=USES,
         fault=fault,
+        fault_at=fault_at,
     )
+
+
+def _place_of(error: ImprimaturError, document: Mapping[str, Any]) -> str | None:
+    """Where on the page something is still to be said; None where the message alone tells."""
+    if error.values.get("where") == "privacy_unit":
+        return "unit"
+    columns = error.values.get("columns")
+    names = [field.get("name") for field in declaring.fields_of(document)]
+    if columns and columns[0] in names:
+        return f"column-{names.index(columns[0])}"
+    return "declared" if isinstance(error, DraftSchema) and not columns else None
 
 
 # -- what both later steps need -----------------------------------------------------------------------------------------
@@ -280,7 +296,7 @@ def _with_declaration(before: Mapping[str, Any], form: Mapping[str, str]) -> dic
     if form.get("step") == "json":
         found = declaring.from_text(text)
         return filled | ({"json_text": text} if found is None else {"document": found, "json_text": None})
-    filled["document"] = declaring.with_columns(dict(before["document"]), form, set_aside)
+    filled["document"] = with_image(declaring.with_columns(dict(before["document"]), form, set_aside), form)
     if text == _text(declaring.as_text(before["document"])):
         filled["json_text"] = None
     elif text and digest_of(text) != form.get("json_shown"):

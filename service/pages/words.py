@@ -35,7 +35,13 @@ STATES = [
     N_("being cancelled"),
 ]
 SCOPES = [N_("owner"), N_("analyst"), N_("reader")]
-LEDGER = [N_("reserve"), N_("post"), N_("void"), N_("settle")]
+LEDGER = {
+    "reserve": N_("reserved"),
+    "post": N_("charged to the budget"),
+    "void": N_("given back"),
+    "settle": N_("partly given back"),
+}
+"""What a line of the ledger does, by its kind in the API."""
 USES = {
     "string": N_("categories (text)"),
     "boolean": N_("yes or no"),

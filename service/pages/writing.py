@@ -6,6 +6,7 @@ import datetime as dt
 import gettext
 import re
 from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 from jinja2.filters import do_filesizeformat
@@ -141,6 +142,13 @@ def significant(value: float, count: int = 3) -> str:
     """As `Writing.digits`, with a point in every language: for axes of data."""
     text = f"{value:.{count}g}"
     return f"{float(text):.0f}" if "e+" in text else text
+
+
+def rounded_down(value: float, count: int = 3) -> float:
+    """To so many significant digits, by twelve of them: 0.8999999999999999 is 0.9."""
+    number = Decimal(f"{value:.12g}")
+    step = Decimal(1).scaleb(number.adjusted() - count + 1)
+    return float(number.quantize(step, rounding=ROUND_FLOOR)) if number else 0.0
 
 
 def _with_powers(text: str) -> str:

@@ -231,5 +231,8 @@ function drawLines(place) {
     new Chart(canvas, { type: "line", data: { labels, datasets }, options: { animation: false, maintainAspectRatio: false, scales } });
   }
 }
-document.addEventListener("htmx:afterSettle", (event) => drawCharts(event.target));
+document.addEventListener("htmx:afterSettle", (event) => {
+  drawCharts(event.target);
+  if (event.target.id === "knobs" && event.target.querySelector("[data-must]")) event.target.closest("details").open = true;
+});
 addEventListener("DOMContentLoaded", () => { styleCharts(); drawCharts(document); drawLines(document); drawBeside(document); });

@@ -112,8 +112,9 @@ class CategoryColumn:
     @property
     def described(self) -> str:
         """Its values, in words."""
-        some = ", ".join(list(self._code_of_text)[:20])
-        return Message("its values are: %(values)s", values=f"{some}, …" if len(self._code_of_text) > 20 else some)
+        texts = [text for text in self._code_of_text if text]  # a missing cell has no text
+        some = ", ".join(texts[:20])
+        return Message("its values are: %(values)s", values=f"{some}, …" if len(texts) > 20 else some)
 
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Rows that meet this part of an exclusion: they have one of its values."""

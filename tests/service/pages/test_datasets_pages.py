@@ -3,7 +3,10 @@
 import uuid
 from types import SimpleNamespace
 
+import pytest
+
 from service.datasets.schemas import Accounts, BudgetReply, RenyiAccount, SimpleAccount
+from service.pages import datasets as pages_of_datasets
 from service.pages.budget import gauge
 from service.privacy.filters import NANO
 
@@ -38,6 +41,22 @@ def test_releases_that_still_fit_are_counted_in_the_account_with_more_room():
     assert gauge(balance(NANO, NANO), [release()]).like_the_last == 10
     assert gauge(balance(NANO // 2, 0), [release()]).like_the_last == 2
     assert gauge(balance(0, 0, largest=0.0), [release()]).is_empty
+
+
+@pytest.mark.parametrize(
+    ("fits", "said"), [(1.04543, 1.04), (0.0355683, 0.0355), (0.8999999999999999, 0.9), (1.5, 1.5), (0, 0)]
+)
+def test_what_is_said_to_fit_is_never_rounded_up(fits, said):
+    assert gauge(balance(NANO, NANO, largest=fits), []).largest_next_epsilon == said
+
+
+def test_what_buys_next_to_nothing_is_not_counted_in_releases(api, browser_of, dataset_id, monkeypatch):
+    assert gauge(balance(0, NANO // 2_000, largest=0.01), [release(renyi=1)]).is_nearly_empty
+    assert not gauge(balance(0, NANO // 500, largest=0.1), [release()]).is_nearly_empty
+    reply = balance(0, NANO // 2_000, largest=0.01)
+    monkeypatch.setattr(pages_of_datasets, "gauge", lambda _, releases: gauge(reply, releases))
+    page = browser_of(api.reader).get(f"/datasets/{dataset_id}").text
+    assert "as good as used up: one more release of at most ε = 0.01" in page
 
 
 def test_a_release_that_was_given_back_is_no_measure():

@@ -43,8 +43,8 @@ def test_the_ledger_is_read_again_and_its_lines_are_shown(api, browser_of, datas
     browser = browser_of(api.reader)
     api.order(dataset_id, {"method": "marginals", "epsilon": 1.0, "pairs": "none"})
     page = browser.get(f"/datasets/{dataset_id}/ledger").text
-    assert "The whole ledger (1 lines) was read again" in page
-    assert ">reserve<" in page
+    assert "The whole ledger (1 line) was read again" in page
+    assert ">reserved<" in page
     assert 'data-lines="' in page
     assert browser_of(api.stranger).get(f"/datasets/{dataset_id}/ledger").status_code == 404
 

@@ -237,12 +237,15 @@ def test_a_cancel_that_was_to_cost_nothing_is_asked_again_once_the_work_has_begu
 
     def begun(*asked):
         shown = shown_of(*asked)
-        return shown | {"release": replaced(shown["release"], state="charged", recorded_steps=1)}
+        return shown | {
+            "release": replaced(shown["release"], state="charged", recorded_steps=1, recorded_renyi=40_000_000)
+        }
 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(pages_of_releases, "shown_of", begun)
         asked_again = browser.post(f"{release}/cancel", {"seen": seen})
     assert "The work has begun meanwhile" in asked_again.text
+    assert "at least 4.0 % stays spent by Rényi composition, where its full price is" in asked_again.text
     assert hidden(asked_again.text)["seen"] == "charged"
     assert "state-voided" in browser.post(f"{release}/cancel", {"seen": seen}).text  # it had not, really
 
@@ -275,6 +278,17 @@ def test_every_knob_has_a_field_and_a_default_that_is_left_empty_is_left_out(met
     assert parse_order(document_of({"method": method, "epsilon": "1", **filled}))
 
 
+def test_what_must_be_filled_in_of_a_method_has_an_example(api, browser_of, dataset_id):
+    knobs = {each.name: each for each in fields_of("choose")}
+    assert [name for name, each in knobs.items() if each.is_required] == ["candidates"]
+    assert "trials" not in knobs  # what may not be ordered has no field
+    filled = {f"knob.{name}": each.example for name, each in knobs.items() if each.is_required}
+    assert parse_order(document_of({"method": "choose", "epsilon": "1", **filled}))
+    page = browser_of(api.reader).get(f"/datasets/{dataset_id}/order/knobs?method=choose").text
+    assert "(must be filled in)" in page
+    assert "data-must" in page
+
+
 @pytest.mark.parametrize("typed", ["2.048", "2,048", "2 048", "2\u202f048", "2048"])
 def test_a_count_with_signs_between_its_thousands_is_that_count(typed):
     assert document_of({"method": "marginals", "epsilon": "1", "knob.components": typed})["components"] == 2048
@@ -299,5 +313,11 @@ def test_the_forecast_is_beside_the_price_and_the_least_epsilon_is_found(api, br
     (epsilon,) = re.findall(r'id="epsilon"[^>]*value="([^"]+)"', found.text)
     assert 0 < float(epsilon) <= 3
     assert 'role="status"' in found.text
+    none = browser.post(
+        f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "1", "within": "0.001"}
+    ).text
+    assert "No ε that this dataset can still pay" in none
+    assert re.findall(r'id="epsilon"[^>]*value="([^"]+)"', none) == [FILLED["epsilon"]]  # and not the whole budget
+    assert "of the whole budget; 0 % would be left" not in none
     wrong = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "x", "within": "50"})
     assert "group: write a number" in wrong.text

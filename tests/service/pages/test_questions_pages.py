@@ -8,6 +8,8 @@ import pytest
 
 from imprimatur import Client
 from service.base.errors import InvalidOrder
+from service.domain.image_schema import parse_schema
+from service.pages.examples import example_condition
 from service.pages.questions import question_of
 from service.pages.words import KINDS
 from tests.conftest import SMALL_SCHEMA, small_table
@@ -41,6 +43,11 @@ def test_a_question_is_priced_confirmed_answered_and_then_free(browser, asked):
     filled = {"kind": "histogram", "column": "colour", "epsilon": "0.05"}
     part = browser.post(f"{here}/ask", data=filled, headers={"HX-Request": "true"}).text
     assert "It costs" in part
+    assert "stands beside the answer" in part
+    assert "does not follow from the price" not in part
+    (example,) = re.findall(r'name="where" value="" placeholder="([^"]+)"', form)
+    counted = {"kind": "count", "where": example.replace("&gt;", ">").replace("&amp;", "&"), "epsilon": "0.05"}
+    assert "It costs" in browser.post(f"{here}/ask", data=counted, headers={"HX-Request": "true"}).text
     confirm = browser.post(f"{here}/ask", data={**filled, "step": "confirm"}).text
     assert "The charge cannot be taken back" in confirm
     release = browser.post(f"{here}/queries", data=hidden(confirm))
@@ -54,6 +61,14 @@ def test_a_question_is_priced_confirmed_answered_and_then_free(browser, asked):
     again = browser.post(f"{here}/ask", data=filled, headers={"HX-Request": "true"}).text
     assert "asked before" in again
     assert release.url.path in again
+
+
+def test_an_example_of_a_condition_is_of_the_own_columns():
+    years = {"name": "years", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}}
+    ward = {"name": "ward", "type": "string", "constraints": {"enum": ["of the heart", "eyes"]}}
+    spaced = {"name": "a b", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}}
+    assert example_condition(parse_schema({"fields": [spaced, ward, years]})) == "years>=50&ward=eyes"
+    assert example_condition(parse_schema({"fields": [spaced]})) == "age>=65&sex=f"
 
 
 def test_a_question_that_cannot_be_asked_is_said(browser, asked):

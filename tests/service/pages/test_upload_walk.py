@@ -172,12 +172,49 @@ def test_images_are_declared_as_a_whole(api, owner):
         archive.writestr("labels.csv", "file,label\n" + "".join(f"{n}.png,{'ab'[n % 2]}\n" for n in range(6)))
     page = send(owner, content.getvalue(), "scans.zip")
     assert "Say what the images are" in page.text, page.text
-    typed = json.loads(values_of(page.text)["json"]) | {"classes": ["a", "b", "c"]}
+    fields = {name: value for name, value in values_of(page.text).items() if name.startswith("image.")}
+    assert fields == {"image.width": "8", "image.height": "8", "image.channels": "1", "image.classes": "a\r\nb"}
+    assert "A person with several rows" not in page.text
+    typed = json.loads(values_of(page.text)["json"]) | {"classes": ["a", "b", "d"]}
     page = owner.post(page.url.path, {**values_of(page.text), "json": json.dumps(typed), "step": "json"})
+    assert values_of(page.text)["image.classes"] == "a\r\nb\r\nd"
+    typed = {"image.classes": "a\r\nb\r\nc\r\n", "image.height": "many", "declared": "on", "several": "no"}
+    page = owner.post(page.url.path, {**values_of(page.text), **typed, "step": "continue"})
+    assert page.status_code == 422
+    assert values_of(page.text)["image.height"] == "many"  # nothing that was typed is lost
+    page = owner.post(page.url.path, {**values_of(page.text), "image.height": "8", "step": "save"})
     budget = declared(owner, page)
     assert "Published: scans" in owner.post(budget.url.path, {**values_of(budget.text), "step": "publish"}).text
     (dataset,) = api.http.get("/v1/datasets", headers=api.owner).json()["items"]
     assert dataset["schema"] == {"type": "image", "height": 8, "width": 8, "channels": 1, "classes": ["a", "b", "c"]}
+    page = owner.get(f"/datasets/{dataset['id']}").text
+    assert "Images of 8 × 8 pixels, in grey. Classes: a, b, c." in " ".join(page.split())
+    assert f"imprimatur erase {dataset['id'][:8]}" in page
+
+
+def test_images_without_labels_are_told_how_labels_come(owner):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for number in range(4):
+            picture = io.BytesIO()
+            Image.new("L", (8, 8), 40 * number).save(picture, "PNG")
+            archive.writestr(f"{number % 2}/{number}.png", picture.getvalue())
+    assert "names of folders are not read" in send(owner, content.getvalue(), "scans.zip").text
+
+
+def test_a_fault_of_the_declaration_leads_to_its_place(owner):
+    page = send(owner, b"age,sex\n31,f\n42,m\n53,f\n64,m\n")
+    typed = values_of(page.text)
+    page = owner.post(page.url.path, {**typed, "step": "continue"})
+    assert 'href="#unit"' in page.text
+    assert 'id="unit"' in page.text
+    page = owner.post(page.url.path, {**values_of(page.text), "several": "no", "step": "continue"})
+    assert 'href="#column-0"' in page.text
+    assert 'id="column-0"' in page.text
+    ticked = {"c0.public": "on", "c1.public": "on"}
+    page = owner.post(page.url.path, {**values_of(page.text), **ticked, "step": "continue"})
+    assert 'href="#declared"' in page.text
+    assert 'id="declared"' in page.text
 
 
 # -- who sees what ------------------------------------------------------------------------------------------------------

@@ -392,6 +392,12 @@ def test_a_wrong_condition_says_why_at_once(where, words):
         tiny_sampler().draws(10, where=where)
 
 
+def test_a_missing_cell_without_a_word_is_not_named_among_the_values():
+    field = {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}}
+    with pytest.raises(SamplingError, match=r"its values are: F, M$"):
+        tiny_sampler({"fields": [field]}).draws(10, where={"sex": "x"})
+
+
 def test_a_condition_no_row_meets_ends_with_a_clear_error():
     bias = np.zeros(domain_of(CLASSES).total_width)
     bias[3] = -1e4
