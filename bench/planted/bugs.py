@@ -255,9 +255,11 @@ T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
 
 INTERLEAVED = "service/privacy/interleaved_steps.py"
 WATCHING = "service/releases/watching.py"
+PROMISE = "service/datasets/promise.py"
 PAGING = "service/platform/paging.py"
 T_INTERLEAVED = "tests/service/privacy/test_interleaved_steps.py"
 T_WATCHING = "tests/service/http/test_watching.py"
+T_PROMISE = "tests/service/http/test_promised_budget.py"
 T_PAGES = "tests/service/http/test_pages_of_lists.py"
 
 BUGS: tuple[Bug, ...] = (
@@ -2471,6 +2473,11 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_ROLES}::test_what_was_seen_is_not_given_back_to_the_api",),
+    ),
+    Bug(
+        "the Rényi account is as large as the API's role says",
+        ((PROMISE, "min(capacity, renyi_capacity(epsilon, delta / 2.0, renyi_order))", "capacity"),),
+        (f"{T_PROMISE}::test_the_api_s_role_cannot_make_room_in_the_renyi_account",),
     ),
     Bug(
         "recorded steps may be lowered",
