@@ -3710,6 +3710,17 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_IMAGE_ORDERS}::test_another_unit_than_the_budgets_is_refused",),
     ),
     Bug(
+        "a worker takes a stored order's word for the unit",
+        (
+            (
+                "workers/fitting.py",
+                'return None if method.has_declared_unit(order, schema) else "underpaid"',
+                "return None",
+            ),
+        ),
+        ("tests/workers/test_fitting.py",),
+    ),
+    Bug(
         "the class of a single image is released",
         (("workers/generators/released.py", 'schema.model_copy(update={"classes": None})', "schema"),),
         (f"{T_IMAGE_RELEASE}::test_the_bundle_draws_the_released_images_and_names_no_class",),
