@@ -3738,7 +3738,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a worker reads the rows of a dataset whose declaration was not bought",
-        ((RUN, "if is_open == buys:", "if True:"),),
+        (("workers/fitting.py", "if is_open != method.buys_declaration:", "if False:"),),
         (f"{T_BOUGHT}::test_a_worker_reads_no_row_of_what_is_not_declared",),
     ),
     Bug(
