@@ -6,6 +6,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from service.http.security_headers import BASE
+from service.pages.policy import PAGE_HEADERS
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 SCRIPTS = ROOT / "service" / "pages" / "assets"
@@ -65,3 +68,31 @@ def test_the_page_keeps_nothing_in_the_browser_and_writes_no_markup() -> None:
         if "set_cookie(" in python.read_text(encoding="utf-8")
     ]
     assert sorted(setters) == ["doors.py", "sign_in.py", "single_sign_on.py"]
+
+
+MADE_OF_ESCAPED = {"whole", "names"}
+"""Names of pieces of patterns that are constants and what `re.escape` gave."""
+
+
+def reason(number: str) -> str:
+    return next(row[4] for row in rows() if row[0] == number)
+
+
+def test_what_is_said_of_headers_is_what_is_sent() -> None:
+    everywhere = {name.decode(): value.decode() for name, value in BASE.items()}
+    on_pages = {name.lower(): value for name, value in PAGE_HEADERS.items()}
+    for headers in (everywhere, on_pages):
+        policy = headers["content-security-policy"]
+        assert ("rusted Types" in PAGE) <= ("require-trusted-types-for" in policy)
+        assert "unsafe" not in policy
+        assert f"`{headers['referrer-policy']}`" in reason("V3.4.5")
+        assert f"`{headers['cache-control']}`" in reason("V14.2.2")
+
+
+def test_what_goes_into_a_pattern_is_escaped() -> None:
+    assert "re.escape" in reason("V1.2.9")
+    for room in ("service", "workers", "imprimatur"):
+        for python in (ROOT / room).rglob("*.py"):
+            for pattern in re.findall(r"re\.\w+\(\s*rf[\"'][^\n]*", python.read_text(encoding="utf-8")):
+                for piece in re.findall(r"(?<!\{)\{([a-z][^{}]*)\}(?!\})", pattern):
+                    assert piece.startswith("re.escape(") or piece in MADE_OF_ESCAPED, f"{python}: {pattern}"

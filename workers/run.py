@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 from service.base.errors import InvalidOrder, NotFound, Unavailable
 from service.datasets.models import Dataset
 from service.datasets.public import check_public_start
-from service.domain.open_columns import closed, open_fields
+from service.domain.open_columns import closed
 from service.ledger import log, signing_keys
 from service.ledger import repository as ledger_repository
 from service.ledger import service as ledger
@@ -46,6 +46,7 @@ from workers import lease as leases
 from workers.certificate import certify, state
 from workers.checkpoints import Checkpoint
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
+from workers.fitting import misfit
 from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
@@ -113,9 +114,9 @@ class Attempt:
             self.settle(self.checkpoints.steps_done(self.release.events))
             return
         self.report(self.release.step, "charging")
-        misfit = self.misfit()
-        if misfit is not None:
-            self.end(failure=misfit)
+        unfit = misfit(self.release.order, self.dataset)
+        if unfit is not None:
+            self.end(failure=unfit)
             return
         if not self.is_paid():
             self.end(failure="underpaid")
@@ -139,13 +140,6 @@ class Attempt:
         except UnusableGeneratorError:
             # Weights are computed from noisy sums alone, so that they diverged is no secret; the charge stands.
             self.end(failure="diverged")
-
-    def misfit(self) -> str | None:
-        """Why nothing of this order may be read: what the schema leaves open is bought first, and once."""
-        is_open, buys = bool(open_fields(self.dataset.declared_schema)), method_of(self.release.order).buys_declaration
-        if is_open == buys:
-            return None
-        return "declaration_needed" if is_open else "already_declared"
 
     def is_paid(self) -> bool:
         """Whether the events cost what is reserved: a person who can write to the database could have written more expensive ones."""

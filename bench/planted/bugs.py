@@ -255,9 +255,11 @@ T_MERKLE_LOG = "tests/service/ledger/test_merkle_log.py"
 
 INTERLEAVED = "service/privacy/interleaved_steps.py"
 WATCHING = "service/releases/watching.py"
+PROMISE = "service/datasets/promise.py"
 PAGING = "service/platform/paging.py"
 T_INTERLEAVED = "tests/service/privacy/test_interleaved_steps.py"
 T_WATCHING = "tests/service/http/test_watching.py"
+T_PROMISE = "tests/service/http/test_promised_budget.py"
 T_PAGES = "tests/service/http/test_pages_of_lists.py"
 
 BUGS: tuple[Bug, ...] = (
@@ -2473,6 +2475,11 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_ROLES}::test_what_was_seen_is_not_given_back_to_the_api",),
     ),
     Bug(
+        "the Rényi account is as large as the API's role says",
+        ((PROMISE, "min(capacity, renyi_capacity(epsilon, delta / 2.0, renyi_order))", "capacity"),),
+        (f"{T_PROMISE}::test_the_api_s_role_cannot_make_room_in_the_renyi_account",),
+    ),
+    Bug(
         "recorded steps may be lowered",
         ((ROLES, "NEW.recorded_renyi < OLD.recorded_renyi", "false"),),
         (f"{T_ROLES}::test_recorded_steps_only_ever_grow",),
@@ -3703,6 +3710,17 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_IMAGE_ORDERS}::test_another_unit_than_the_budgets_is_refused",),
     ),
     Bug(
+        "a worker takes a stored order's word for the unit",
+        (
+            (
+                "workers/fitting.py",
+                'return None if method.has_declared_unit(order, schema) else "underpaid"',
+                "return None",
+            ),
+        ),
+        ("tests/workers/test_fitting.py",),
+    ),
+    Bug(
         "the class of a single image is released",
         (("workers/generators/released.py", 'schema.model_copy(update={"classes": None})', "schema"),),
         (f"{T_IMAGE_RELEASE}::test_the_bundle_draws_the_released_images_and_names_no_class",),
@@ -3720,7 +3738,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a worker reads the rows of a dataset whose declaration was not bought",
-        ((RUN, "if is_open == buys:", "if True:"),),
+        (("workers/fitting.py", "if is_open != method.buys_declaration:", "if False:"),),
         (f"{T_BOUGHT}::test_a_worker_reads_no_row_of_what_is_not_declared",),
     ),
     Bug(

@@ -31,12 +31,17 @@ def started(data: Path) -> Iterator[Target]:
     """A service in a data directory that lives as long as this."""
     import os
 
-    from imprimatur.cli.output import note, notes
+    from imprimatur.cli.output import echo, note, notes
     from imprimatur.cli.target import Target
     from service.local import EmbeddedStack
 
     with notes().status("Starting") as status:
-        stack = EmbeddedStack(data, 0, on_part=lambda part: status.update(f"Starting: {part}"))
+        stack = EmbeddedStack(
+            data,
+            0,
+            on_part=lambda part: status.update(f"Starting: {part}"),
+            on_leftover=lambda said: echo(said, err=True),
+        )
         running = ExitStack()
         running.enter_context(stack)
     with running:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from imprimatur.cli.connection import DEFAULT_DATA, AsJson, Data
-from imprimatur.cli.output import note, print_json, print_pairs
+from imprimatur.cli.output import echo, note, print_json, print_pairs
 from service.cli.owned_database import owned_database
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def up(
     from service.local import EmbeddedStack
 
     stop = threading.Event()
-    stack = EmbeddedStack(data, port, on_part=lambda part: note(f"starting {part}"))
+    stack = EmbeddedStack(
+        data, port, on_part=lambda part: note(f"starting {part}"), on_leftover=lambda said: echo(said, err=True)
+    )
 
     def stop_both() -> None:
         stop.set()

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, DateTime, LargeBinary, Text, false, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
+from service.datasets.promise import promised
 from service.domain.image_schema import DeclaredSchema, ImageSchema, is_image_schema
 from service.domain.privacy_unit import DeclaredUnit, parse_privacy_unit
 from service.domain.table_schema import TableSchema
@@ -92,7 +93,7 @@ class Dataset(Base):
 
     @property
     def budget(self) -> Budget:
-        return Budget(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
+        return promised(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
 
     @property
     def state(self) -> str:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from service.base.errors import NotFound
 from service.base.messages import Message
 from service.datasets.models import Dataset, DatasetColumnFingerprint, DatasetFingerprint
+from service.datasets.promise import promised
 from service.intake.table.alike import (
     FIRST_DERIVED_PLACE,
     FIRST_LEFT_OUT_PLACE,
@@ -65,7 +66,7 @@ class Account(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        return Budget(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
+        return promised(self.epsilon, self.delta, self.renyi_order, self.renyi_capacity)
 
 
 def find_account(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, dataset_id: uuid.UUID) -> Account:

@@ -45,12 +45,13 @@ class EmbeddedStack:
         port: int,
         *,
         on_part: Callable[[str], None] = lambda _: None,
+        on_leftover: Callable[[str], None] = lambda _: None,
         postgres_settings: dict[str, str] | None = None,
         extra_environment: dict[str, str] | None = None,
     ) -> None:
         self.directory = data_directory.expanduser().absolute()
         self.port = port or free_port()
-        self._on_part = on_part
+        self._on_part, self._on_leftover = on_part, on_leftover
         self._extra_environment = extra_environment or {}
         self.logs = self.directory / "logs"
         self.postgres = Postgres(self.directory / "postgres", self.logs, postgres_settings or {})
@@ -151,7 +152,7 @@ class EmbeddedStack:
         lock = self._exits.enter_context(append_private(self.directory / "lock"))
         _lock_or_refuse(lock, self.directory)
         for name in stop_leftovers(self._supervisor.pids_file):
-            self._on_part(f"stopped a {name} that an earlier run had left behind")
+            self._on_leftover(f"stopped the {name} that an earlier, killed run had left behind")
         # An API that was killed may have left an upload there, in the clear.
         shutil.rmtree(self.directory / "scratch", ignore_errors=True)
         (self.directory / "scratch").mkdir(mode=0o700)

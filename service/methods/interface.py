@@ -74,6 +74,9 @@ class Method(Generic[O]):
     """What is published: something that rows or images are drawn from, or numbers."""
     takes_parts_of_images: bool = False
     """Whether one unit may be a part of one image (`pixel_unit` of a schema); for the others it is an image at least."""
+    has_declared_unit: Callable[[O, DeclaredSchema], bool] = lambda _order, _schema: True
+    """Whether a resolved order that names a unit names the schema's. Workers ask before they charge: the order may have been written by who checks
+    nothing, and for a smaller unit the same events have less noise."""
     buys_declaration: bool = False
     """Whether it is for datasets that leave bounds or categories open, and for no others; of its like there is one."""
     forecast: Callable[[O, Events, Facts], Forecast] = lambda _order, _events, _facts: Forecast((UNKNOWN,))

@@ -26,8 +26,8 @@ CARD = Card(
     summary="A conditional WGAN-GP trained by private steps, with decaying noise, adaptive clip norms and clustered clipping.",
     makes="a small neural network that was trained with noisy gradients",
     source="IDPGAN, with warm starts and privacy bounds of our own (docs/privacy.md, docs/results/idpgan-on-tables.md); copies of images: De et al. 2022",
-    paper_holds="The published one does not hold: the paper's clip norms depend on rows without a charge, and its noise depends on the size of the "
-    "drawn batch. Here every step is one joint Gaussian release of gradients and norms, on a fresh Poisson sample, and charged "
-    "(docs/privacy.md, One private step).",
+    paper_holds="The published one does not hold: the bins of its clip norms depend on rows, its histograms of all weights are charged as one and so "
+    "are all its clip groups, and draws of a fixed size are accounted for as if they were Poisson samples. Here every step is one joint Gaussian "
+    "release of gradients and norms, on a fresh Poisson sample, and charged (docs/privacy.md, One private step; docs/explanation/idpgan.md).",
     releases={**MARGINALS, **MIXTURE, **STEP_RELEASES},
 )

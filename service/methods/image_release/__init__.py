@@ -4,7 +4,7 @@ from service.methods.image_release.card import CARD
 from service.methods.image_release.forecast import forecast
 from service.methods.image_release.order import ImageReleaseOrder
 from service.methods.image_release.price import events
-from service.methods.image_release.resolve import check, offer, resolve
+from service.methods.image_release.resolve import check, has_declared_unit, offer, resolve
 from service.methods.image_release.work import estimate
 from service.methods.interface import Method
 
@@ -18,6 +18,7 @@ METHOD = Method(
     estimate=estimate,
     card=CARD,
     takes_parts_of_images=True,
+    has_declared_unit=has_declared_unit,
     forecast=forecast,
     offer=offer,
 )

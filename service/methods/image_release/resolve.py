@@ -43,6 +43,11 @@ def unit_rows_and_columns(order: ImageReleaseOrder, shape: tuple[int, int]) -> t
     return shape if order.unit == "image" else (shape[0], 1)
 
 
+def has_declared_unit(order: ImageReleaseOrder, schema: DeclaredSchema) -> bool:
+    """The unit of a resolved order is that of the dataset's budget."""
+    return isinstance(schema, ImageSchema) and order.unit == declared_unit(schema.shape[:2], schema.unit_pixels)
+
+
 def check(order: ImageReleaseOrder, schema: DeclaredSchema) -> None:
     """Refuse another unit than is declared, and sizes that no image has."""
     if not isinstance(schema, ImageSchema):

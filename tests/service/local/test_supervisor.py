@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from service.local import CannotStart, Supervisor, logs
+from service.local import CannotStart, EmbeddedStack, Supervisor, logs
 from service.local.supervisor import Program, stop_leftovers
 
 if TYPE_CHECKING:
@@ -170,7 +170,11 @@ def test_the_next_start_finds_what_a_killed_supervisor_and_a_killed_guardian_lef
     )
     orphan = psutil.Process(int(said))
     assert orphan.is_running()
-    assert stop_leftovers(tmp_path / "pids.json") == ["orphan"]
+    said_next = []
+    stack = EmbeddedStack(tmp_path, 0, on_part=said_next.append, on_leftover=said_next.append)
+    stack._own_directory()
+    stack.stop()
+    assert said_next == ["stopped the orphan that an earlier, killed run had left behind"]
     assert not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE
 
 

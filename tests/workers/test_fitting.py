@@ -1,0 +1,38 @@
+"""What a worker asks of a stored order before it charges: who may write to the database has not asked it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.datasets.models import Dataset
+from service.methods.catalogue import parse_resolved_order
+from tests.catalogue import CASES, case_of
+from workers.fitting import misfit
+
+IMAGES = {"type": "image", "height": 12, "width": 9, "channels": 1}
+
+
+@pytest.mark.parametrize(("method", "holds"), CASES)
+def test_what_was_ordered_fits(method: str, holds: Any) -> None:
+    case = case_of(method, holds)
+    assert misfit(case.order, Dataset(schema=case.schema.as_json())) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "ordered"),
+    [(None, "column"), (None, {"rows": 1, "columns": 1}), ("column", {"rows": 1, "columns": 1}), ("column", "image")],
+)
+def test_single_images_for_another_unit_than_the_budgets_are_not_paid(declared: Any, ordered: Any) -> None:
+    """The same events have the less noise, the smaller the unit is that they are for."""
+    dataset = Dataset(schema=IMAGES | ({} if declared is None else {"pixel_unit": declared}))
+    order = {"method": "image_release", "epsilon": 1.0, "coefficients": 4}
+    assert misfit(parse_resolved_order(order | {"unit": ordered}), dataset) == "underpaid"
+    assert misfit(parse_resolved_order(order | {"unit": declared or "image"}), dataset) is None
+
+
+def test_what_is_open_is_bought_first_and_once() -> None:
+    bought, table = case_of("declaration", "table"), case_of("marginals", "table")
+    assert misfit(table.order, Dataset(schema=bought.schema.as_json())) == "declaration_needed"
+    assert misfit(bought.order, Dataset(schema=table.schema.as_json())) == "already_declared"
