@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_NORTH_AMERICAN = r"\(?[2-9][0-9]{2}\)?[ .-][0-9]{3}[.-][0-9]{4}"
+"""Area codes begin with 2 to 9; 100-200-3000 numbers an article."""
+
 LOOKS = {
     "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[A-Za-z]{2,}$",
     "UUIDs": r"^\{?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\}?$",
     "IBANs": r"^[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?$",
-    "phone numbers": r"^(?:\+|00)[1-9][0-9 ()/.-]{6,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
-    r"|^(?:1-)?\(?[0-9]{3}\)?[ .-][0-9]{3}[.-][0-9]{4}$",
+    "phone numbers": r"^\+[1-9][0-9 ()/.-]{6,}$|^00[1-9][0-9 ()/.-]{8,}$|^\(?0[0-9]{1,5}\)?[ /-][0-9][0-9 /-]{3,}[0-9]$"
+    rf"|^(?:1-)?{_NORTH_AMERICAN}$",
     "IP addresses": r"^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$",
     "web addresses": r"^https?://",
     "social security numbers": r"^[0-9]{3}-[0-9]{2}-[0-9]{4}$",
@@ -23,7 +26,9 @@ LOOKS = {
 
 INSIDE = re.compile(
     r"[^@\s,;<(]{1,64}@[^@\s,;]{1,255}\.[A-Za-z]{2,}"  # as long as the parts of an address may be: a long cell takes no square of its length
-    r"|(?:\+|\b00)[1-9][0-9 ()/.-]{6,}[0-9]|\b0[1-9][0-9]{1,4}[ /-][0-9][0-9 /-]{3,}[0-9]|\b[0-9]{3}[ .-][0-9]{3}[.-][0-9]{4}\b"
+    r"|(?:\+|\b00)[1-9][0-9 ()/.-]{7,}[0-9]|\+[1-9][0-9 ()/.-]{6}[0-9]"
+    # behind a digit and a hyphen it is a part of something longer, such as an ISBN
+    rf"|(?<![0-9][-.])(?:\b0[1-9][0-9]{{1,4}}\)?[ /-][0-9][0-9 /-]{{3,}}[0-9]|(?<!\w)(?:1[ .-])?{_NORTH_AMERICAN}\b)"
 )
 """An e-mail address or a phone number among other words: "call me, 0171 2345678". One is enough: comments that repeat are no categories."""
 

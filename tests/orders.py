@@ -11,9 +11,9 @@ from service.methods.catalogue import method_of, with_method
 from service.methods.dpgm.order import AutoencoderOrder
 from service.methods.facts import Facts
 from service.methods.idpgan.knobs import TablesFirst
-from service.methods.idpgan.order import GanOrder, IdpganOrder, rate_of
+from service.methods.idpgan.order import GanOrder, IdpganOrder
 from service.methods.idpgan.resolve import with_sampling_probability
-from service.methods.knobs import AnyOrder, Order
+from service.methods.knobs import AnyOrder, Order, rate_of
 from service.methods.marginals.order import COMPONENTS, MarginalsOrder
 from service.methods.mixture.order import MixtureOrder
 from service.methods.pricing import Price

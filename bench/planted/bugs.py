@@ -3360,6 +3360,28 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_SAME_ROWS}::test_publish_sent_again_goes_on_where_the_first_request_stopped",),
     ),
     Bug(
+        "a publish that is sent again orders something else from the dataset of the first time",
+        (
+            (
+                "service/releases/publish.py",
+                "if is_its_own and dataset.order_digest not in {None, digest}:",
+                "if False:",
+            ),
+        ),
+        (f"{T_SAME_ROWS}::test_publish_sent_again_goes_on_where_the_first_request_stopped",),
+    ),
+    Bug(
+        "a publish makes its dataset before it knows that another order may be open",
+        (
+            (
+                "service/releases/service.py",
+                'if of_key >= settings.open_orders_per_key:\n        _refuse_when_full("key_full", settings)',
+                "if False:\n        pass",
+            ),
+        ),
+        (f"{T_SAME_ROWS}::test_publish_over_the_limit_of_open_orders_makes_no_dataset",),
+    ),
+    Bug(
         "a publish makes its dataset before it knows that the budget has room",
         ((DATASETS, "            to_be_ordered.check(table.units, budget)\n", "            pass\n"),),
         (f"{T_SAME_ROWS}::test_publish_of_an_order_that_would_be_refused_makes_no_dataset",),

@@ -57,7 +57,7 @@ class Message(Text):
         return found
 
     def said_in(self, language: Language) -> str:
-        return _filled(language.text(self.origin), self.values, language)
+        return _filled(language.text(self.origin), self.values, language, str(self))
 
 
 class Counted(Message):
@@ -75,7 +75,7 @@ class Counted(Message):
         return found
 
     def said_in(self, language: Language) -> str:
-        return _filled(language.plural(self.origin, self.many, self.number), self.values, language)
+        return _filled(language.plural(self.origin, self.many, self.number), self.values, language, str(self))
 
 
 class Listed(Text):
@@ -170,5 +170,11 @@ def _as_sentence(part: str) -> str:
     return f"{part[:1].upper()}{part[1:]}."
 
 
-def _filled(pattern: str, values: dict[str, Any], language: Language) -> str:
-    return pattern % {name: said(value, language) for name, value in values.items()} if values else pattern
+def _filled(pattern: str, values: dict[str, Any], language: Language, english: str) -> str:
+    """What was carried from another process may begin as a text of ours and go on otherwise: it stays English."""
+    if not values:
+        return pattern
+    try:
+        return pattern % {name: said(value, language) for name, value in values.items()}
+    except (KeyError, ValueError):
+        return english

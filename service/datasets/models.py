@@ -72,6 +72,8 @@ class Dataset(Base):
     """The owner's word at the upload; the database lets it never change."""
     idempotency_key: Mapped[str | None] = mapped_column(Text)
     """Of the request that made it and orders a release besides (`POST /v1/publish`); sent again, that goes on with this dataset."""
+    order_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
+    """Of the order in that request: with another one it does not go on."""
 
     @property
     def table_schema(self) -> TableSchema:

@@ -62,6 +62,8 @@ class ToBeOrdered:
     """Of the number of units and the budget; raises before anything is kept where the order would be refused."""
     idempotency_key: str | None
     """Of the request: sent again, it goes on from where it stopped."""
+    order_digest: bytes
+    """By which it is known to be sent again with the same order."""
 
 
 def limits_of(settings: Settings) -> IngestLimits:
@@ -108,8 +110,7 @@ def create(
             to_be_ordered.check(table.units, budget)
         caller(1.0)
         notices = [*table.notices, *declaration.told_apart()]
-        key = None if to_be_ordered is None else to_be_ordered.idempotency_key
-        return _keep(context, principal, declaration, table, budget, upload, key), notices
+        return _keep(context, principal, declaration, table, budget, upload, to_be_ordered), notices
 
 
 def _keep(
@@ -119,7 +120,7 @@ def _keep(
     table: IngestedTable,
     budget: Budget,
     upload: SealedFile,
-    idempotency_key: str | None,
+    to_be_ordered: ToBeOrdered | None,
 ) -> Dataset:
     dataset_id = uuid.uuid4()
     data_key = context.secrets.new_data_key()
@@ -148,7 +149,8 @@ def _keep(
                     wrapped_data_key=context.secrets.wrap_data_key(data_key, dataset_id),
                     rows_expire_at=declaration.rows_expire_at,
                     rows_are_public=declaration.rows_are_public,
-                    idempotency_key=idempotency_key,
+                    idempotency_key=None if to_be_ordered is None else to_be_ordered.idempotency_key,
+                    order_digest=None if to_be_ordered is None else to_be_ordered.order_digest,
                     **kept,
                 )
             )

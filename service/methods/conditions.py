@@ -31,3 +31,11 @@ def condition_of(order: AnyOrder, shape: TableShape) -> str | None:
 def categories_of(condition: str | None, shape: TableShape) -> int:
     """Of a condition, a missing one included; 1 without a condition, or where the field is not known."""
     return 1 if condition is None else shape.cells.get(condition, 1)
+
+
+def nothing_to_predict(where: str, choose: str) -> InvalidOrder:
+    """The refusal of an order that needs a target and has none; `choose` says which there are."""
+    sentence = Message(
+        "%(where)s: a classifier needs a column of categories to predict; %(choose)s", where=where, choose=choose
+    )
+    return InvalidOrder(sentence, where=where)

@@ -16,6 +16,11 @@ SMALLEST_SHARE = 1e-6
 DEFAULT_NUMERIC_BINS = 32
 """Bins of a numeric field that declares none."""
 
+DEFAULT_EXPECTED_BATCH = 512
+MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
+LEAST_EXPECTED_BATCH = 0.01
+"""A unit in a hundred steps."""
+
 
 def _is_nothing_or_worth_it(share: float) -> float:
     if 0.0 < share < SMALLEST_SHARE:
@@ -46,6 +51,28 @@ def settled_rate(sampling_probability: float | None) -> float:
     """The q of a resolved order."""
     if sampling_probability is None:
         raise InvalidOrder("sampling_probability must be resolved first", where="sampling_probability")
+    return sampling_probability
+
+
+def rate_of(sampling_probability: float | None, units: int) -> float:
+    """The q that an order names, or else 512 expected units a step, at most a quarter of them.
+
+    Refused where steps would hardly ever draw a unit: the search for the noise of such a list takes minutes, and nothing is learned by it.
+    """
+    if sampling_probability is None:
+        return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
+    least = LEAST_EXPECTED_BATCH / units
+    if sampling_probability < least:
+        raise InvalidOrder(
+            Message(
+                "sampling_probability: give at least %(least)s, which is %(expected)s by the number of units: with less, steps hardly "
+                "ever draw a unit. Leave it out for the default, %(default)s",
+                least=Figure(f"{least:.3g}"),
+                expected=Figure(f"{LEAST_EXPECTED_BATCH:g}"),
+                default=Figure(f"{rate_of(None, units):.3g}"),
+            ),
+            where="sampling_probability",
+        )
     return sampling_probability
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from service.base.errors import InvalidOrder
 from service.base.messages import Message, percent, sentences, whole
 from service.base.text import some_of
+from service.methods.conditions import nothing_to_predict
 from service.methods.forecast import SURE, in_digits
 from service.methods.interface import Measured
 from service.methods.knobs import DEFAULT_NUMERIC_BINS
@@ -184,14 +185,7 @@ def target_of(order: AnyOrder, schema: TableSchema) -> str:
         else Message("no field of this dataset can be predicted, so leave it out")
     )
     if name is None:
-        raise InvalidOrder(
-            Message(
-                "%(where)s: a classifier needs a column of categories to predict; %(choose)s",
-                where=where,
-                choose=choose,
-            ),
-            where=where,
-        )
+        raise nothing_to_predict(where, choose)
     if name not in fitting:
         raise InvalidOrder(
             Message(

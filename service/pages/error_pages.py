@@ -13,15 +13,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from service.base.errors import ImprimaturError
+from service.base.errors import ImprimaturError, RateLimited
 from service.base.messages import Message
 from service.pages.rendering import is_fragment, page
 from service.pages.visitors import session_of
-from service.requests.problems import RETRY_SECONDS
+from service.requests.problems import RETRY_SECONDS, status_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request, Response
 
+    from service.auth.limits import RateLimits
     from service.auth.sessions import SignedIn
 
 NOT_POSSIBLE = Message("This is not possible")
@@ -77,17 +78,27 @@ async def error_page(
 ) -> Response:
     """One page, with the navigation of who is signed in."""
     shown = {"heading": heading, "detail": detail, "back": back, "is_download": False, "request_id": None} | values
-    return page(request, "refusal.html", status=status, signed_in=await _visitor_of(request), **shown)
+    try:
+        visitor = await _visitor_of(request)
+    except RateLimited as refusal:
+        status, visitor = status_of(refusal), request.state.signed_in
+        shown |= {"heading": NOT_POSSIBLE, "detail": refusal.detail}
+        request.app.state.refused(request, status, refusal.code)
+    return page(request, "refusal.html", status=status, signed_in=visitor, **shown)
 
 
 async def _visitor_of(request: Request) -> SignedIn | None:
-    """As a page has found out before it failed, or else by the cookie. Without a database no one is."""
+    """As a page has found out before it failed, or else by the cookie, which is counted as a page is. Without a database no one is."""
     if is_fragment(request):
         return None
     if hasattr(request.state, "signed_in"):
         found: SignedIn | None = request.state.signed_in
         return found
     try:
-        return await run_in_threadpool(session_of, request, request.app.state.context)
+        visitor = await run_in_threadpool(session_of, request, request.app.state.context)
     except (ImprimaturError, SQLAlchemyError, psycopg.Error):
         return None
+    if visitor is not None:
+        limits: RateLimits = request.app.state.rate_limits
+        limits.passed(visitor.principal.key_id.bytes, visitor.principal.tenant_id)
+    return visitor

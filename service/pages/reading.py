@@ -15,13 +15,14 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from service.auth.dependencies import ContextOf
-from service.base.errors import CallerLeft, ImprimaturError, NotFound
+from service.base.errors import CallerLeft, ImprimaturError, InvalidFile, NotFound
 from service.base.messages import Message
 from service.datasets import staging
 from service.datasets.service import limits_of
 from service.intake.caller import Caller
 from service.intake.drafted import draft_of
 from service.pages.doors import Owner, PageRoute
+from service.pages.findings import refusal_of
 from service.pages.rendering import is_fragment, on, page
 from service.requests.uploads import in_turn_unwatched, watched
 
@@ -72,7 +73,10 @@ async def stage_with_draft(
     caller, principal, file = Caller(), visitor.principal, upload.spool.file
 
     def draft(caller: Caller) -> dict[str, Any]:
-        return draft_of(file, limits_of(context.settings), context.settings.scratch_dir, caller)
+        try:
+            return draft_of(file, limits_of(context.settings), context.settings.scratch_dir, caller)
+        except InvalidFile as error:
+            raise refusal_of(error) from None
 
     work = asyncio.ensure_future(in_turn_unwatched(request, principal.tenant_id, draft, caller))
     try:

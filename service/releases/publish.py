@@ -100,9 +100,10 @@ async def publish(
     With `Prefer: wait=N` the sample comes back if it is ready within N seconds; otherwise 202 and the release. What the upload did
     to cells (moved to the end of a range, made missing) is a JSON list in the header `X-Notices`; what must be
     said beside the promise (a large ε or δ) and of what the order buys (next to nothing), in `X-Warnings`. A method that
-    returns answers instead of rows is refused before anything is uploaded; an order that the budget has no room for, before a
-    dataset is made. Sent again with the same `Idempotency-Key`, because the reply was lost, it answers with the release of the
-    first time, or goes on where the first time ended; without a key the rows are refused as known.
+    returns answers instead of rows is refused before anything is uploaded; an order that the budget has no room for, or that is
+    one open order too many, before a dataset is made. Sent again with the same `Idempotency-Key`, because the reply was lost, it
+    answers with the release of the first time, or goes on where the first time ended; with another order that is a conflict.
+    Without a key the rows are refused as known.
     """
     placing = Placing(idempotency_key, urgency(priority), names.checked_name(release_name))
     wait_seconds = min(_wait_seconds(prefer), context.settings.wait_limit_seconds)
@@ -141,11 +142,12 @@ def _upload_and_order(
     check_makes_rows(order)
     check_order(order, declaration.schema)
     service.check_key(placing.idempotency_key)
-    to_be_ordered = _to_be_ordered(context, principal, declaration, order, placing.idempotency_key)
+    digest = service.digest_of(document)
+    to_be_ordered = _to_be_ordered(context, principal, declaration, order, placing.idempotency_key, digest)
     try:
         dataset, notices = datasets.create(context, principal, upload.spool.file, declaration, caller, to_be_ordered)
     except DuplicateRows as known:
-        before = _made_before(context, principal, known, declaration, placing.idempotency_key)
+        before = _made_before(context, principal, known, declaration, placing.idempotency_key, digest)
         if before is None:
             raise
         dataset, notices = before, []
@@ -153,7 +155,12 @@ def _upload_and_order(
 
 
 def _to_be_ordered(
-    context: Context, principal: Principal, declaration: Declaration, order: AnyOrder, idempotency_key: str | None
+    context: Context,
+    principal: Principal,
+    declaration: Declaration,
+    order: AnyOrder,
+    idempotency_key: str | None,
+    digest: bytes,
 ) -> datasets.ToBeOrdered:
     """No dataset is made for an order that it would refuse. Prices need the number of units, which is public, and no row."""
     unit = declaration.privacy_unit
@@ -164,7 +171,7 @@ def _to_be_ordered(
         )
         service.check_first_order(context, principal, order, ground, idempotency_key)
 
-    return datasets.ToBeOrdered(check, idempotency_key)
+    return datasets.ToBeOrdered(check, idempotency_key, digest)
 
 
 def _order(context: Context, principal: Principal, dataset: Dataset, document: Any, placing: Placing) -> Release:
@@ -190,8 +197,12 @@ def _made_before(
     known: DuplicateRows,
     declaration: Declaration,
     idempotency_key: str | None,
+    digest: bytes,
 ) -> Dataset | None:
-    """What the same request made when its reply was lost, or before it ended: the same rows, declaration and budget under the same key."""
+    """What the same request made when its reply was lost, or before it ended: the same rows, declaration and budget under the same key.
+
+    Raises `IdempotencyConflict` where it had another order, `digest` being that of this one.
+    """
     if idempotency_key is None or not known.values.get("same_declaration"):
         return None
     dataset = datasets.find(context, principal, uuid.UUID(known.values["dataset_id"]))
@@ -199,6 +210,8 @@ def _made_before(
     if (dataset.epsilon, dataset.delta) != (budget.epsilon, choose_delta(budget.delta, dataset.units)):
         return None
     is_its_own = dataset.idempotency_key == idempotency_key
+    if is_its_own and dataset.order_digest not in {None, digest}:
+        raise service.other_body(dataset_id=str(dataset.id))
     return dataset if is_its_own or service.has_ordered(context, principal, idempotency_key) else None
 
 

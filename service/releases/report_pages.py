@@ -76,7 +76,7 @@ def owner_page(report: Mapping[str, Any], release_id: str) -> str:
 def charged_page(report: Mapping[str, Any], release_id: str) -> str:
     """The report for everybody: all its figures were charged."""
     means = [
-        [what, mean["tables"], mean["tv"], mean["low"], mean["high"], mean["noisy_tv"]]
+        [what, mean["tables"], *(min(1.0, mean[name]) for name in ("tv", "low", "high")), mean["noisy_tv"]]
         for what, mean in (("single columns", report["one_way"]), ("pairs of columns", report["two_way"]))
         if mean is not None
     ]
@@ -87,6 +87,8 @@ def charged_page(report: Mapping[str, Any], release_id: str) -> str:
     body = f"<p>{escape(report['says'])}</p>" + _table(
         "Total variation, mean", ["", "tables", "estimate", "from", "to", "with noise"], means
     )
+    if any(one["noisy_tv"] > 1.0 for one in (*report["columns"], *report["pairs"])):
+        body += "<p>A total variation is a share, at most 1: a noisy one above that is nothing but noise.</p>"
     if report["accept"] is not None:
         limits = accepted_in_words(report["accept"])
         said = "accepted" if report["accepted"] else "not accepted, so that no generator was published"

@@ -177,6 +177,16 @@ def find_id_of_key(
     return None if found is None else found[0]
 
 
+def count_open(connection: psycopg.Connection[Any], tenant_id: uuid.UUID, key_id: uuid.UUID) -> tuple[int, int]:
+    """Open orders of the key and of its tenant, as `order_reserve` counts them; here without taking turns, so that another may come between."""
+    query = """
+    SELECT count(*) FILTER (WHERE key_id = %s), count(*) FROM releases
+    WHERE tenant_id = %s AND state IN ('reserved', 'charged')
+    """
+    of_key, of_tenant = connection.execute(query, (key_id, tenant_id)).fetchone()  # type: ignore[misc]  # it always answers one row
+    return of_key, of_tenant
+
+
 MOST_CERTIFICATE_BYTES = 1 << 16
 """Of a certificate in a list, without its consistency proofs, which grow with the number of releases."""
 

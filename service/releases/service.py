@@ -147,7 +147,7 @@ def check_first_order(
 ) -> None:
     """Raises what `order_release` would on a dataset that is not made yet; reserves nothing and reads no private row."""
     if idempotency_key is not None and has_ordered(context, principal, idempotency_key):
-        raise _other_body()
+        raise other_body()
     quoted = _price(context, principal, order, ground, None)
     cost, left = quoted.price.shares, quoted.remaining
     if not left.fits(cost):
@@ -162,6 +162,13 @@ def check_first_order(
             remaining={"simple": left.simple, "renyi": left.renyi},
             requested={"simple": cost.simple, "renyi": cost.renyi},
         )
+    settings = context.settings
+    with context.driver() as connection:
+        of_key, of_tenant = repository.count_open(connection, principal.tenant_id, principal.key_id)
+    if of_key >= settings.open_orders_per_key:
+        _refuse_when_full("key_full", settings)
+    if of_tenant >= settings.open_orders_per_tenant:
+        _refuse_when_full("tenant_full", settings)
 
 
 def has_ordered(context: Context, principal: Principal, idempotency_key: str) -> bool:
@@ -315,13 +322,14 @@ def cancel(context: Context, principal: Principal, release_id: uuid.UUID) -> Rel
 
 def _same_body(earlier: Release, digest: bytes) -> Release:
     if bytes(earlier.body_digest) != digest:
-        raise _other_body()
+        raise other_body()
     return earlier
 
 
-def _other_body() -> IdempotencyConflict:
+def other_body(**values: str) -> IdempotencyConflict:
+    """Of a request that came before with something else."""
     return IdempotencyConflict(
-        Message("this Idempotency-Key was used with another body; use a new key for a new order")
+        Message("this Idempotency-Key was used with another body; use a new key for a new order"), **values
     )
 
 
@@ -375,5 +383,9 @@ def _check_public_start(
 
 
 def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
-    canonical = json.dumps([str(dataset_id), document], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).digest()
+    return digest_of([str(dataset_id), document])
+
+
+def digest_of(document: Any) -> bytes:
+    """The same for documents that say the same."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

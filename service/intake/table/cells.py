@@ -24,7 +24,16 @@ USUALLY_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 """Spellings (any case) of a missing value that are one for the fingerprint, whatever the schema declares. May never change."""
 MARKERS = ("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "-", "NaT", "<NA>")
 """What a draft takes for a missing value, whatever else is in the column."""
-MARKERS_OF_DRAFTS = (*MARKERS, ".", "..", ":")
+MARKERS_IN_WORDS = (
+    *("k.A.", "k.a.", "K.A.", "k. A.", "k. a.", "K. A.", "k.A", "n.v.", "n. v.", "n.a.", "N.A.", "n. a."),
+    *("keine Angabe", "Keine Angabe", "keine Angaben", "Keine Angaben", "ohne Angabe", "Ohne Angabe"),
+    *("nicht verfügbar", "Nicht verfügbar", "nicht zutreffend", "Nicht zutreffend", "entfällt", "Entfällt"),
+    *("n.d.", "N.D.", "n/d", "N/D", "s/d", "S/D"),
+    *("non renseigné", "Non renseigné", "non disponible", "Non disponible", "sans objet", "Sans objet"),
+    *("sin dato", "Sin dato", "sin datos", "Sin datos", "no consta", "No consta", "no disponible", "No disponible"),
+)
+"""German, French and Spanish for "not stated", "not available" and "does not apply". What may be an answer (`unbekannt`, `keine`) is none."""
+MARKERS_OF_DRAFTS = (*MARKERS, ".", "..", ":", *MARKERS_IN_WORDS)
 """Also those of Stata and SAS, of the World Bank and of Eurostat."""
 MARKERS_ANY_CASE = USUALLY_MISSING | {marker.lower() for marker in MARKERS}
 """Of a first line, of the cells below it, and of ids: what says nothing, however it is spelled."""

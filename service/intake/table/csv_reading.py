@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from service.base.errors import InvalidFile
-from service.base.messages import Listed, Message, plural
+from service.base.messages import Listed, Message, plural, sentences
 from service.domain.dialect import USUAL, UTF_8
+from service.intake.table.advice import IN_UTF_8, NAME_THE_LAST
 from service.intake.table.columns import Chunk, ColumnSource, chunk
 from service.intake.table.detecting import proposal, propose
 from service.intake.table.encodings import as_utf8, first_bad_line, not_in
@@ -201,12 +202,14 @@ class _Trailing:
     def refuse(self) -> None:
         if self._filled:
             raise InvalidFile(
-                Message(
-                    "Column %(place)s, the last, has no name in the header, but values in %(filled)s rows (%(numbers)s). "
-                    "Name it in the header, or by the dialect's names.",
-                    place=self._place + 1,
-                    filled=self._filled,
-                    numbers=rows_are(self._numbers, has_more=self._filled > len(self._numbers)),
+                sentences(
+                    Message(
+                        "Column %(place)s, the last, has no name in the header, but values in %(filled)s rows (%(numbers)s).",
+                        place=self._place + 1,
+                        filled=self._filled,
+                        numbers=rows_are(self._numbers, has_more=self._filled > len(self._numbers)),
+                    ),
+                    NAME_THE_LAST,
                 ),
                 count=self._filled,
                 rows=self._numbers,
@@ -262,10 +265,7 @@ def _other_encoding(content: Source) -> InvalidFile:
     found = propose(content)
     refusal = not_in(UTF_8, first_bad_line(content))
     if found is None or found.encoding == UTF_8:
-        what = Message(
-            ' Declare its encoding in the schema, for example "dialect": {"encoding": "windows-1251"}, or save '
-            "it in UTF-8."
-        )
+        what = IN_UTF_8
     else:
         what = Message(
             " It looks like %(upper)s; open it and look at its accents, then declare %(found)s in the schema, or "

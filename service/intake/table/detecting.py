@@ -14,8 +14,9 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.base.messages import Message
+from service.base.messages import Message, sentences
 from service.domain.dialect import DOUBLE_BYTES, USUAL, UTF_8, Dialect
+from service.intake.table.advice import OTHER_ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ _SAMPLE_ROWS = 400
 _PIECE_BYTES = 4 * 1024 * 1024
 _DELIMITERS = (",", ";", "\t", "|")
 _MOST_TITLE_ROWS = 10
+_MOSTLY_EVEN = 2
 _MARKS = (
     (codecs.BOM_UTF8, UTF_8),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -120,12 +122,10 @@ def doubt_of_encoding(content: Source, encoding: str) -> str:
         return ""
     word = _SPECIAL_WORD.search(content.read_at(0, _SAMPLE_BYTES).decode(encoding, "replace"))
     shown = "" if word is None else Message(", as in %(word)s", word=repr(word.group()[:40]))
-    return Message(
-        "The file does not say its encoding, and was read as %(encoding)s%(shown)s. If that is not how it is spelled, "
-        'write another `encoding` into the dialect, as "windows-1250", "windows-1254" or "iso-8859-2".',
-        encoding=encoding,
-        shown=shown,
+    what = Message(
+        "The file does not say its encoding, and was read as %(encoding)s%(shown)s.", encoding=encoding, shown=shown
     )
+    return sentences(what, OTHER_ENCODING)
 
 
 class _Text(NamedTuple):
@@ -215,12 +215,26 @@ def _way(text: _Text) -> tuple[_Way | None, int, str | None]:
                 if title_rows is not None:
                     candidates.append((way, title_rows, comment))
     if not candidates:
-        return None, 0, None
+        return _of_uneven_rows(text), 0, None
     candidates = _without_tabs_in_cells(_without_decimal_commas(candidates, text), text)
     best = min(
         candidates, key=lambda found: (found[1] > 0, found[2] is not None, found[0].escape is not None, found[1])
     )
     return (_in_other_quotes(best[0], text), *best[1:])
+
+
+def _of_uneven_rows(text: _Text) -> _Way | None:
+    """Where a few rows alone have other numbers of cells: a refusal can then name these rows, and not the delimiter."""
+    for delimiter in _DELIMITERS:
+        way = _Way(delimiter)
+        try:
+            rows = [row for row in way.rows(text) if row]
+        except csv.Error:
+            return None
+        if rows and len(rows[0]) > 1:
+            is_most = _MOSTLY_EVEN * sum(len(row) == len(rows[0]) for row in rows[1:]) > len(rows) - 1
+            return way if is_most and _is_header(rows[0]) else None
+    return None
 
 
 def _without_tabs_in_cells(

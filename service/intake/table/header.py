@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from service.base.errors import InvalidFile
 from service.base.messages import Message
 from service.domain.dialect import UTF_8
+from service.intake.table.advice import NO_COMMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,12 +67,7 @@ def read_header(content: Source, limits: IngestLimits, dialect: Dialect) -> Head
     names = named(cells, dialect)
     check_width(names, limits)
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|") and dialect.names is None:
-        raise InvalidFile(
-            Message(
-                'The columns are not separated by commas. Say in the schema what separates them, like "dialect": '
-                '{"delimiter": ";"}.'
-            )
-        )
+        raise InvalidFile(NO_COMMAS)
     return Header(names, 1, trailing, more or bool(rest.strip("\r\n")))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from service.base.errors import InvalidFile
 from service.base.messages import Message
+from service.intake.table.advice import QUOTES_AND_ESCAPES
 from service.intake.table.header import csv_rows, named
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def _plain(content: Source, dialect: Dialect, limits: IngestLimits) -> Iterator[
                     held = []
             yield _written(held)
         except csv.Error:
-            raise InvalidFile(
-                Message("The file cannot be read by the schema's dialect; check quotes and the escape character.")
-            ) from None
+            raise InvalidFile(QUOTES_AND_ESCAPES) from None
 
 
 def header_of(rows: Iterator[list[str]], dialect: Dialect) -> list[str]:

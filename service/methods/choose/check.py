@@ -9,6 +9,7 @@ from service.domain.image_schema import DeclaredSchema, ImageSchema
 from service.domain.table_schema import TableSchema
 from service.methods.choose.methods import METHODS
 from service.methods.choose.order import Candidate, ChooseOrder
+from service.methods.conditions import nothing_to_predict
 
 NONE_FITS = Message("no field of this dataset has any")
 
@@ -60,14 +61,7 @@ def _check_category(schema: TableSchema, name: str | None, where: str, *, needed
         return
     if name is None:
         choose = Message("name one of %(choices)s", choices=some_of(fitting)) if fitting else NONE_FITS
-        raise InvalidOrder(
-            Message(
-                "%(where)s: a classifier needs a column of categories to predict; %(choose)s",
-                where=where,
-                choose=choose,
-            ),
-            where=where,
-        )
+        raise nothing_to_predict(where, choose)
     if name not in fitting:
         choose = (
             Message("choose one of %(choices)s%(meant)s", choices=some_of(fitting), meant=did_you_mean(name, fitting))

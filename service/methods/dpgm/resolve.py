@@ -11,7 +11,7 @@ from service.methods.conditions import MAX_STRATA, categories_of, condition_of
 from service.methods.dpgm.order import AutoencoderOrder
 from service.methods.facts import Facts
 from service.methods.idpgan.images import LABEL
-from service.methods.idpgan.order import rate_of
+from service.methods.knobs import rate_of
 
 A = TypeVar("A", bound=AutoencoderOrder)
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from service.base.errors import InvalidOrder
-from service.base.messages import Figure, Message
 from service.methods.idpgan.knobs import (
     MOST_WEIGHT_BOUND,
     AdaptiveCriticSteps,
@@ -31,14 +29,10 @@ from service.methods.marginals.order import MarginalsOrder
 from service.privacy.schedules import ConstantNoise, ExponentialDecay, NoiseDecay
 
 MAX_STEPS = 1_000_000
-DEFAULT_EXPECTED_BATCH = 512
-LEAST_EXPECTED_BATCH = 0.01
-"""A unit in a hundred steps."""
 NEAR_TABLES: dict[str, Any] = {"steps": 1_000, "critic_steps_per_generator_step": 8}
 """Of a run on a table that begins near noisy tables, where the order names none (docs/results/idpgan-on-tables.md)."""
 FROM_NOTHING: dict[str, Any] = {"critic_weight_bound": 0.1}
 """The same of a run on a table whose networks begin at random."""
-MAX_DEFAULT_SAMPLING_PROBABILITY = 0.25
 
 
 Allocation = Literal["least_noise", "equal_share", "flat"]
@@ -244,25 +238,3 @@ class IdpganOrder(PublicStartOrder, GanOrder):
             tree_precision_share=start.tree_precision_share,
         )
         return tables.model_copy(update={"epsilon": self.epsilon, "share": self.share})
-
-
-def rate_of(sampling_probability: float | None, units: int) -> float:
-    """The q that an order names, or else 512 expected units a step, at most a quarter of them.
-
-    Refused where steps would hardly ever draw a unit: the search for the noise of such a list takes minutes, and nothing is learned by it.
-    """
-    if sampling_probability is None:
-        return min(MAX_DEFAULT_SAMPLING_PROBABILITY, DEFAULT_EXPECTED_BATCH / units)
-    least = LEAST_EXPECTED_BATCH / units
-    if sampling_probability < least:
-        raise InvalidOrder(
-            Message(
-                "sampling_probability: give at least %(least)s, which is %(expected)s by the number of units: with less, steps hardly "
-                "ever draw a unit. Leave it out for the default, %(default)s",
-                least=Figure(f"{least:.3g}"),
-                expected=Figure(f"{LEAST_EXPECTED_BATCH:g}"),
-                default=Figure(f"{rate_of(None, units):.3g}"),
-            ),
-            where="sampling_probability",
-        )
-    return sampling_probability

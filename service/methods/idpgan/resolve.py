@@ -18,10 +18,9 @@ from service.methods.idpgan.order import (
     GanOrder,
     IdpganOrder,
     PlainGanOrder,
-    rate_of,
 )
 from service.methods.idpgan.start import resolve_start
-from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder
+from service.methods.knobs import DEFAULT_NUMERIC_BINS, AnyOrder, rate_of
 from service.methods.marginals.resolve import check_choice, settled
 
 G = TypeVar("G", bound=GanOrder)

@@ -65,6 +65,12 @@ def test_what_is_no_message_is_refused_and_fills_no_memory(document):
         unpacked(document)
 
 
+def test_a_message_that_begins_as_another_one_and_has_other_places_stays_english():
+    """German has the places of ours; a process that a file took over may give others."""
+    forged = packed(CELLS) | {"many": "%(x)s", "values": {"column": "'age'", "beyond": "y", "x": "z"}}
+    assert said(unpacked(forged), language_named("de")) == "z"
+
+
 def test_a_message_that_is_nested_too_deeply_is_refused():
     document = "x"
     for _ in range(100):

@@ -4,6 +4,7 @@ import json
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -222,6 +223,9 @@ def test_publish_sent_again_goes_on_where_the_first_request_stopped(api, publish
     (dataset,) = api.http.get("/v1/datasets", headers=api.reader).json()["items"]
     for other in ({"key": "two"}, {"key": None}, {"budget": '{"epsilon": 5}'}):
         _assert_problem(publish(**other), 409, "duplicate_rows")
+    conflict = publish(order='{"method": "marginals", "epsilon": 2}')
+    _assert_problem(conflict, 409, "idempotency_conflict")
+    assert conflict.json()["dataset_id"] == dataset["id"]
     made, again = publish(), publish()
     assert (made.status_code, made.headers["x-dataset-id"]) == (202, dataset["id"]), made.text
     assert again.json()["id"] == made.json()["id"]
@@ -249,6 +253,23 @@ def test_publish_of_an_order_that_would_be_refused_makes_no_dataset(api, context
     assert list(context.storage.list("datasets")) == []
     assert api.http.get("/v1/datasets", headers=api.reader).json()["items"] == []
     assert publish(order='{"method": "marginals", "share": "rest"}').status_code == 202, "the key and the rows are free"
+
+
+@pytest.mark.parametrize(("limit", "of"), [("open_orders_per_key", "key"), ("open_orders_per_tenant", "tenant")])
+def test_publish_over_the_limit_of_open_orders_makes_no_dataset(api, dataset_id, context, monkeypatch, limit, of):
+    assert api.order(dataset_id, {"epsilon": 1}, key=api.owner).status_code == 202
+    monkeypatch.setattr(
+        api.http.app.state, "context", replace(context, settings=context.settings.model_copy(update={limit: 1}))
+    )
+    table, schema = _renamed()
+    fields = {"schema": schema, "budget": '{"epsilon": 3}', "order": '{"epsilon": 1}'}
+    more = {"distinct_from": json.dumps([dataset_id])}
+    reply = api.http.post(
+        "/v1/publish", data=fields | more, files={"file": ("t.csv", table.encode())}, headers=api.owner
+    )
+    _assert_problem(reply, 429, "too_many_open_orders")
+    assert (reply.json()["of"], reply.json().get("dataset_id")) == (of, None)
+    assert len(api.http.get("/v1/datasets", headers=api.reader).json()["items"]) == 1
 
 
 def test_publish_with_a_key_that_ordered_something_else_makes_no_dataset(api, dataset_id):

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 import service.pages.datasets as pages_of_datasets
+from service.auth.limits import RateLimits
 from service.pages import error_pages
 from tests.service.pages.spoken import english_in
 
@@ -39,6 +40,18 @@ def test_who_is_not_signed_in_sees_no_navigation_and_no_more(browser_of):
     assert reply.status_code == 404
     assert not has_navigation(reply.text)
     assert 'href="/">' in reply.text
+
+
+def test_unknown_addresses_are_counted_as_pages_are(api, context, browser_of, monkeypatch):
+    """They ask the database who is signed in."""
+    browser, few = browser_of(api.reader), {"rate_limit_requests_per_minute": 3, "rate_limit_burst_seconds": 60}
+    limits = RateLimits(context.settings.model_copy(update=few))
+    monkeypatch.setattr(api.http.app.state, "rate_limits", limits)
+    replies = [browser.get("/nonsense", headers=AS_BROWSER) for _ in range(4)]
+    assert [reply.status_code for reply in replies] == [404, 404, 404, 429]
+    assert "too many requests" in replies[-1].text
+    assert browser.get("/datasets", headers=AS_BROWSER).status_code == 429
+    assert browser.get("/nonsense", headers={"Accept": "application/json"}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -444,6 +444,14 @@ def test_a_file_that_is_too_large_is_refused_as_a_page(api, context, database):
     assert (part.status_code, "<html" in part.text) == (413, False)
 
 
+def test_a_row_that_is_uneven_is_named_with_what_can_be_done_on_the_page(owner):
+    uneven = "sex;age;k\n" + "".join(f"m;{n};a\n" if n != 7 else "m;7\n" for n in range(40))
+    refused = send(owner, uneven, **{"Accept-Language": "de"})
+    assert refused.status_code == 422
+    assert "(Zeile 8 unter der Kopfzeile). Berichtigen Sie diese Zeilen" in refused.text
+    assert "dialect" not in refused.text
+
+
 def test_a_form_that_is_too_large_is_refused_as_a_page(owner, staged, monkeypatch):
     monkeypatch.setattr("service.requests.uploads.MAX_JSON_BODY_BYTES", 1_000)
     reply = owner.post(staged.url.path, {**values_of(staged.text), "json": "x" * 2_000, "step": "json"})

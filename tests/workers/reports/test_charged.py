@@ -74,6 +74,16 @@ def test_errors_of_single_columns_and_of_pairs_are_told_apart(files):
     assert "http" not in page
 
 
+def test_no_share_of_the_page_is_above_one_and_what_is_noise_is_said_to_be(files):
+    found = reported(files, 2_000.0)
+    noisy = found["two_way"]["noisy_tv"]
+    assert noisy > 1.0
+    page = charged_page(found | {"two_way": found["two_way"] | {"tv": 1.2, "low": 0.0, "high": 3.4}}, "x")
+    assert f'<td class="n">1</td><td class="n">0</td><td class="n">1</td><td class="n">{noisy:.4g}</td>' in page
+    assert "nothing but noise" in page
+    assert "nothing but noise" not in charged_page(reported(files, 2.0), "x")
+
+
 def test_every_figure_has_the_noise_of_the_event(files):
     """The same rows and the same generator twice: figures differ by about what they say of their noise."""
     one, other = (reported(files, 60.0) for _ in range(2))

@@ -14,7 +14,8 @@ from imprimatur.person_columns import (
     says_identifier,
     says_person,
 )
-from service.base.messages import Message
+from service.base.messages import Message, plural
+from service.intake.table.cells import MARKERS_IN_WORDS
 from service.intake.table.columns import cells_are
 from service.intake.table.drafting import names
 from service.intake.table.drafting.domains import CHECK_ENUM, moment_domain, number_domain
@@ -22,7 +23,18 @@ from service.intake.table.drafting.doubts import look_alikes
 from service.intake.table.drafting.findings import Decided, Finding, shown
 from service.intake.table.drafting.looks import LOOK_WORDS
 from service.intake.table.drafting.moments import EIGHT_DIGITS
-from service.intake.table.drafting.proposals import FREE_TEXT, MADE_ANEW, PUBLIC_LIST, REMOVE, WHOSE
+from service.intake.table.drafting.proposals import (
+    ADD_TO_THE_ENUM,
+    CORRECT_OR_MISSING,
+    FREE_TEXT,
+    MADE_ANEW,
+    MAKE_IT_CATEGORIES,
+    NAME_OR_REMOVE,
+    PUBLIC_LIST,
+    REMOVE,
+    UNITS_IN_THE_FIRST_ROW,
+    WHOSE,
+)
 from service.intake.table.drafting.shapes import LIMITS, PERIODS, TIMES, shape_of
 
 if TYPE_CHECKING:
@@ -105,7 +117,7 @@ def _without_domain(seen: Observed, rows: int, decided: Decided) -> None:
             seen,
             why,
             "ignore",
-            Message("remove it from the file, or give it a name there or in `names` of the dialect"),
+            NAME_OR_REMOVE,
             cells=seen.sample,
         )
     elif seen.cells == 0:
@@ -340,12 +352,9 @@ def _mostly(seen: Observed, decided: Decided, shape: str) -> str:
                 cells=seen.cells,
                 what=what,
             )
-            proposal = Message("correct them in the file, or list them in the `missingValues` of the column")
+            proposal = CORRECT_OR_MISSING
             if seen.cells - reading.count == 1 and seen.first_cell in reading.unread:
-                proposal = Message(
-                    "it is in the first row: where that row holds units or more names, take it out of the file, or join "
-                    'it to the names by `"headerRows": [1, 2]` in the `dialect`'
-                )
+                proposal = UNITS_IN_THE_FIRST_ROW
             decided.findings.append(
                 Finding(
                     seen.name,
@@ -365,9 +374,16 @@ def _doubtful_markers(seen: Observed, decided: Decided) -> None:
         decided.findings.append(
             Finding(seen.name, what, Message("if it stands for zero, as in accounts, write 0 in the file"))
         )
-    words = [marker for marker in seen.markers if marker.isalpha()]
-    if words and decided.field is not None and decided.field["type"] == "string":
-        count = sum(seen.markers[word] for word in words)
-        what = Message("%(count)s cells are taken as missing that may be an answer", count=count)
-        proposal = Message("if they are one, take them out of `missingValues` and add them to the `enum`")
-        decided.findings.append(Finding(seen.name, what, proposal, shown(words)))
+    is_string = decided.field is not None and decided.field["type"] == "string"
+    words = [one for one in seen.markers if one in MARKERS_IN_WORDS or (is_string and one.isalpha())]
+    if not words:
+        return
+    proposal = ADD_TO_THE_ENUM if is_string else MAKE_IT_CATEGORIES
+    count = sum(seen.markers[word] for word in words)
+    what = plural(
+        "1 cell is taken as missing that may be an answer",
+        "%(count)s cells are taken as missing that may be an answer",
+        count,
+        count=count,
+    )
+    decided.findings.append(Finding(seen.name, what, proposal, shown(words)))

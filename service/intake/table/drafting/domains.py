@@ -14,7 +14,7 @@ from service.intake.table.cells import DAY_MICROSECONDS
 from service.intake.table.drafting import sentinels
 from service.intake.table.drafting.doubts import days_of_a_spreadsheet, lone_number, respelled, zeros_of_codes
 from service.intake.table.drafting.findings import Finding, shown
-from service.intake.table.drafting.moments import are_declarable, are_utc, name_of
+from service.intake.table.drafting.moments import are_declarable, are_utc, hours_ahead, name_of
 from service.intake.table.drafting.numbers import doubt_of
 
 if TYPE_CHECKING:
@@ -121,13 +121,10 @@ def moment_domain(
     if reading.low is None or reading.high is None:
         return False
     has_time, margin = _time_and_margin(reading)
-    first, last = _year(reading.low - margin), _year(reading.high + margin)
-    times = ("T00:00:00", "T23:59:59") if has_time else ("", "")
-    bounds = {"minimum": f"{first:04}-01-01{times[0]}", "maximum": f"{last:04}-12-31{times[1]}"}
     decided.field = {
         "type": "datetime" if has_time else "date",
         "description": CHECK_RANGE,
-        "constraints": bounds,
+        "constraints": _whole_years(reading, reading.low - margin, reading.high + margin, has_time=has_time),
         **reading.words(),
     }
     resolution = _resolution(reading)
@@ -145,6 +142,16 @@ def moment_domain(
         )
     _mark_missing(seen, decided, markers, words, [text for day in found for text in sorted(reading.written[day])])
     return True
+
+
+def _whole_years(reading: MomentReading, low: int, high: int, *, has_time: bool) -> dict[str, str]:
+    """Bounds as clocks of the field's zone show them, which at the ends of a year is another one than that of UTC."""
+    shift = hours_ahead(reading.zones) * DAY_MICROSECONDS // 24 if "timezone" in reading.words() else 0
+    times = ("T00:00:00", "T23:59:59") if has_time else ("", "")
+    return {
+        "minimum": f"{_year(low + shift):04}-01-01{times[0]}",
+        "maximum": f"{_year(high + shift):04}-12-31{times[1]}",
+    }
 
 
 def _resolution(reading: MomentReading) -> str:
@@ -321,6 +328,11 @@ def _doubtful_order(seen: Observed, reading: MomentReading, decided: Decided) ->
 def _doubtful_zones(seen: Observed, reading: MomentReading, decided: Decided) -> None:
     """Moments have one zone when they are written."""
     if are_utc(reading.zones) or name_of(reading.zones) is not None:
+        return
+    if "timezone" in (decided.field or {}):
+        what = Message("all its cells are in the zone %(zone)s, and synthetic ones are", zone=next(iter(reading.zones)))
+        proposal = Message('for the clock times of a place, in summer too, write `timezone`, like "Europe/Berlin"')
+        decided.findings.append(Finding(seen.name, what, proposal))
         return
     several = Message(" in more than one way") if len(reading.zones) > 1 else ""
     what = Message(

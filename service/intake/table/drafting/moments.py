@@ -114,7 +114,7 @@ class MomentSpelling:
         name = name_of(zones)
         if name is not None:  # a place's name has no directive, and stands in each cell as it is
             return {"format": f"{pattern}{self.gap}{name}", "timezone": name}
-        return {"format": pattern + (f"{self.gap}{directive_of(zones)}" if self.has_zone else "")}
+        return {"format": pattern + (f"{self.gap}{directive_of(zones)}" if self.has_zone else "")} | _timezone_of(zones)
 
     def numbers(self, text: pl.Series) -> dict[str, pl.Series]:
         """The numbers, as written, that may have a zero before them or not, by directive."""
@@ -197,7 +197,7 @@ def iso_words(shapes: Collection[str], zones: Collection[str]) -> dict[str, Any]
     is_usual = pattern == _ISO_USUAL and set(zones) <= {""}
     if "%H" not in pattern or "." in pattern.replace(".%f", "") or is_usual or ("" in zones and len(zones) > 1):
         return {}
-    return {"format": pattern + (directive_of(zones) if set(zones) - {""} else "")}
+    return {"format": pattern + (directive_of(zones) if set(zones) - {""} else "")} | _timezone_of(zones)
 
 
 def name_of(zones: Collection[str]) -> str | None:
@@ -209,8 +209,8 @@ def name_of(zones: Collection[str]) -> str | None:
 def directive_of(zones: Collection[str]) -> str:
     """What reads all of these, and writes them where they are of one kind."""
     offsets = [found for zone in zones if (found := _OFFSET.fullmatch(zone))]
-    if set(zones) == {"Z"}:
-        return "Z"
+    if set(zones) in ({"Z"}, {"GMT"}):
+        return next(iter(zones))
     if len(offsets) < len(zones) or not offsets:
         return "%Z"
     return "%:z" if offsets[0][1] else "%z"
@@ -218,7 +218,20 @@ def directive_of(zones: Collection[str]) -> str:
 
 def are_utc(zones: Collection[str]) -> bool:
     """Whether synthetic moments, which are in UTC unless a place is named, are written in the same zone and the same way."""
-    return set(zones) <= {""} or set(zones) in ({"UTC"}, {"Z"}, {"+00:00"}, {"+0000"})
+    return set(zones) <= {""} or set(zones) in ({"UTC"}, {"Z"}, {"GMT"}, {"+00:00"}, {"+0000"})
+
+
+def hours_ahead(zones: Collection[str]) -> int:
+    """Of the one offset in whole hours that all cells have, so that synthetic ones can have it, too; else 0."""
+    found = _OFFSET.fullmatch(next(iter(zones))) if len(zones) == 1 else None
+    hours = int(found[0][:3]) if found is not None and found[0].endswith("00") else 0
+    return hours if -12 <= hours <= _ZONE_HOURS else 0
+
+
+def _timezone_of(zones: Collection[str]) -> dict[str, str]:
+    """The zone that is always so many hours ahead. In the list of zones its sign is that of the way back."""
+    ahead = hours_ahead(zones)
+    return {"timezone": f"Etc/GMT{-ahead:+}"} if ahead else {}
 
 
 def are_declarable(zones: Collection[str]) -> bool:

@@ -18,3 +18,11 @@ FREE_TEXT = Message(
     "`enum` by hand"
 )
 PUBLIC_LIST = Message("if it is a code, declare the public list of it as `enum` by hand")
+NAME_OR_REMOVE = Message("remove it from the file, or give it a name there or in `names` of the dialect")
+CORRECT_OR_MISSING = Message("correct them in the file, or list them in the `missingValues` of the column")
+UNITS_IN_THE_FIRST_ROW = Message(
+    "it is in the first row: where that row holds units or more names, take it out of the file, or join it to the names "
+    'by `"headerRows": [1, 2]` in the `dialect`'
+)
+ADD_TO_THE_ENUM = Message("if they are one, take them out of `missingValues` and add them to the `enum`")
+MAKE_IT_CATEGORIES = Message("if they are one, take them out of `missingValues` and declare categories")

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from imprimatur.personal_looks import INSIDE
+from imprimatur.personal_looks import INSIDE, look_of
 from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
 from service.intake.table.draft import draft_table
@@ -107,6 +107,30 @@ def test_a_column_in_which_every_shared_value_holds_one_is_left_out(reader):
     assert field(draft, "remark") is None
     assert "left out: all values that rows share hold" in said_of(draft, "remark").lower()
     assert not any(text in json.dumps(draft.schema) for text in contacts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("+49 30 123456", "0049 30 123456", "0041443321234", "030/123456", "(030) 123456", "0171-2345678"),
+        *("(212) 555-0100", "212-555-0100", "1-212-555-0100", "212.555.0100", "+1 212 555 0100"),
+    ],
+)
+def test_usual_phone_numbers_are_known(text):
+    assert look_of({text: 1}) == "phone numbers"
+    assert INSIDE.search(f"call {text}, please")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("4006381333931", "12-345-678", "100-200-3000", "00123456", "0000012345", "4711-0815"),
+        *("978-3-16-148410-0", "978-3-0369-5512-1", "3-0369-5512-1", "9783036955121", "0-306-40615-2", "0317-8471"),
+    ],
+)
+def test_numbers_of_articles_and_books_are_no_phone_numbers(text):
+    assert look_of({text: 1}) is None
+    assert not INSIDE.search(f"order {text}, please")
 
 
 def test_what_stands_around_an_address_is_looked_at_as_far_as_addresses_go():
@@ -441,6 +465,29 @@ def test_plain_decimals_that_are_all_written_stay_so(reader, case):
 )
 def test_spellings_that_numbers_lose_are_said(reader, value_of, what):
     assert what in said_of(drafted(reader, {"x": value_of, **SEX}), "x")
+
+
+@pytest.mark.parametrize("marker", ["k.A.", "k. A.", "keine Angabe", "n.v.", "entfällt", "non renseigné", "s/d"])
+def test_words_that_say_that_nothing_is_known_are_missing_and_are_said(reader, marker):
+    """Also where a column is of numbers; the owner may take them back."""
+    columns = {
+        "wage": lambda row: marker if row % 3 else f"{row % 97}.5",
+        "kind": lambda row: ["a", "b", marker][row % 3],
+    }
+    draft = drafted(reader, columns)
+    assert draft.schema["missingValues"] == sorted(["", marker])
+    assert field(draft, "wage")["type"] == "number"
+    assert field(draft, "kind")["constraints"] == {"enum": ["a", "b"]}
+    for name, count in (("wage", 2 * ROWS // 3), ("kind", ROWS // 3)):
+        assert f"{count} cells are taken as missing that may be an answer" in said_of(draft, name)
+        assert f"Cells: {marker!r}." in said_of(draft, name)
+
+
+@pytest.mark.parametrize("answer", ["unbekannt", "keine", "Keine", "aucun", "ninguno"])
+def test_words_that_may_be_an_answer_stay_one(reader, answer):
+    draft = drafted(reader, {"kind": lambda row: ["a", "b", answer][row % 3]})
+    assert draft.schema["missingValues"] == [""]
+    assert answer in field(draft, "kind")["constraints"]["enum"]
 
 
 @pytest.mark.parametrize(("marker", "name"), [(".", "wage"), (":", "2021 rate"), ("..", "growth")])

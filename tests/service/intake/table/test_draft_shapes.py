@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 
 import pandas as pd
 import polars as pl
@@ -16,6 +17,8 @@ from service.base.errors import InvalidFile
 from service.domain.table_schema import parse_table_schema
 from service.intake.table.draft import draft_table
 from service.intake.table.drafting.shapes import SHAPES, shape_of
+from service.samples.streams import stream_rows
+from tests.tiny_generators import tiny_sampler
 
 ROWS = 400
 MINUS = "\u2212"
@@ -149,6 +152,23 @@ def test_the_usual_way_of_moments_needs_no_word(reader):
 def test_moments_of_several_forms_are_read_without_a_format(reader, make):
     field, _ = drafted(reader, make)
     assert (field["type"], "format" in field) == ("datetime", False)
+
+
+@pytest.mark.parametrize("zone", ["Z", " Z", " GMT", " UTC", "+00:00", "+0000", "+01:00", "-0500"])
+@pytest.mark.parametrize("clock", ["2024-{:02}-{:02}T{:02}:00:00", "{1:02}.{0:02}.2024 {2:02}:30"])
+def test_one_zone_of_all_cells_is_written_as_it_stands_there(reader, clock, zone):
+    """Also at the ends of a year, which is another one in UTC."""
+    days = [(1, 1), (6, 17), (12, 31)]
+    field, _ = drafted(reader, lambda row: clock.format(*days[row % 3], row % 24) + zone)
+    schema = {"fields": [field, {"name": "sex", "type": "string", "constraints": {"enum": ["F", "M"]}}]}
+    text = b"".join(stream_rows(tiny_sampler(schema), rows=50, format="csv", seed=3))
+    cells = pl.read_csv(text, infer_schema=False)["x"].to_list()
+    shape = re.sub("[0-9]", "[0-9]", re.escape(clock.format(1, 1, 0))) + re.escape(zone)
+    assert all(re.fullmatch(shape, cell) for cell in cells), cells
+    if "T" in clock and not zone.startswith(" "):
+        bounds = {"minimum": "2024-01-01T00:00:00", "maximum": "2024-12-31T23:59:59"}
+        assert field["constraints"].items() >= bounds.items()
+    assert reader.read(reader.write(text), parse_table_schema(schema))[0]["notices"] == []
 
 
 ZONES = ("Z", "+00:00", " UTC", " CET", "-0500")
