@@ -3232,8 +3232,13 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "local sensitivity instead of smooth",
-        ((SMOOTH_MEDIAN, "np.exp(-beta * steps)", "(steps == 0)"),),
+        ((SMOOTH_MEDIAN, "np.exp(np.maximum(-beta * steps, _LEAST_EXPONENT))", "(steps == 0)"),),
         (T_ANSWERS,),
+    ),
+    Bug(
+        "a sensitivity takes longer for a median in the middle",
+        ((SMOOTH_MEDIAN, "for value in range(size):", "for value in range(int(np.sum(up_to <= middle)) + 1):"),),
+        (f"{T_ANSWERS}::test_the_work_for_a_sensitivity_does_not_tell_where_the_median_is",),
     ),
     Bug(
         "geometric noise without zero drawn again",

@@ -12,6 +12,8 @@ UNIFORM_BITS = 256
 _DIGITS = 120
 """Decimal, of the tangent: its error is far below what one of the uniform bits decides."""
 _ROUND_UP = 1.0 + 1e-9
+_LEAST_EXPONENT = -700.0
+"""Its power is far below what counts beside 1, and no number of those that processors are slow with."""
 _SMOOTHER = 1.0 - 1e-6
 """Of β: pays for the rounding of the sensitivity in float64."""
 
@@ -26,7 +28,8 @@ def smooth_sensitivity(places: NDArray[np.int64], *, size: int, beta: float) -> 
     """Smooth sensitivity of the median of places from 0 to size - 1, one for each unit; private, for `release_median` alone.
 
     max over k of e^(-kβ)·max over t of (x[med + t] - x[med + t - k - 1]), x sorted, its ends beyond the first and the last: for each
-    value on the left of the median only the last unit that has it can matter, on the right the first, so that pairs of values are looked at.
+    value on the left of the median only the last unit that has it can matter, on the right the first, so that pairs of values are looked at:
+    size² of them whatever the places are.
 
     Adjacency:   zero-out one unit: a null unit takes the middle of the range.
     Sensitivity: its logarithm moves by β.
@@ -34,19 +37,20 @@ def smooth_sensitivity(places: NDArray[np.int64], *, size: int, beta: float) -> 
     Source:      Nissim, Raskhodnikova, Smith 2007, 3.1.
     Edge cases:  no units -> the whole range.
     """
+    if not len(places):
+        return float(max(1, size - 1))
     counts = np.bincount(places, minlength=size)
     up_to = np.cumsum(counts)
     middle = (len(places) - 1) // 2
-    median = int(np.searchsorted(up_to, middle, side="right")) if len(places) else 0
-    left, right = np.arange(median + 1), np.arange(median if len(places) else 0, size)
-    last_left = np.minimum(up_to[left] - 1, middle)  # (left,) the last unit with at most this value
-    first_right = np.maximum(up_to[right] - counts[right], middle)  # (right,) the first unit with at least this value
-    if not len(places):
-        return float(max(1, size - 1))
+    values = np.arange(size)
+    last = np.minimum(up_to - 1, middle)  # (size,) the last unit on the left of the median with at most this value
+    first = np.maximum(up_to - counts, middle)  # (size,) the first on the right with at least this value
     best = 1.0
-    for value, unit in zip(left.tolist(), last_left.tolist(), strict=True):
-        steps = np.maximum(first_right - unit - 1, 0)
-        best = max(best, float(((right - value) * np.exp(-beta * steps)).max()))
+    # All pairs, wherever the median is: how long this takes must not say it. Between values on one side of it nothing is larger:
+    # each of them is nearer than the median's own, at no fewer steps.
+    for value in range(size):
+        steps = np.maximum(first - last[value] - 1, 0)
+        best = max(best, float(((values - value) * np.exp(np.maximum(-beta * steps, _LEAST_EXPONENT))).max()))
     return best
 
 
