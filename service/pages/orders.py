@@ -31,6 +31,7 @@ from service.pages.knobs import (
 )
 from service.pages.languages import figure_in
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, page
 from service.releases import service as releases
 
@@ -137,7 +138,7 @@ def _form(
         has_reports=_modality(dataset) == "table",
         is_owner=is_owner(visitor),
         report_share=DEFAULT_REPORT_SHARE,
-        fault=None if fault is None else fault.detail,
+        fault=None if fault is None else in_words_of_the_form(request, fault.detail),
         report_fold_open=has_report_settings(filled, None if fault is None else fault.values.get("where")),
         may_order=visitor.principal.scope != "reader",
         **(values or {"quoted": None}),

@@ -19,8 +19,9 @@ from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
 from service.pages.forms import Filled, number_in
-from service.pages.languages import figure_in
+from service.pages.languages import figure_in, typed_condition
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, page
 from service.pages.words import KINDS
 from service.queries import service as queries
@@ -49,7 +50,9 @@ async def quote(
 ) -> Response:
     """The price, or the answer where the question was asked before."""
     try:
-        asked = await run_in_threadpool(queries.look, context, visitor.principal, dataset_id, question_of(filled))
+        asked = await run_in_threadpool(
+            queries.look, context, visitor.principal, dataset_id, question_of(request, filled)
+        )
     except ImprimaturError as error:
         if is_fragment(request):
             raise
@@ -66,17 +69,17 @@ async def quote(
 
 
 @router.post("/datasets/{dataset_id}/queries", dependencies=[OwnForm], name="ask")
-def ask(dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled) -> Response:
+def ask(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled) -> Response:
     """Ask what was confirmed, once; then to the release that has the answer, or will have it."""
     visitor.principal.require("analyst")
-    asked = queries.look(context, visitor.principal, dataset_id, question_of(filled))
+    asked = queries.look(context, visitor.principal, dataset_id, question_of(request, filled))
     key = filled.get("order_key", "")[:64] or None
     release = queries.ask(context, visitor.principal, dataset_id, asked, key)
     release_id = asked.earlier[0].release_id if release is None else release.id
     return RedirectResponse(f"/releases/{release_id}", 303, headers=dict(PAGE_HEADERS))
 
 
-def question_of(form: dict[str, str]) -> dict[str, Any]:
+def question_of(request: Request, form: dict[str, str]) -> dict[str, Any]:
     """The question of a form, as the API takes it."""
     kind = form.get("kind", "count")
     question: dict[str, Any] = {"kind": kind, "epsilon": number_in(form.get("epsilon", ""), "epsilon", 0.1)}
@@ -89,10 +92,10 @@ def question_of(form: dict[str, str]) -> dict[str, Any]:
         if not columns:
             raise InvalidOrder(Message("column: choose one"), where="columns")
         if kind == "cross_table" and len(set(columns)) < 2:
-            raise InvalidOrder(Message("second column, for pairs: choose another one"), where="columns")
+            raise InvalidOrder(Message("columns: choose another one"), where="columns")
         question["columns"] = columns
     if form.get("where", "").strip():
-        question["where"] = form["where"].strip()
+        question["where"] = typed_condition(request, form["where"].strip())
     return question
 
 
@@ -118,6 +121,6 @@ def _form(
         columns=[] if isinstance(schema, ImageSchema) else [field.name for field in schema.modelled.fields],
         kinds=KINDS,
         filled=filled,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault),
         **(values or {"quoted": None, "earlier": None}),
     )

@@ -41,6 +41,7 @@ from service.pages.doors import (
 from service.pages.findings import notices_of
 from service.pages.forms import Filled
 from service.pages.reading import stage_with_draft
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, on, page
 from service.pages.words import USES
 from service.requests.problems import RefusedBody
@@ -231,7 +232,7 @@ def declare_page(
         types=TYPES,
         roles=ROLES,
         use_words=USES,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault),
     )
 
 
@@ -248,7 +249,7 @@ def _choose(
         signed_in=visitor,
         waiting=staging.list_own(context, visitor.principal),
         most_bytes=context.settings.upload_limit_bytes,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault),
     )
 
 

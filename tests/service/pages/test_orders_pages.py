@@ -300,4 +300,4 @@ def test_the_forecast_is_beside_the_price_and_the_least_epsilon_is_found(api, br
     assert 0 < float(epsilon) <= 3
     assert 'role="status"' in found.text
     wrong = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "x", "within": "50"})
-    assert "group: write a number" in wrong.text
+    assert "A group of so many rows: write a number" in wrong.text

@@ -430,7 +430,7 @@ def test_known_rows_are_a_conflict_and_what_was_typed_stays(owner, dataset_id):
     typed = {**values_of(budget.text), "name": "once more", "epsilon": "1.25", "step": "publish"}
     refused = owner.post(budget.url.path, typed)
     assert refused.status_code == 409
-    assert "these rows already have a budget" in refused.text
+    assert "These rows already have a budget" in refused.text
     assert f'href="/datasets/{dataset_id}"' in refused.text
     for shown in (refused.text, owner.get(budget.url.path).text):
         assert 'value="once more"' in shown
