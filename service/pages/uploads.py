@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
 from service.base.errors import ImprimaturError
-from service.base.messages import Message
+from service.base.messages import Message, said
 from service.base.text import MAX_NAME_LENGTH
 from service.datasets import staging
 from service.intake.drafted import FIRST_ROWS
@@ -40,6 +40,7 @@ from service.pages.doors import (
 )
 from service.pages.findings import notices_of
 from service.pages.forms import Filled
+from service.pages.languages import language_named, language_of
 from service.pages.reading import stage_with_draft
 from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, on, page
@@ -97,7 +98,8 @@ async def send_file(request: Request, context: ContextOf, visitor: Owner) -> Res
 def send_sample(request: Request, context: ContextOf, visitor: Owner) -> Response:
     """Made-up rows, declared already."""
     rows = sample_table.sample_rows(secrets.randbits(64))
-    schema = sample_table.SCHEMA
+    name = said(sample_table.NAME, language_named(language_of(request)))
+    schema = sample_table.SCHEMA | {"title": name}
     draft = {
         "kind": "table",
         "schema": schema,
@@ -106,7 +108,7 @@ def send_sample(request: Request, context: ContextOf, visitor: Owner) -> Respons
         "names": [field["name"] for field in schema["fields"]],
         "rows": rows[:FIRST_ROWS],
     }
-    filled = _first_filled(draft, sample_table.NAME) | {
+    filled = _first_filled(draft, name) | {
         "unit": {**dict.fromkeys(_UNIT_FIELDS, ""), "several": "no"},
         "declared": "on",
         "is_sample": True,
