@@ -24,7 +24,7 @@ from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
 from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
 from service.base.messages import Message, fault_of
-from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page
+from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page, with_retry_after
 from service.pages.field_labels import label_in, labels_of
 from service.pages.policy import PAGE_HEADERS
 from service.pages.refused import in_words_of_the_form
@@ -167,7 +167,8 @@ async def _refusal(request: Request, error: ImprimaturError) -> Response:
     status = noted(request, error)
     back = None if isinstance(error, NotFound) else way_back(request)
     detail = in_words_of_the_form(request, error.detail)
-    return await error_page(request, status, NOT_POSSIBLE, detail, back=back, is_download=is_download(request))
+    shown = await error_page(request, status, NOT_POSSIBLE, detail, back=back, is_download=is_download(request))
+    return with_retry_after(shown, error)
 
 
 def noted(request: Request, error: ImprimaturError) -> int:

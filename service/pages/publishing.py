@@ -22,6 +22,7 @@ from service.domain.open_columns import open_fields
 from service.intake.caller import Caller
 from service.pages import declaring, purchases
 from service.pages.doors import Owner, OwnForm, PageRoute, Reader, noted
+from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled, number_in
 from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import on, page
@@ -125,7 +126,8 @@ def _refused(
     if (done := published(request, context, visitor, staged_id)) is not None:
         return done
     staged = staging.open_staged(context, visitor.principal, staged_id)
-    return _budget_page(request, context, visitor, staged, fault=error, status=noted(request, error))
+    shown = _budget_page(request, context, visitor, staged, fault=error, status=noted(request, error))
+    return with_retry_after(shown, error)
 
 
 def _declaration(staged: staging.Staged) -> Declaration:

@@ -18,6 +18,7 @@ from service.domain.open_columns import open_fields
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
+from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled, number_in
 from service.pages.languages import figure_in, typed_condition
 from service.pages.policy import PAGE_HEADERS
@@ -25,6 +26,7 @@ from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, page
 from service.pages.words import KINDS
 from service.queries import service as queries
+from service.requests.problems import status_of
 
 if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
@@ -56,7 +58,8 @@ async def quote(
     except ImprimaturError as error:
         if is_fragment(request):
             raise
-        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error.detail)
+        shown = await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
+        return with_retry_after(shown, error)
     earlier = asked.earlier.get(0)
     price = await run_in_threadpool(priced, context, visitor, dataset_id, asked.quote)
     values: dict[str, Any] = {"earlier": earlier, **price}
@@ -106,7 +109,7 @@ def _form(
     dataset_id: uuid.UUID,
     filled: dict[str, str],
     *,
-    fault: str | None = None,
+    fault: ImprimaturError | None = None,
     values: dict[str, Any] | None = None,
 ) -> Response:
     dataset = datasets.find(context, visitor.principal, dataset_id)
@@ -114,13 +117,13 @@ def _form(
     return page(
         request,
         "question.html",
-        status=200 if fault is None else 422,
+        status=200 if fault is None else status_of(fault),
         signed_in=visitor,
         dataset=dataset,
         gauge=gauge(datasets.read_budget(context, visitor.principal, dataset_id), []),
         columns=[] if isinstance(schema, ImageSchema) else [field.name for field in schema.modelled.fields],
         kinds=KINDS,
         filled=filled,
-        fault=None if fault is None else in_words_of_the_form(request, fault),
+        fault=None if fault is None else in_words_of_the_form(request, fault.detail),
         **(values or {"quoted": None, "earlier": None}),
     )

@@ -15,6 +15,15 @@ _ON_THE_PAGE = {
     "no such release; GET /v1/releases lists yours": Message(
         "There is no such release. Those that you may see stand on the pages of their datasets."
     ),
+    "%(who)s %(limit)s open orders, the most that are allowed at once; nothing was ordered: wait until one of them has ended, "
+    "or cancel one (POST /v1/releases/{id}/cancel), and order again": Message(
+        "%(who)s %(limit)s open orders, the most that are allowed at once. Nothing was ordered: wait until one of them has "
+        "ended, or cancel one on its page, and order again"
+    ),
+    "%(header)s: use 1 to %(most)s printable characters, percent-encoded UTF-8": Message(
+        "%(header)s: use 1 to %(most)s printable characters"
+    ),
+    "send your API key as 'Authorization: Bearer <key>'": Message("Write your API key into the field."),
     'A quote with "want": {"two_way_tv": 0.1} says which ε keeps them.': Message(
         "Where the order leaves that open, a larger ε keeps them."
     ),

@@ -38,6 +38,7 @@ from service.pages.doors import (
     require_own_site,
     require_token,
 )
+from service.pages.error_pages import with_retry_after
 from service.pages.findings import notices_of
 from service.pages.forms import Filled
 from service.pages.languages import language_named, language_of
@@ -90,7 +91,8 @@ async def send_file(request: Request, context: ContextOf, visitor: Owner) -> Res
         if is_fragment(request):
             raise refusal from None
         status = noted(request, refusal)
-        return await run_in_threadpool(_choose, request, context, visitor, fault=refusal.detail, status=status)
+        shown = await run_in_threadpool(_choose, request, context, visitor, fault=refusal.detail, status=status)
+        return with_retry_after(shown, refusal)
     return on(request, f"/datasets/new/{staged_id}")
 
 

@@ -23,7 +23,7 @@ from service.pages.refused import standing, with_labels
 from service.privacy.filters import NANO, Shares, open_budget
 from service.privacy.statements import check_epsilon, choose_delta
 from service.queries.conditions import conditions_of_order
-from service.releases.names import checked_name as checked_header
+from service.releases.names import checked_name
 from supply import translations
 from tests.service.pages.test_german_refusals import TABLE
 
@@ -151,7 +151,7 @@ REFUSED = [
     ),
     (ORDER, lambda: ordering(step="want", group="x"), "A group of so many rows: write a number"),
     (ORDER, lambda: ordering(step="want", group="20", within="0"), "May be off by at most so many per cent"),
-    (ORDER, lambda: checked_header("\t"), "Name of the release: use 1 to 200 printable characters"),
+    (ORDER, lambda: checked_name("\t"), "Name of the release: use 1 to 200 printable characters"),
     (ASK, lambda: asking(epsilon="x"), "Privacy loss ε of this question: write a number"),
     (ASK, lambda: asking(epsilon="0.00001"), "Question: this leaves ε ="),
     (ASK, lambda: asking(kind="sum"), "Column: choose one"),

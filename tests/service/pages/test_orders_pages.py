@@ -65,6 +65,11 @@ def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_
     }
     sent = hidden(confirm.text)
     assert sent["knob.pairs"] == "none"
+    for reads_as_an_id in ("abcd1234", "marginals-0123abcd"):
+        for path in ("order", "releases"):
+            named = {**sent, "step": "confirm", "name": reads_as_an_id}
+            refused = browser.post(f"/datasets/{dataset_id}/{path}", named)
+            assert (refused.status_code, "Name of the release: this reads as an id" in refused.text) == (422, True)
     first = browser.post(f"/datasets/{dataset_id}/releases", sent)
     again = browser.post(f"/datasets/{dataset_id}/releases", sent)
     assert first.url.path == again.url.path
