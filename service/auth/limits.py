@@ -7,8 +7,13 @@ import math
 import uuid
 
 from service.base.errors import RateLimited
+from service.base.messages import Message
 from service.platform.settings import Settings
 from service.requests.rates import Rates
+
+_OF_A_KEY = Message("this key sends too many requests")
+_OF_A_TENANT = Message("the keys of this tenant send too many requests")
+_WITHOUT_A_KEY = Message("too many requests without a valid key")
 
 
 class RateLimits:
@@ -27,9 +32,9 @@ class RateLimits:
     def before_lookup(self, address: str, digest: bytes) -> None:
         """Refuse without asking the database: a key over its limit, or one more unknown key from a failing address."""
         if self._keys.knows(digest):
-            _refuse(self._keys.seconds_until_free(digest, take=False), "this key sends too many requests")
+            _refuse(self._keys.seconds_until_free(digest, take=False), _OF_A_KEY)
         else:
-            _refuse(self._addresses.seconds_until_free(address, take=False), "too many requests without a valid key")
+            _refuse(self._addresses.seconds_until_free(address, take=False), _WITHOUT_A_KEY)
 
     def knows(self, digest: bytes) -> bool:
         """Whether this key was good not long ago."""
@@ -42,18 +47,18 @@ class RateLimits:
 
     def outsider(self, address: str) -> None:
         """One more request for what anybody may read."""
-        _refuse(self._addresses.seconds_until_free(address), "too many requests without a valid key")
+        _refuse(self._addresses.seconds_until_free(address), _WITHOUT_A_KEY)
 
     def passed(self, digest: bytes, tenant_id: uuid.UUID) -> None:
         """One more request of a good key."""
-        _refuse(self._keys.seconds_until_free(digest), "this key sends too many requests")
-        _refuse(self._tenants.seconds_until_free(tenant_id), "the keys of this tenant send too many requests")
+        _refuse(self._keys.seconds_until_free(digest), _OF_A_KEY)
+        _refuse(self._tenants.seconds_until_free(tenant_id), _OF_A_TENANT)
 
 
 def _refuse(wait_seconds: float, why: str) -> None:
     if wait_seconds:
         seconds = max(1, math.ceil(wait_seconds))
-        raise RateLimited(f"{why}; wait {seconds} s", retry_after_seconds=seconds)
+        raise RateLimited(Message("%(why)s; wait %(seconds)s s", why=why, seconds=seconds), retry_after_seconds=seconds)
 
 
 def address_of(host: str) -> str:

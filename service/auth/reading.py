@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 from service.auth.dependencies import get_principal
 from service.auth.principal import Principal
 from service.base.errors import RateLimited
+from service.base.messages import Message
 from service.requests.turns import FairTurns
 
 SHARE_OF_POOL = 0.4
@@ -35,7 +36,7 @@ async def _take_turn(request: Request, principal: Annotated[Principal, Depends(g
             await turn.__aenter__()
     except TimeoutError:
         raise RateLimited(
-            "too many lists and ledgers are being read at this moment; ask again", retry_after_seconds=5
+            Message("too many lists and ledgers are being read at this moment; ask again"), retry_after_seconds=5
         ) from None
     try:
         yield

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from service.auth.principal import SCOPES, Scope
 from service.base.errors import Forbidden, Unavailable
 from service.base.lazy import lazy
+from service.base.messages import Message
 from service.platform.settings import Settings, names_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ METADATA_SECONDS, NEW_KEYS_SECONDS = 3_600, 60
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 """Signatures by key pairs. `none`, and those by a secret that both sides share, are not taken."""
 LONGEST_SUBJECT = 255
-AGAIN = "this sign-in was begun in another browser, or took too long; begin again on the sign-in page"
+AGAIN = Message("this sign-in was begun in another browser, or took too long; begin again on the sign-in page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,12 @@ class Provider:
         _require_ticket(key, ticket, answered.get("state", ""), now)
         if answered.get("iss", self.issuer) != self.issuer:
             raise Forbidden(
-                "the answer comes from another provider than this service's; begin again on the sign-in page"
+                Message("the answer comes from another provider than this service's; begin again on the sign-in page")
             )
         if "code" not in answered:
-            raise Forbidden("the provider has not signed you in; begin again on the sign-in page, or ask its operator")
+            raise Forbidden(
+                Message("the provider has not signed you in; begin again on the sign-in page, or ask its operator")
+            )
         token = self._token(answered["code"], _part(key, "verifier", ticket))
         return self._person(self._claims(token, _part(key, "nonce", ticket)))
 
@@ -134,11 +137,13 @@ class Provider:
         reply = _asked(lambda: httpx.post(address, data=form, auth=auth, timeout=REQUEST_SECONDS))
         if reply.status_code != 200:
             raise Forbidden(
-                "the provider does not accept this sign-in, or not a second time; begin again on the sign-in page"
+                Message(
+                    "the provider does not accept this sign-in, or not a second time; begin again on the sign-in page"
+                )
             )
         token = _document(reply).get("id_token")
         if not isinstance(token, str):
-            raise Forbidden("the provider has sent no ID token; its client here needs the scope openid")
+            raise Forbidden(Message("the provider has sent no ID token; its client here needs the scope openid"))
         return token
 
     def _claims(self, token: str, nonce: str) -> dict[str, Any]:
@@ -152,7 +157,7 @@ class Provider:
             claims.validate(leeway=LEEWAY_SECONDS)
         except (errors.JoseError, ValueError, TypeError):
             raise Forbidden(
-                "the provider's ID token is not for this sign-in, has expired or is not signed by it"
+                Message("the provider's ID token is not for this sign-in, has expired or is not signed by it")
             ) from None
         return dict(claims)
 
@@ -167,19 +172,27 @@ class Provider:
         subject = claims["sub"]
         if not (0 < len(subject) <= LONGEST_SUBJECT and subject.isprintable()):
             raise Forbidden(
-                "the name that the provider gives you has characters that a log cannot show; ask its operator"
+                Message("the name that the provider gives you has characters that a log cannot show; ask its operator")
             )
         given = claims.get(self._scope_claim)
         values = {each for each in (given if isinstance(given, list) else [given]) if isinstance(each, str)}
         scope = next((each for each in SCOPES if values & self._scopes[each]), None)
         if scope is None:
             raise Forbidden(
-                f"the provider gives you no role here: its claim {self._scope_claim!r} must name one that stands for owner, analyst "
-                "or reader"
+                Message(
+                    "the provider gives you no role here: its claim %(claim)s must name one that stands for owner, analyst "
+                    "or reader",
+                    claim=repr(self._scope_claim),
+                )
             )
         tenant = self._tenant or claims.get(self._tenant_claim or "")
         if not isinstance(tenant, str) or not tenant:
-            raise Forbidden(f"the provider names no tenant for you: its claim {self._tenant_claim!r} must be one name")
+            raise Forbidden(
+                Message(
+                    "the provider names no tenant for you: its claim %(claim)s must be one name",
+                    claim=repr(self._tenant_claim),
+                )
+            )
         return Person(subject, scope, tenant)
 
     # -- what the provider says of itself ---------------------------------------------------------------------------
@@ -187,7 +200,7 @@ class Provider:
     def _endpoint(self, name: str) -> str:
         address = self._read_metadata().get(name)
         if not isinstance(address, str):
-            raise Unavailable(f"the sign-in provider names no {name}")
+            raise Unavailable(Message("the sign-in provider names no %(name)s", name=name))
         _require_tls(name, address)
         return address
 
@@ -196,7 +209,9 @@ class Provider:
             if self._metadata is None or self._metadata[0] + METADATA_SECONDS < time.monotonic():
                 found = _document(_asked(lambda: _get(self.issuer.rstrip("/") + "/.well-known/openid-configuration")))
                 if found.get("issuer") != self.issuer:
-                    raise Unavailable("the sign-in provider calls itself by another name than IMPRIMATUR_OIDC_ISSUER")
+                    raise Unavailable(
+                        Message("the sign-in provider calls itself by another name than IMPRIMATUR_OIDC_ISSUER")
+                    )
                 self._metadata = (time.monotonic(), found)
             return self._metadata[1]
 
@@ -208,7 +223,7 @@ class Provider:
                 try:
                     keys = jwk.KeySet.import_key_set(cast("Any", _document(_asked(lambda: _get(address)))))
                 except (errors.JoseError, ValueError, KeyError):
-                    raise Unavailable("the sign-in provider's keys cannot be read") from None
+                    raise Unavailable(Message("the sign-in provider's keys cannot be read")) from None
                 self._keys = (time.monotonic(), keys)
             return self._keys[1]
 
@@ -267,7 +282,7 @@ def _asked(ask: Any) -> httpx.Response:
     try:
         return cast("httpx.Response", ask())
     except httpx.HTTPError:
-        raise Unavailable("the sign-in provider does not answer; try again, or sign in with a key") from None
+        raise Unavailable(Message("the sign-in provider does not answer; try again, or sign in with a key")) from None
 
 
 def _document(reply: httpx.Response) -> dict[str, Any]:
@@ -276,5 +291,5 @@ def _document(reply: httpx.Response) -> dict[str, Any]:
     except (httpx.HTTPError, ValueError):
         found = None
     if not isinstance(found, dict):
-        raise Unavailable("the sign-in provider's answer cannot be read")
+        raise Unavailable(Message("the sign-in provider's answer cannot be read"))
     return found

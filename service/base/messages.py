@@ -43,6 +43,25 @@ class Figure(Text):
         return language.figure(str(self))
 
 
+class OnThePage(Text):
+    """A text that the page, in every language, says otherwise than the API does."""
+
+    __slots__ = ("shown",)
+    shown: str
+
+    def __new__(cls, plain: str, shown: str) -> OnThePage:  # noqa: PYI034 - Python 3.10 has no Self
+        found = super().__new__(cls, plain)
+        found.shown = shown
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles, which make it anew."""
+        return OnThePage, (str(self), self.shown)
+
+    def said_in(self, language: Language) -> str:
+        return said(self.shown, language)
+
+
 class Message(Text):
     """A sentence with named places, `%(name)s`, and what stands in them: texts of users, or texts of these classes."""
 
@@ -56,8 +75,12 @@ class Message(Text):
         found.origin, found.values = origin, values
         return found
 
+    def pattern_in(self, language: Language) -> str:
+        """The sentence with its places."""
+        return language.text(self.origin)
+
     def said_in(self, language: Language) -> str:
-        return _filled(language.text(self.origin), self.values, language, str(self))
+        return _filled_or_english(self.pattern_in(language), self.values, language, str(self))
 
 
 class Counted(Message):
@@ -74,8 +97,8 @@ class Counted(Message):
         found.origin, found.many, found.number = one, many, number
         return found
 
-    def said_in(self, language: Language) -> str:
-        return _filled(language.plural(self.origin, self.many, self.number), self.values, language, str(self))
+    def pattern_in(self, language: Language) -> str:
+        return language.plural(self.origin, self.many, self.number)
 
 
 class Listed(Text):
@@ -143,23 +166,6 @@ def said(text: object, language: Language) -> str:
     return text.said_in(language) if isinstance(text, Text) else str(text)
 
 
-def replaced(text: str, by: Mapping[str, str]) -> str:
-    """The text with others for some of those that it was made of."""
-    if isinstance(text, Text) and text in by:
-        return by[text]
-    if isinstance(text, Counted):
-        return Counted.of(text.origin, text.many, text.number, _replaced(text.values, by))
-    if isinstance(text, Message) and text.values:
-        return type(text)(text.origin, **_replaced(text.values, by))
-    if isinstance(text, Listed):
-        return Listed(text.separator, [replaced(part, by) for part in text.parts])
-    return Sentence(replaced(text.part, by)) if isinstance(text, Sentence) else text
-
-
-def _replaced(values: Mapping[str, Any], by: Mapping[str, str]) -> dict[str, Any]:
-    return {name: replaced(value, by) if isinstance(value, str) else value for name, value in values.items()}
-
-
 def fault_of(error: BaseException) -> str:
     """What an error says; a message where it was raised with one."""
     first = error.args[0] if error.args else ""
@@ -170,11 +176,16 @@ def _as_sentence(part: str) -> str:
     return f"{part[:1].upper()}{part[1:]}."
 
 
-def _filled(pattern: str, values: dict[str, Any], language: Language, english: str) -> str:
-    """What was carried from another process may begin as a text of ours and go on otherwise: it stays English."""
+def filled(pattern: str, values: Mapping[str, Any], language: Language | None = None) -> str:
+    """A sentence with its places filled; without a language in English."""
     if not values:
         return pattern
+    return pattern % ({name: said(value, language) for name, value in values.items()} if language else values)
+
+
+def _filled_or_english(pattern: str, values: Mapping[str, Any], language: Language, english: str) -> str:
+    """What was carried from another process may begin as a text of ours and go on otherwise: it stays English."""
     try:
-        return pattern % {name: said(value, language) for name, value in values.items()}
+        return filled(pattern, values, language)
     except (KeyError, ValueError):
         return english

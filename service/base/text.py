@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
@@ -15,6 +15,20 @@ from service.base.messages import Message
 
 MAX_NAME_LENGTH = 200
 _BOM = b"\xef\xbb\xbf"
+
+
+class TypedText(str):
+    """A condition that was typed into a page. Numbers in it may be written as people of its language write them."""
+
+    __slots__ = ("has_comma",)
+    has_comma: bool
+    """Whether that language has a decimal comma."""
+
+    def __new__(cls, text: str, *, has_comma: bool) -> Self:
+        """As `str`."""
+        found = super().__new__(cls, text)
+        found.has_comma = has_comma
+        return found
 
 
 def printable(text: str) -> str:

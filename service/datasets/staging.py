@@ -85,6 +85,10 @@ class Reading:
     """No draft will come: it has failed, or no process makes it any more."""
 
 
+DISCARD = "discard_upload"
+"""What the audit log calls it."""
+
+
 def stage(
     context: Context, principal: Principal, upload: SealedFile, draft: dict[str, Any] | None, filled: dict[str, Any]
 ) -> uuid.UUID:
@@ -270,8 +274,8 @@ def discard(context: Context, principal: Principal, staged_id: uuid.UUID) -> Non
     with context.transaction() as session:
         own = delete(StagedUpload).where(StagedUpload.id == staged_id, StagedUpload.key_id == principal.key_id)
         gone = session.execute(own.returning(StagedUpload.id)).one_or_none()
-        if gone is not None:
-            audit.record(session, principal, "staged_upload", staged_id)
+        if gone is not None:  # also to make room for the next file, whose own line says that it was uploaded
+            audit.record(session, principal, "staged_upload", staged_id, action=DISCARD)
     if gone is not None:
         _remove_objects(context, staged_id)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.base.errors import InvalidFile, TooLarge
+from service.base.messages import Message
 from service.intake import child
 from service.intake.sealed import SealedFile
 
@@ -23,23 +24,32 @@ def read_sent_rows(document: dict[str, Any]) -> dict[str, Any]:
     try:
         file = pq.ParquetFile(SealedFile.handed_over(document["upload"]).reader(), pre_buffer=False)
         if file.metadata.num_rows > most_rows:
-            raise TooLarge(f"{file.metadata.num_rows} rows; {most_rows} may be completed at once", limit_rows=most_rows)
+            raise TooLarge(
+                Message(
+                    "%(found)s rows; %(most)s may be completed at once", found=file.metadata.num_rows, most=most_rows
+                ),
+                limit_rows=most_rows,
+            )
         if file.metadata.num_rows * file.metadata.num_columns > most_cells:
             raise TooLarge(
-                f"too many cells: {most_cells} may be completed at once; send fewer rows", limit_cells=most_cells
+                Message("too many cells: %(most)s may be completed at once; send fewer rows", most=most_cells),
+                limit_cells=most_cells,
             )
         table = file.read(use_threads=False)
     except (pa.ArrowException, OSError):
-        raise InvalidFile("the rows cannot be read as Parquet") from None
+        raise InvalidFile(Message("the rows cannot be read as Parquet")) from None
     if len(set(table.column_names)) < table.num_columns:
-        raise InvalidFile("the rows name a column twice")
+        raise InvalidFile(Message("the rows name a column twice"))
     columns = {
         name: [_plain(value) for value in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
     }
     if len(json.dumps(columns)) > document["most_bytes"]:
         most = document["most_bytes"]
-        raise TooLarge(f"too many cells: their text has more than {most} bytes; send fewer rows", limit_bytes=most)
+        raise TooLarge(
+            Message("too many cells: their text has more than %(most)s bytes; send fewer rows", most=most),
+            limit_bytes=most,
+        )
     return {"columns": columns}
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from service.base.caching import BoundedCache
+from service.base.carried import unpacked
 from service.base.errors import InvalidOrder, TooExpensiveToPrice, Unpriceable
 from service.base.messages import Message
 from service.base.work import TooMuchWork, at_most
@@ -97,8 +98,7 @@ def _ask_child(job: str) -> Any:
     answer = json.loads(said)
     if "error" in answer:
         kinds = {kind.code: kind for kind in (TooExpensiveToPrice, Unpriceable, InvalidOrder)}
-        detail = WHAT_TO_DO if answer["detail"] == WHAT_TO_DO else answer["detail"]  # a child's answer is plain text
-        raise kinds.get(answer["error"], Unpriceable)(detail, **answer["values"])
+        raise kinds.get(answer["error"], Unpriceable)(unpacked(answer["detail"]), **answer["values"])
     return answer["answer"]
 
 

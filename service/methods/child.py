@@ -12,6 +12,7 @@ import sys
 from fractions import Fraction
 from typing import Any
 
+from service.base.carried import packed
 from service.base.errors import InvalidOrder, TooExpensiveToPrice
 from service.base.work import TooMuchWork, at_most
 from service.methods.bounded import CHILD_CPU_SECONDS, CHILD_MEMORY_BYTES, WHAT_TO_DO, WORK_OF_A_CHILD
@@ -34,9 +35,9 @@ def main() -> int:
         with at_most(WORK_OF_A_CHILD):
             answer: dict[str, Any] = {"answer": answer_to(json.load(sys.stdin))}
     except (TooMuchWork, MemoryError):
-        answer = {"error": TooExpensiveToPrice.code, "detail": WHAT_TO_DO, "values": {}}
+        answer = {"error": TooExpensiveToPrice.code, "detail": packed(WHAT_TO_DO), "values": {}}
     except InvalidOrder as error:
-        answer = {"error": error.code, "detail": error.detail, "values": error.values}
+        answer = {"error": error.code, "detail": packed(error.detail), "values": error.values}
     json.dump(answer, sys.stdout)
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import shlex
 import uuid
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -111,7 +110,6 @@ def read_tenants(
         },
         has_more_keys=further_keys is not None,
         wanted=wanted,
-        command=f"imprimatur tenant create {shlex.quote(wanted or 'Second office')}",
     )
 
 

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from service.base.errors import NotFound
+from service.base.messages import Message
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -54,7 +55,7 @@ def read_asset(request: Request, digest: str, name: str) -> Response:
     """A file of the page, for everybody: it holds no data."""
     found = assets().get(name)
     if found is None or found.digest != digest:
-        raise NotFound("there is no such file; load the page again")
+        raise NotFound(Message("there is no such file; load the page again"))
     headers = {"Cache-Control": FOR_EVER, "Vary": "Accept-Encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(found.packed, media_type=found.media_type, headers={**headers, "Content-Encoding": "gzip"})

@@ -24,8 +24,10 @@ from service.auth.limits import RateLimits
 from service.auth.sessions import SignedIn
 from service.base.errors import Forbidden, ImprimaturError, InvalidInput, NotFound, Unauthenticated
 from service.base.messages import Message, fault_of
-from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page
+from service.pages.error_pages import DETAILS, NOT_POSSIBLE, error_page, with_retry_after
+from service.pages.field_labels import label_in, labels_of
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment
 from service.pages.visitors import cookie_name, session_of
 from service.pages.ways_back import after_signing_in, is_download, way_back
@@ -136,7 +138,7 @@ class PageRoute(APIRoute):
             try:
                 return await answer(request)
             except RequestValidationError as error:
-                return await _refusal(request, _of_a_value(error.errors()[0]))
+                return await _refusal(request, _of_a_value(error.errors()[0], request.scope["route"].path))
             except RefusedBody as refused:
                 return await _refusal(request, refused.error)
             except ImprimaturError as error:
@@ -145,18 +147,7 @@ class PageRoute(APIRoute):
         return answer_or_say_why
 
 
-_ON_THE_PAGE = {
-    "no such dataset; GET /v1/datasets lists yours": Message(
-        "There is no such dataset. Yours stand on the first page."
-    ),
-    "no such release; GET /v1/releases lists yours": Message(
-        "There is no such release. Those that you may see stand on the pages of their datasets."
-    ),
-}
-"""Instead of what a caller of the API can do."""
-
-
-def _of_a_value(found: Mapping[str, Any]) -> ImprimaturError:
+def _of_a_value(found: Mapping[str, Any], address: str) -> ImprimaturError:
     """What FastAPI found wrong, without the value: in our own words where we have any. No address has such an id: nothing is there."""
     place, *names = found["loc"]
     if place == "path":
@@ -165,6 +156,8 @@ def _of_a_value(found: Mapping[str, Any]) -> ImprimaturError:
     raised = (found.get("ctx") or {}).get("error")
     said = fault_of(raised) if isinstance(raised, ValueError) else ""
     what = said if isinstance(said, Message) else Message("this value is not possible here")
+    if label_in(labels_of(address), where) is None:  # nothing that was typed: a link or a script sent it
+        return InvalidInput(Message("The address of this page, or its form, holds a value that is not possible there."))
     return InvalidInput(Message("%(where)s: %(what)s", where=where, what=what), where=where)
 
 
@@ -173,8 +166,9 @@ async def _refusal(request: Request, error: ImprimaturError) -> Response:
         return _to_sign_in(request)
     status = noted(request, error)
     back = None if isinstance(error, NotFound) else way_back(request)
-    detail = _ON_THE_PAGE.get(str(error.detail), error.detail)
-    return await error_page(request, status, NOT_POSSIBLE, detail, back=back, is_download=is_download(request))
+    detail = in_words_of_the_form(request, error.detail)
+    shown = await error_page(request, status, NOT_POSSIBLE, detail, back=back, is_download=is_download(request))
+    return with_retry_after(shown, error)
 
 
 def noted(request: Request, error: ImprimaturError) -> int:

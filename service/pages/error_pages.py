@@ -12,6 +12,7 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from service.base.errors import ImprimaturError, RateLimited
 from service.base.messages import Message
@@ -30,10 +31,12 @@ NOT_FOUND = Message("There is no such page")
 BROKEN = Message("Something went wrong")
 DETAILS = {
     404: Message("There is nothing at this address. Look whether it is written right, or begin with the datasets."),
-    405: Message("This address takes what a form sends, and is no page by itself. Go back to the page with the form."),
+    405: Message("There is no page at this address: it takes what a form sends. Open the page that the form is on."),
     422: Message("What was sent cannot be read. Go back, load the page again, and send it once more."),
 }
 """Of what the framework itself refuses."""
+NOTHING_IS_SENT_THERE = Message("This address takes nothing that is sent to it. Open it as a page.")
+"""405 of what is sent to a page."""
 
 
 def wants_page(request: Request) -> bool:
@@ -53,11 +56,33 @@ def install(app: FastAPI) -> None:
             return reply
         status = reply.status_code
         heading = NOT_FOUND if status == 404 else NOT_POSSIBLE
-        shown = await error_page(request, status, heading, DETAILS.get(status, str(error.detail)))
+        detail, values = DETAILS.get(status, str(error.detail)), {}
+        if status == 405:
+            detail = detail if request.method in {"GET", "HEAD"} else NOTHING_IS_SENT_THERE
+            values = {"near": nearest_page(request)}
+        shown = await error_page(request, status, heading, detail, **values)
         shown.headers.update(error.headers or {})  # Allow, where the method is wrong
         return shown
 
     app.add_exception_handler(HTTPException, answer_or_show)  # type: ignore[arg-type]  # of this class alone
+
+
+def nearest_page(request: Request) -> str | None:
+    """The address itself, or the nearest one above it, that is a page; the first page is linked anyhow."""
+    path = request.url.path
+    while path.strip("/") and not path.startswith("//"):
+        scope = {**request.scope, "path": path, "method": "GET"}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            return path
+        path = path.rpartition("/")[0]
+    return None
+
+
+def with_retry_after(reply: Response, error: ImprimaturError) -> Response:
+    """The reply of a refusal that passes says when, as the API does."""
+    if (seconds := error.values.get("retry_after_seconds")) is not None:
+        reply.headers["Retry-After"] = str(seconds)
+    return reply
 
 
 async def failure_page(request: Request, status: int, detail: str) -> Response | None:
@@ -77,7 +102,14 @@ async def error_page(
     request: Request, status: int, heading: str, detail: str, *, back: str | None = None, **values: Any
 ) -> Response:
     """One page, with the navigation of who is signed in."""
-    shown = {"heading": heading, "detail": detail, "back": back, "is_download": False, "request_id": None} | values
+    shown = {
+        "heading": heading,
+        "detail": detail,
+        "back": back,
+        "is_download": False,
+        "request_id": None,
+        "near": None,
+    } | values
     try:
         visitor = await _visitor_of(request)
     except RateLimited as refusal:

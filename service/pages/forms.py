@@ -23,16 +23,13 @@ Filled = Annotated[dict[str, str], Depends(read_form)]
 
 
 def number_in(
-    text: str,
-    name: str,
-    example: float,
-    *,
-    where: str | None = None,
-    error: type[InvalidInput | InvalidOrder] = InvalidOrder,
+    text: str, where: str, example: float, *, error: type[InvalidInput | InvalidOrder] = InvalidOrder
 ) -> float:
     """A number, with a point or a comma; raises `error`, which says how one is written."""
     try:
         return float(text.strip().replace(",", "."))
     except ValueError:
-        said = Message("%(name)s: write a number, for example %(example)s", name=name, example=Figure(f"{example:g}"))
-        raise error(said, where=where or str(name)) from None
+        said = Message(
+            "%(where)s: write a number, for example %(example)s", where=where, example=Figure(f"{example:g}")
+        )
+        raise error(said, where=where) from None

@@ -27,12 +27,8 @@ EXAMPLES = {"candidates": '[{"method": "marginals"}, {"method": "marginals", "pa
 PREFIX = "knob."
 DEFAULT_REPORT_SHARE = "5"
 """Per cent of the precision."""
-LIMITS = {
-    "one_way_tv": Message("single columns off by at most"),
-    "two_way_tv": Message("pairs of columns off by at most"),
-    "accuracy": Message("predicted right at least"),
-}
-"""What a release is published for (`accept` of orders), in the words of the form."""
+LIMITS = ("one_way_tv", "two_way_tv", "accuracy")
+"""What a release is published for (`accept` of orders)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,38 +107,37 @@ def _reports_of(form: Mapping[str, str]) -> dict[str, Any]:
     held_out = form.get("report_held_out", "").strip()
     if form.get("report"):
         typed = form.get("report_share") or DEFAULT_REPORT_SHARE
-        share = _share_in(typed, Message("share of the report"), 5, where="report.share", below=50)
+        share = _share_in(typed, "report.share", 5, below=50)
         document["report"] = {"share": share}
         if held_out:
-            document["report"]["held_out"] = _share_in(
-                held_out, Message("held-out units"), 10, where="report.held_out", below=51
-            )
+            document["report"]["held_out"] = _share_in(held_out, "report.held_out", 10, below=51)
     elif held_out:
         raise InvalidOrder(
-            Message("held-out units: the report for everybody is of them; tick the report as well"), where="report"
+            Message("report.held_out: the report for everybody is of them; tick the report as well"), where="report"
         )
     limits = {name: form.get(f"accept_{name}", "").strip() for name in LIMITS}
     accept: dict[str, Any] = {
-        name: _share_in(text, LIMITS[name], 8, where=f"accept.{name}", below=100)
-        for name, text in limits.items()
-        if text
+        name: _share_in(text, f"accept.{name}", 8, below=100) for name, text in limits.items() if text
     }
     if accept:
         if "report" not in document:
             raise InvalidOrder(
-                Message("publish only if: the report for everybody decides that; tick the report as well"),
+                Message(
+                    "%(where)s: the report for everybody decides that; tick the report as well",
+                    where=f"accept.{next(iter(accept))}",
+                ),
                 where="accept",
             )
         document["accept"] = accept | ({"by": form["accept_by"]} if form.get("accept_by") else {})
     return document
 
 
-def _share_in(text: str, name: str, example: float, *, where: str, below: int) -> float:
+def _share_in(text: str, where: str, example: float, *, below: int) -> float:
     """A share of one from a field in per cent; refused in per cent, too."""
-    hundredths = number_in(text, name, example, where=where)
+    hundredths = number_in(text, where, example)
     if not 0.0 < hundredths < below:
         raise InvalidOrder(
-            Message("%(name)s: more than 0 and less than %(below)s per cent", name=name, below=below), where=where
+            Message("%(where)s: more than 0 and less than %(below)s per cent", where=where, below=below), where=where
         )
     return hundredths / 100.0
 
@@ -157,8 +152,8 @@ def has_report_settings(form: Mapping[str, str], refused: str | None) -> bool:
 
 def want_of(form: Mapping[str, str]) -> dict[str, Any]:
     """How exact the form asks counts to be (`service.methods.wants`)."""
-    group = round(number_in(ungrouped(form.get("group", "")), Message("group"), 200, where="want.group"))
-    within = number_in(form.get("within", ""), Message("off by at most"), 10, where="want.within")
+    group = round(number_in(ungrouped(form.get("group", "")), "want.group", 200))
+    within = number_in(form.get("within", ""), "want.within", 10)
     return {"group": group, "within": within / 100.0}
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from service.base.text import TypedText
+from service.pages.rewording import reworded
+
 if TYPE_CHECKING:
     from fastapi import Request
 
@@ -39,8 +42,8 @@ class PageLanguage:
     conventions: Conventions
 
     def text(self, origin: str) -> str:
-        """The translation, or the text itself; an empty one would be the head of the file."""
-        return self.texts.gettext(origin) if origin else ""
+        """The translation, or the text itself, in the words of the page; an empty one would be the head of the file."""
+        return self.texts.gettext(reworded(origin)) if origin else ""
 
     def plural(self, one: str, many: str, number: int) -> str:
         """The same, by number."""
@@ -76,6 +79,16 @@ def language_of(request: Request) -> str:
         part.partition(";")[0].strip().lower()[:2] for part in request.headers.get("accept-language", "").split(",")
     ]
     return next((each for each in wanted if each in LANGUAGES), DEFAULT)
+
+
+def has_comma(request: Request) -> bool:
+    """Whether the page's language writes numbers with a decimal comma."""
+    return language_named(language_of(request)).conventions.point == ","
+
+
+def typed_condition(request: Request, text: str) -> TypedText:
+    """A condition as it was typed into the page."""
+    return TypedText(text, has_comma=has_comma(request))
 
 
 def figure_in(request: Request, english: str) -> str:

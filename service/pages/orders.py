@@ -19,6 +19,7 @@ from service.methods.catalogue import method_of
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
+from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled
 from service.pages.knobs import (
     DEFAULT_REPORT_SHARE,
@@ -31,8 +32,11 @@ from service.pages.knobs import (
 )
 from service.pages.languages import figure_in
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, page
 from service.releases import service as releases
+from service.releases.names import typed_name
+from service.requests.problems import status_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +77,8 @@ async def quote(
     Also the way back from the page that asks once more, which sends along all that was typed.
     """
     try:
+        if not is_fragment(request):  # while it is typed it may read as an id
+            _name_in(filled)
         document = document_of(filled)
         if filled.get("step") == "want":
             document = {**document, "epsilon": None, "want": want_of(filled)}
@@ -80,7 +86,8 @@ async def quote(
     except ImprimaturError as error:
         if is_fragment(request):
             raise
-        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
+        shown = await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
+        return with_retry_after(shown, error)
     values = await run_in_threadpool(priced, context, visitor, dataset_id, quoted)
     if is_fragment(request):
         return page(request, "quote.html", signed_in=visitor, **values)
@@ -101,9 +108,15 @@ def place(dataset_id: uuid.UUID, context: ContextOf, visitor: Analyst, filled: F
     """Place the order that was confirmed. A form that is sent twice orders once: it carries a key of its own."""
     key = filled.get("order_key", "")[:64] or None
     release = releases.order_release(
-        context, visitor.principal, dataset_id, document_of(filled), key, name=filled.get("name", "").strip() or None
+        context, visitor.principal, dataset_id, document_of(filled), key, name=_name_in(filled)
     )
     return RedirectResponse(f"/releases/{release.id}", 303, headers=dict(PAGE_HEADERS))
+
+
+def _name_in(filled: dict[str, str]) -> str | None:
+    """The name of the release, as the API takes one; None: it is left empty."""
+    typed = filled.get("name", "")
+    return typed_name(typed) if typed.strip() else None
 
 
 def _form(
@@ -124,7 +137,7 @@ def _form(
     return page(
         request,
         "order.html",
-        status=200 if fault is None else 422,
+        status=200 if fault is None else status_of(fault),
         signed_in=visitor,
         dataset=dataset,
         gauge=left,
@@ -138,7 +151,7 @@ def _form(
         has_reports=_modality(dataset) == "table",
         is_owner=is_owner(visitor),
         report_share=DEFAULT_REPORT_SHARE,
-        fault=None if fault is None else fault.detail,
+        fault=None if fault is None else in_words_of_the_form(request, fault.detail),
         report_fold_open=has_report_settings(filled, None if fault is None else fault.values.get("where")),
         may_order=visitor.principal.scope != "reader",
         **(values or {"quoted": None}),

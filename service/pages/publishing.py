@@ -22,7 +22,9 @@ from service.domain.open_columns import open_fields
 from service.intake.caller import Caller
 from service.pages import declaring, purchases
 from service.pages.doors import Owner, OwnForm, PageRoute, Reader, noted
+from service.pages.error_pages import with_retry_after
 from service.pages.forms import Filled, number_in
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import on, page
 from service.pages.uploads import CHANGED_ELSEWHERE, keep_or_say, published
 from service.requests.uploads import in_turn, open_spool
@@ -124,7 +126,8 @@ def _refused(
     if (done := published(request, context, visitor, staged_id)) is not None:
         return done
     staged = staging.open_staged(context, visitor.principal, staged_id)
-    return _budget_page(request, context, visitor, staged, fault=error, status=noted(request, error))
+    shown = _budget_page(request, context, visitor, staged, fault=error, status=noted(request, error))
+    return with_retry_after(shown, error)
 
 
 def _declaration(staged: staging.Staged) -> Declaration:
@@ -181,7 +184,7 @@ def _budget_page(
         odds=[each for each in ODDS if each <= largest],
         smallest=min(SMALLEST, largest / 2.0),
         largest=largest,
-        fault=fault.detail if isinstance(fault, ImprimaturError) else fault,
+        fault=in_words_of_the_form(request, fault.detail) if isinstance(fault, ImprimaturError) else fault,
         known=values.get("dataset_id") if isinstance(fault, DuplicateRows) else None,
         to_buy=purchases.purchases_of(declaring.fields_of(staged.filled["document"])),
         looks_alike=bool(values.get("columns_match")),
@@ -189,7 +192,7 @@ def _budget_page(
 
 
 def _number(text: str, name: str) -> float:
-    return number_in(text, name, 0.5, where=f"budget.{name}", error=InvalidInput)
+    return number_in(text, f"budget.{name}", 0.5, error=InvalidInput)
 
 
 def _epsilon_or_none(text: str) -> float | None:

@@ -18,13 +18,16 @@ from service.domain.open_columns import open_fields
 from service.pages.budget import gauge
 from service.pages.confirming import AskedFor, confirm_page, priced
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader
+from service.pages.error_pages import with_retry_after
 from service.pages.examples import example_condition
 from service.pages.forms import Filled, number_in
-from service.pages.languages import figure_in
+from service.pages.languages import figure_in, typed_condition
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, page
 from service.pages.words import KINDS
 from service.queries import service as queries
+from service.requests.problems import status_of
 
 if TYPE_CHECKING:
     from service.auth.sessions import SignedIn
@@ -50,11 +53,14 @@ async def quote(
 ) -> Response:
     """The price, or the answer where the question was asked before."""
     try:
-        asked = await run_in_threadpool(queries.look, context, visitor.principal, dataset_id, question_of(filled))
+        asked = await run_in_threadpool(
+            queries.look, context, visitor.principal, dataset_id, question_of(request, filled)
+        )
     except ImprimaturError as error:
         if is_fragment(request):
             raise
-        return await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error.detail)
+        shown = await run_in_threadpool(_form, request, context, visitor, dataset_id, filled, fault=error)
+        return with_retry_after(shown, error)
     earlier = asked.earlier.get(0)
     price = await run_in_threadpool(priced, context, visitor, dataset_id, asked.quote)
     values: dict[str, Any] = {"earlier": earlier, **price}
@@ -67,17 +73,17 @@ async def quote(
 
 
 @router.post("/datasets/{dataset_id}/queries", dependencies=[OwnForm], name="ask")
-def ask(dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled) -> Response:
+def ask(request: Request, dataset_id: uuid.UUID, context: ContextOf, visitor: Reader, filled: Filled) -> Response:
     """Ask what was confirmed, once; then to the release that has the answer, or will have it."""
     visitor.principal.require("analyst")
-    asked = queries.look(context, visitor.principal, dataset_id, question_of(filled))
+    asked = queries.look(context, visitor.principal, dataset_id, question_of(request, filled))
     key = filled.get("order_key", "")[:64] or None
     release = queries.ask(context, visitor.principal, dataset_id, asked, key)
     release_id = asked.earlier[0].release_id if release is None else release.id
     return RedirectResponse(f"/releases/{release_id}", 303, headers=dict(PAGE_HEADERS))
 
 
-def question_of(form: dict[str, str]) -> dict[str, Any]:
+def question_of(request: Request, form: dict[str, str]) -> dict[str, Any]:
     """The question of a form, as the API takes it."""
     kind = form.get("kind", "count")
     question: dict[str, Any] = {"kind": kind, "epsilon": number_in(form.get("epsilon", ""), "epsilon", 0.1)}
@@ -90,10 +96,10 @@ def question_of(form: dict[str, str]) -> dict[str, Any]:
         if not columns:
             raise InvalidOrder(Message("column: choose one"), where="columns")
         if kind == "cross_table" and len(set(columns)) < 2:
-            raise InvalidOrder(Message("second column, for pairs: choose another one"), where="columns")
+            raise InvalidOrder(Message("columns: choose another one"), where="columns")
         question["columns"] = columns
     if form.get("where", "").strip():
-        question["where"] = form["where"].strip()
+        question["where"] = typed_condition(request, form["where"].strip())
     return question
 
 
@@ -104,7 +110,7 @@ def _form(
     dataset_id: uuid.UUID,
     filled: dict[str, str],
     *,
-    fault: str | None = None,
+    fault: ImprimaturError | None = None,
     values: dict[str, Any] | None = None,
 ) -> Response:
     dataset = datasets.find(context, visitor.principal, dataset_id)
@@ -112,7 +118,7 @@ def _form(
     return page(
         request,
         "question.html",
-        status=200 if fault is None else 422,
+        status=200 if fault is None else status_of(fault),
         signed_in=visitor,
         dataset=dataset,
         gauge=gauge(datasets.read_budget(context, visitor.principal, dataset_id), []),
@@ -120,6 +126,6 @@ def _form(
         kinds=KINDS,
         example=example_condition(schema),
         filled=filled,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault.detail),
         **(values or {"quoted": None, "earlier": None}),
     )

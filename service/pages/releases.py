@@ -23,8 +23,9 @@ from service.pages.certified import words_of
 from service.pages.declared import bought_by, is_purchase
 from service.pages.doors import Analyst, OwnForm, PageRoute, Reader, is_owner
 from service.pages.examples import example_condition
-from service.pages.languages import language_named, language_of
+from service.pages.languages import has_comma, typed_condition
 from service.pages.policy import PAGE_HEADERS
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import page
 from service.pages.ways_back import TypedBefore
 from service.pages.words import FORMAT_NAMES, KINDS
@@ -172,7 +173,7 @@ async def read_rows(
     drawn, fault = synthetic.Texts([], []), None
     try:
         drawn = await synthetic.draw_texts(
-            request, context, release, synthetic.ROWS_TO_TURN, [where] if where else None
+            request, context, release, synthetic.ROWS_TO_TURN, [typed_condition(request, where)] if where else None
         )
     except (InvalidInput, NotInRelease) as error:
         fault = error
@@ -185,7 +186,9 @@ async def read_rows(
         "count": len(drawn.rows),
         "part": part,
         "where": where,
-        "fault": None if fault is None else fault.detail,  # beside the field, so that it can be mended
+        "fault": None
+        if fault is None
+        else in_words_of_the_form(request, fault.detail),  # beside the field, so that it can be mended
     }
     status = 200 if fault is None else status_of(fault)
     return page(request, "rows.html", status=status, signed_in=visitor, **shown, **values)
@@ -213,11 +216,9 @@ async def download(
 ) -> StreamingResponse:
     """A sample as a file, in any format. A spreadsheet is taken to be of the page's language."""
     release = await run_in_threadpool(releases.find_published, context, visitor.principal, release_id)
-    filled = [each for each in sample.where or () if each]  # a form sends an empty field, too
-    has_comma = language_named(language_of(request)).conventions.point == ","
-    return await sample_response(
-        request, context, release, replace(sample, where=filled or None, decimal_comma=has_comma)
-    )
+    filled = [typed_condition(request, each) for each in sample.where or () if each]  # a form sends an empty field, too
+    asked = replace(sample, where=filled or None, decimal_comma=has_comma(request))
+    return await sample_response(request, context, release, asked)
 
 
 @router.get("/releases/{release_id}/generator.zip", name="read_generator")

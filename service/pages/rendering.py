@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def templates(language: str) -> Environment:
     )
     environment.install_gettext_translations(translations(language), newstyle=True)  # type: ignore[attr-defined]  # the extension's
     environment.filters |= Writing(language_named(language)).filters | {"shown_state": shown_state}
+    environment.filters["in_shell"] = shlex.quote
     environment.filters["unit_words"] = lambda dataset: unit_in_words(dataset.declared_schema, dataset.unit)
     environment.globals |= {"asset": asset_address, "version": VERSION, "languages": LANGUAGES, "language": language}
     environment.globals["fingerprint"] = fingerprint

@@ -10,8 +10,10 @@ import datetime as dt
 import random
 from typing import Any
 
+from service.base.messages import Message
+
 ROWS = 1_000
-NAME = "Sample: visits of an outpatient clinic (made up)"
+NAME = Message("Sample: visits of an outpatient clinic (made up)")
 
 _FIRST_DAY, _DAYS = dt.date(2025, 1, 1), 365
 _DEPARTMENTS = {

@@ -14,6 +14,7 @@ from service.auth.dependencies import ContextOf
 from service.auth.limits import RateLimits, address_of
 from service.auth.service import authenticate
 from service.base.errors import InvalidInput, Unauthenticated
+from service.base.messages import Message
 from service.pages.doors import OwnForm, PageRoute, Visitor, own_path, require_own_site, set_cookie
 from service.pages.languages import COOKIE, LANGUAGES
 from service.pages.policy import PAGE_HEADERS
@@ -84,7 +85,7 @@ def sign_out(request: Request, context: ContextOf) -> Response:
 def choose_language(language: str, next: str = "/") -> Response:  # noqa: A002 - as above
     """Remember the language in a cookie; it says nothing of who it is."""
     if language not in LANGUAGES:
-        raise InvalidInput(f"language: one of {', '.join(LANGUAGES)}", where="language")
+        raise InvalidInput(Message("The languages of this page are %(names)s.", names=", ".join(LANGUAGES.values())))
     reply = RedirectResponse(own_path(next), 303, headers=dict(PAGE_HEADERS))
     reply.set_cookie(COOKIE, language, max_age=A_YEAR_SECONDS, httponly=True, samesite="lax", path="/")
     return reply

@@ -20,6 +20,7 @@ from service.auth.dependencies import ContextOf, get_outsider
 from service.auth.principal import Principal
 from service.auth.service import create_key, tenant_named
 from service.base.errors import Forbidden, NotFound
+from service.base.messages import Message
 from service.pages.doors import PageRoute, own_path, set_cookie
 from service.pages.policy import PAGE_HEADERS
 from service.pages.visitors import cookie_name
@@ -35,7 +36,7 @@ def get_provider(request: Request) -> sign_on.Provider:
     """The provider; without one there is no such page."""
     provider: sign_on.Provider | None = request.app.state.sign_in_provider
     if provider is None:
-        raise NotFound("this service has no sign-in provider; sign in with a key")
+        raise NotFound(Message("this service has no sign-in provider; sign in with a key"))
     return provider
 
 
@@ -88,7 +89,9 @@ def _principal(request: Request, context: Context, person: sign_on.Person, ticke
             tenant_id = tenant_named(session, person.tenant)
             if tenant_id is None:
                 raise Forbidden(
-                    "the provider names a tenant that is not here; its operator makes one: imprimatur tenant create"
+                    Message(
+                        "the provider names a tenant that is not here; its operator makes one: imprimatur tenant create"
+                    )
                 )
             end = database_time(session) + dt.timedelta(seconds=context.settings.page_longest_seconds)
             made = create_key(

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from service.auth.dependencies import ContextOf
 from service.auth.sessions import SignedIn
 from service.base.errors import DraftSchema, ImprimaturError
-from service.base.messages import Message
+from service.base.messages import Message, said
 from service.base.text import MAX_NAME_LENGTH
 from service.datasets import staging
 from service.intake.drafted import FIRST_ROWS
@@ -38,10 +38,13 @@ from service.pages.doors import (
     require_own_site,
     require_token,
 )
+from service.pages.error_pages import with_retry_after
 from service.pages.findings import notices_of
 from service.pages.forms import Filled
 from service.pages.image_form import image_form, with_image
+from service.pages.languages import language_named, language_of
 from service.pages.reading import stage_with_draft
+from service.pages.refused import in_words_of_the_form
 from service.pages.rendering import is_fragment, on, page
 from service.pages.words import USES
 from service.requests.problems import RefusedBody
@@ -89,7 +92,8 @@ async def send_file(request: Request, context: ContextOf, visitor: Owner) -> Res
         if is_fragment(request):
             raise refusal from None
         status = noted(request, refusal)
-        return await run_in_threadpool(_choose, request, context, visitor, fault=refusal.detail, status=status)
+        shown = await run_in_threadpool(_choose, request, context, visitor, fault=refusal.detail, status=status)
+        return with_retry_after(shown, refusal)
     return on(request, f"/datasets/new/{staged_id}")
 
 
@@ -97,7 +101,8 @@ async def send_file(request: Request, context: ContextOf, visitor: Owner) -> Res
 def send_sample(request: Request, context: ContextOf, visitor: Owner) -> Response:
     """Made-up rows, declared already."""
     rows = sample_table.sample_rows(secrets.randbits(64))
-    schema = sample_table.SCHEMA
+    name = said(sample_table.NAME, language_named(language_of(request)))
+    schema = sample_table.SCHEMA | {"title": name}
     draft = {
         "kind": "table",
         "schema": schema,
@@ -106,7 +111,7 @@ def send_sample(request: Request, context: ContextOf, visitor: Owner) -> Respons
         "names": [field["name"] for field in schema["fields"]],
         "rows": rows[:FIRST_ROWS],
     }
-    filled = _first_filled(draft, sample_table.NAME) | {
+    filled = _first_filled(draft, name) | {
         "unit": {**dict.fromkeys(_UNIT_FIELDS, ""), "several": "no"},
         "declared": "on",
         "is_sample": True,
@@ -235,7 +240,7 @@ def declare_page(
         types=TYPES,
         roles=ROLES,
         use_words=USES,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault),
         fault_at=fault_at,
     )
 
@@ -264,7 +269,7 @@ def _choose(
         signed_in=visitor,
         waiting=staging.list_own(context, visitor.principal),
         most_bytes=context.settings.upload_limit_bytes,
-        fault=fault,
+        fault=None if fault is None else in_words_of_the_form(request, fault),
     )
 
 

@@ -16,6 +16,7 @@ from imprimatur.explanation import times_in_100
 from imprimatur.wording import duration_in_two
 from service.base.messages import Figure, Message, Text, said
 from service.pages.languages import DEFAULT, Conventions
+from service.pages.refused import standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,10 +131,10 @@ class Writing:
         return said(text, self.language) if isinstance(text, Text) else self.language.text(text)
 
     def shown(self, text: str) -> str:
-        """The same, to stand by itself: English that is left is marked so, for those who hear the page."""
-        found = self.said(text)
-        without_texts = Writing(replace(self.language, texts=gettext.NullTranslations()))
-        if self.language.code == DEFAULT or found != without_texts.said(text):
+        """The same, to stand by itself: it begins with a capital letter. English that is left is marked so, for those who hear the page."""
+        found = standing(text, self.language)
+        without_texts = replace(self.language, texts=gettext.NullTranslations())
+        if self.language.code == DEFAULT or found != standing(text, without_texts):
             return found
         return Markup('<span lang="en">{}</span>').format(found)
 

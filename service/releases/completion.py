@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from service.auth.dependencies import ContextOf, Reader
 from service.base.errors import CallerLeft, InvalidInput, NotInRelease, NotReady, Tampered, TooLarge
-from service.base.messages import fault_of
+from service.base.messages import Message, fault_of
 from service.intake.sent_rows import rows_of_parquet
 from service.platform.context import Context
 from service.releases import service
@@ -68,7 +68,7 @@ async def complete_rows(
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ROWS_IN:
-        raise InvalidInput(f"send the rows as {', '.join(ROWS_IN)}", where="content-type")
+        raise InvalidInput(Message("send the rows as %(types)s", types=", ".join(ROWS_IN)), where="content-type")
     try:
         content = await request.body()
     except ClientDisconnect:
@@ -93,7 +93,9 @@ def _table_sampler(request: Request, release: Release) -> TableSampler:
 
     sampler = sampler_of(request, release)
     if not isinstance(sampler, TableSampler):
-        raise InvalidInput("this release makes images; rows are completed from a release of rows", where="release")
+        raise InvalidInput(
+            Message("this release makes images; rows are completed from a release of rows"), where="release"
+        )
     return sampler
 
 

@@ -22,13 +22,18 @@ def shown_name(given: str | None, method: str, release_id: uuid.UUID) -> str:
 
 
 def checked_name(header: str | None) -> str | None:
-    """A name as a header carries it; raises `InvalidInput`. One that reads as an id or as a generated name is refused."""
+    """A name as a header carries it; raises `InvalidInput`."""
     if header is None:
         return None
     try:
-        name = unquote(header, errors="strict").strip()
+        return typed_name(unquote(header, errors="strict"))
     except UnicodeDecodeError:
-        name = ""
+        return typed_name("")
+
+
+def typed_name(name: str) -> str:
+    """A name as it is typed; raises `InvalidInput`. One that reads as an id or as a generated name is refused."""
+    name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidInput(
             Message(

@@ -31,6 +31,7 @@ MODULES = (
     "selections",
     "exclusions",
     "components",
+    "typed_numbers",
     "conditions",
     "conditional",
     "weighting",

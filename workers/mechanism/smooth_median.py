@@ -47,7 +47,7 @@ def smooth_sensitivity(places: NDArray[np.int64], *, size: int, beta: float) -> 
     first = np.maximum(up_to - counts, middle)  # (size,) the first on the right with at least this value
     best = 1.0
     # All pairs, wherever the median is: how long this takes must not say it. Between values on one side of it nothing is larger:
-    # each of them is nearer than the median's own, at no fewer steps.
+    # each of them is closer than the median's own, at no fewer steps.
     for value in range(size):
         steps = np.maximum(first - last[value] - 1, 0)
         best = max(best, float(((values - value) * np.exp(np.maximum(-beta * steps, _LEAST_EXPONENT))).max()))

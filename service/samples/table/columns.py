@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from service.base.messages import Message
+from service.base.messages import Figure, Listed, Message, OnThePage
 from service.samples.table.base import Array, Mask, SamplingError
 from service.samples.table.reading import number_read
 from service.samples.table.spelling import is_json_number, values_written
@@ -98,6 +98,10 @@ class CategoryColumn:
             )
         return self._code_of_text[text]
 
+    def has_text(self, text: str) -> bool:
+        """Whether one of its values is written so."""
+        return text in self._code_of_text
+
     def number_of(self, wanted: Any) -> float:
         """The number that a value says, given as itself or as text; `ValueError` where it is none. Whole numbers are exact."""
         with suppress(ValueError):
@@ -112,9 +116,13 @@ class CategoryColumn:
     @property
     def described(self) -> str:
         """Its values, in words."""
-        texts = [text for text in self._code_of_text if text]  # a missing cell has no text
-        some = ", ".join(texts[:20])
-        return Message("its values are: %(values)s", values=f"{some}, …" if len(texts) > 20 else some)
+        known = [text for text in self._code_of_text if text]  # a missing cell has no text
+        more = ["…"] if len(known) > 20 else []
+        own = Listed(", ", [*[self._said(text) for text in self.texts if text][:20], *more])
+        return Message("its values are: %(values)s", values=OnThePage(", ".join([*known[:20], *more]), own))
+
+    def _said(self, text: str) -> str:
+        return Figure(text) if self.type == "number" and not self.is_spelled else text
 
     def meets(self, condition: Mapping[str, Any]) -> Mask:
         """Rows that meet this part of an exclusion: they have one of its values."""
@@ -152,7 +160,7 @@ def no_such_column(name: object, names: Sequence[str]) -> SamplingError:
 
 
 def refused(column: Any, fault: str) -> SamplingError:
-    """What is wrong in what was asked of a column, and what it holds. Values are as they are typed, with a point in every language."""
+    """What is wrong in what was asked of a column, and what it holds. Values are as they are typed: on a page in the spelling of the column, or of its language."""
     return SamplingError(
         Message("%(column)s: %(fault)s; %(described)s", column=column.name, fault=fault, described=column.described)
     )

@@ -13,12 +13,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from service.base.messages import Message
+from service.base.messages import Figure, Message
 from service.samples.table.base import SamplingError
 from service.samples.table.columns import CategoryColumn, nearest, no_such_column, refused
 from service.samples.table.identifiers import IdentifierColumn
@@ -30,6 +30,7 @@ from service.samples.table.selections import (
     Selections,
     joined_selections,
 )
+from service.samples.table.typed_numbers import certain, meanings, number_in, real
 from service.samples.table.written import RowColumn
 
 Where = str | Sequence[str] | Mapping[str, Any]
@@ -68,8 +69,9 @@ class Condition:
 class Conditions:
     """Reads conditions on these columns."""
 
-    def __init__(self, columns: Sequence[RowColumn]) -> None:
-        self._columns = columns
+    def __init__(self, columns: Sequence[RowColumn], *, has_comma: bool | None = None) -> None:
+        """has_comma: of what is typed into a page, whether its language has a decimal comma (`typed_numbers.py`)."""
+        self._columns, self._has_comma = columns, has_comma
         self._names = [column.name for column in columns]
 
     def selections(self, where: Where | None) -> Selections:
@@ -78,7 +80,7 @@ class Conditions:
             return {}
         found: Selections = {}
         texts = [where] if isinstance(where, str) else where
-        parts = [self._of_mapping(texts)] if isinstance(texts, Mapping) else map(self._of_text, texts)
+        parts = [self._of_mapping(texts)] if isinstance(texts, Mapping) else map(self._of_any_text, texts)
         for part in parts:
             found = joined_selections(found, part)
         for place, selection in found.items():
@@ -99,6 +101,12 @@ class Conditions:
             for condition in _conditions_of(name, place, wanted):
                 found = joined_selections(found, {place: self._selection(condition)})
         return found
+
+    def _of_any_text(self, text: str) -> Selections:
+        has_comma: bool | None = getattr(text, "has_comma", None)  # of a `service.base.text.TypedText`
+        if has_comma is None:
+            return self._of_text(text)
+        return Conditions(self._columns, has_comma=has_comma).selections(str(text))
 
     def _of_text(self, text: str) -> Selections:
         if text.lstrip().startswith("{"):
@@ -189,6 +197,8 @@ class Conditions:
             )
         if operator == "missing" and not column.missing:
             raise SamplingError(Message("%(column)s is required: none of its values is missing", column=column.name))
+        meant_values = tuple(certain(column, value, has_comma=self._has_comma) for value in condition.values)
+        condition = replace(condition, values=meant_values)
         if isinstance(column, CategoryColumn):
             return CategorySelection(column, _allowed(column, condition))
         meant = RangeSelection(column, _intervals(column, condition), missing=_means_missing(column, condition))
@@ -254,16 +264,16 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _json(text: str) -> Any:
+def _json(text: str, parse_float: Any = float) -> Any:
     """What the text says as JSON; None where it is none."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=parse_float)
     except (ValueError, RecursionError):
         return None
 
 
 def _listed(inner: str) -> tuple[Any, ...]:
-    found = _json(f"[{inner}]")
+    found = _json(f"[{inner}]", real)
     if isinstance(found, list):
         return tuple(found)
     try:
@@ -274,22 +284,8 @@ def _listed(inner: str) -> tuple[Any, ...]:
         ) from None
 
 
-def _values(value: Any) -> list[Any]:
-    """What a value may mean: itself, without the spaces around it, or the text that it quotes."""
-    if not isinstance(value, str):
-        return [value]
-    found: list[Any] = [value]
-    stripped = value.strip()
-    if stripped != value:
-        found.append(stripped)
-    if len(stripped) > 1 and stripped[0] == stripped[-1] == '"':
-        with suppress(ValueError):
-            found.append(json.loads(stripped))
-    return found
-
-
 def _codes(column: CategoryColumn, value: Any) -> list[int]:
-    *others, last = _values(value)
+    *others, last = meanings(value)
     for other in others:
         with suppress(SamplingError):
             return column.codes_of(other)
@@ -317,7 +313,7 @@ def _allowed(column: CategoryColumn, condition: Condition) -> np.ndarray[Any, An
             value=said,
         )
         raise refused(column, fault)
-    limit: Any = _values(said)[-1]
+    limit: Any = meanings(said)[-1]
     if column.type in {"integer", "number"}:
         try:
             limit = column.number_of(limit)
@@ -348,7 +344,7 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         return [] if operator == "missing" else [(-np.inf, np.inf)]
     numbers = sorted(
         {
-            _number(column, value)
+            number_in(column, value)
             for value in condition.values
             if not (column.missing and (value is None or value == column.missing_value))
         }
@@ -357,7 +353,7 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         for number in numbers:
             point = RangeSelection(column, [(number, number)], missing=False)
             if len(numbers) > 1 and not point.chances.any():
-                raise refused(column, Message("%(number)s is not one of its values", number=number))
+                raise refused(column, Message("%(number)s is not one of its values", number=Figure(str(number))))
         return [(number, number) for number in numbers]
     if operator in {"!=", "not in"}:
         ends = [-np.inf, *numbers, np.inf]
@@ -380,19 +376,3 @@ def _intervals(column: GridColumn, condition: Condition) -> list[tuple[float, fl
         ">": [(float(np.nextafter(number, np.inf)), np.inf)],
         ">=": [(number, np.inf)],
     }[operator]
-
-
-def _number(column: GridColumn, value: Any) -> float:
-    for each in reversed(_values(value)):
-        with suppress(ValueError, TypeError):
-            return column.number_of(each)
-    like: str = {"date": "2024-03-01", "datetime": "2024-03-01T12:00:00", "integer": "1234"}.get(column.type, "1234.5")
-    if column.is_spelled:
-        like = Message("%(plain)s or, as the schema spells it, %(spelled)s", plain=like, spelled=column.example)
-    fault = Message(
-        "%(value)s is not a value of a column of type %(type)s, like %(like)s",
-        value=repr(value),
-        type=column.type,
-        like=like,
-    )
-    raise refused(column, fault)

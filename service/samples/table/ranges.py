@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from service.base.messages import Message
+from service.base.messages import Figure, Message, OnThePage
 from service.samples.table.base import Array, Mask
 from service.samples.table.columns import quoted, text_of
 from service.samples.table.reading import ClockTimes, range_read
@@ -165,8 +165,12 @@ class GridColumn:
     @property
     def described(self) -> str:
         """What the column holds, in words."""
-        ends = np.array([self._smallest.min(), self._largest.max()])
-        first, last = self.to_values(self.on_clocks(self.drawn_of(ends, np.zeros(2, dtype=np.int64))))
+        ends = self.drawn_of(np.array([self._smallest.min(), self._largest.max()]), np.zeros(2, dtype=np.int64))
+        first, last = map(str, self.to_values(self.on_clocks(ends)))
+        if self.is_spelled:
+            first, last = map(OnThePage, (first, last), self.spelled(ends))
+        elif self.type in {"integer", "number"}:
+            first, last = Figure(first), Figure(last)
         return {
             "integer": Message("it holds whole numbers from %(first)s to %(last)s", first=first, last=last),
             "number": Message("it holds numbers from %(first)s to %(last)s", first=first, last=last),

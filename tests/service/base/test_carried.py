@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.base.carried import NotCarried, packed, unpacked
-from service.base.messages import Figure, Listed, Message, Sentence, plural, replaced, said, sentences
+from service.base.messages import Figure, Listed, Message, Sentence, plural, said, sentences
 from service.pages.languages import language_named
 
 CELLS = plural(
@@ -77,13 +77,3 @@ def test_a_message_that_is_nested_too_deeply_is_refused():
         document = {"sentence": document}
     with pytest.raises(NotCarried):
         unpacked(document)
-
-
-def test_a_part_of_a_message_can_be_said_in_other_words():
-    found = replaced(unpacked(packed(FINDING)), {EMPTY: Message("it is free text")})
-    assert found == "Left out: it is free text. Cells: '50 %'."
-    assert said(found, language_named("de")) == "Weggelassen: sie ist freier Text. Zellen: '50 %'."
-    assert replaced("it is empty", {EMPTY: "not this: somebody typed it"}) == "it is empty"
-    assert replaced(CELLS, {"outside the declared range": Message("it is empty")}) == (
-        "Column 'age': 7 cells are it is empty and will be clamped."
-    )

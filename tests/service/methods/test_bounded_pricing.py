@@ -12,12 +12,14 @@ from fractions import Fraction
 import pytest
 
 from service.base.errors import PricingBusy, TooExpensiveToPrice, Unpriceable
+from service.base.messages import said
 from service.base.work import TooMuchWork, at_most, left
 from service.methods import bounded, pricing
 from service.methods.catalogue import parse_order
 from service.methods.child import answer_to
 from service.methods.knobs import Order
 from service.methods.turns import OF_A_TENANT, WANTED_SECONDS, Asker, Turns, on_behalf_of
+from service.pages.languages import language_named
 from service.privacy.filters import open_budget
 
 A_READER = Asker("key", "tenant")
@@ -105,6 +107,7 @@ def test_a_price_leaves_no_factors_of_its_transforms():
 from service.base.memory import give_back, resident_bytes
 from service.methods.catalogue import parse_order
 from service.methods.pricing import price_order
+from service.pages.languages import language_named
 from service.privacy.filters import open_budget
 order, budget = {"method": "idpgan", "steps": 100, "sampling_probability": 1e-4}, open_budget(10.0, 1e-6)
 price_order(parse_order({**order, "share": 1.0}), budget)
@@ -168,6 +171,7 @@ def test_what_cannot_be_priced_is_said_by_the_child_too(monkeypatch):
     with on_behalf_of(A_READER), pytest.raises(Unpriceable, match="no amount of noise") as refused:
         pricing.price_order(fresh(drawn_rarely), open_budget(3.0, 0.01))
     assert not isinstance(refused.value, TooExpensiveToPrice)
+    assert said(refused.value.detail, language_named("de")).startswith("Kein Rauschen"), "it comes out with its places"
 
 
 def test_a_job_says_everything_a_price_depends_on():

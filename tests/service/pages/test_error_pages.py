@@ -70,6 +70,27 @@ def test_a_refusal_keeps_the_navigation_of_who_is_signed_in(api, browser_of, add
     assert "/admin" not in reply.text
     assert reply.headers["cache-control"] == "no-store"
     assert ("allow" in reply.headers) == (status == 405)
+    assert re.search(r'role="alert">[A-Z]', reply.text)
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "english", "german", "near"),
+    [
+        ("GET", "/sign-out", "it takes what a form sends", "was ein Formular sendet", None),
+        ("GET", f"/datasets/{uuid.UUID(int=1)}/releases", "form", "Formular", f"/datasets/{uuid.UUID(int=1)}"),
+        ("GET", f"/admin/keys/{uuid.UUID(int=1)}/revoke", "form", "Formular", "/admin/keys"),
+        ("POST", "/admin/audit", "takes nothing that is sent to it", "nimmt nichts entgegen", "/admin/audit"),
+    ],
+)
+def test_an_address_that_takes_no_such_request_says_where_to_go(
+    api, browser_of, method, address, english, german, near
+):
+    browser = browser_of(api.analyst)
+    for language, said in (("en", english), ("de", german)):
+        reply = browser.http.request(method, address, headers=AS_BROWSER | {"Accept-Language": language})
+        assert (reply.status_code, said in reply.text, has_navigation(reply.text)) == (405, True, True)
+        assert (f'<a href="{near}" role="button"' in reply.text) == (near is not None)
+        assert reply.headers["allow"] in {"GET", "POST"}
 
 
 @pytest.mark.parametrize("what", ["datasets", "releases"])

@@ -63,8 +63,9 @@ def test_findings_of_a_draft_from_before_they_had_places_are_shown_as_they_were_
 def test_the_page_proposes_what_its_form_can_do_and_nothing_of_the_command_line(proposal):
     told = Finding("x", Message("left out: %(why)s", why=Message("it is empty")), proposal, ("a b",))
     (shown,) = findings_of({"findings": {"x": [packed(told.beside_the_column())]}}, "x")
-    for text in (shown, said(shown, language_named("de"))):
-        assert not [word for word in ("--", "by hand", "von Hand", '"role": "ignore"') if word in text], text
+    shown, german = (said(shown, language_named(code)) for code in ("en", "de"))
+    for text in (shown, german):
+        assert not [word for word in ("--", "by hand", "von Hand", '"role"', "`enum`") if word in text], text
     assert shown.startswith("Left out: it is empty. ")
     assert shown.endswith(". Cells: 'a b'.")
 
@@ -113,7 +114,7 @@ def test_a_refusal_of_a_schema_is_german_on_the_page_that_declares_it(owner):
     reply = owner.post(page.url.path, sent, **GERMAN)
     assert reply.status_code == 422
     alert = html.unescape(reply.text.split('role="alert"')[1].split("</p>")[0])
-    assert "Schema: Spalte 'age': bins: der Wert muss mindestens 1 sein" in alert
+    assert "Das ganze Schema als JSON, für Fachleute: Spalte 'age': bins: der Wert muss mindestens 1 sein" in alert
     for document in REFUSED:
         with pytest.raises(InvalidSchema) as refused:
             parse_schema(document)

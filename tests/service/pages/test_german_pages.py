@@ -154,7 +154,7 @@ def test_no_refusal_of_a_question_is_left_in_english(api, browser_of, dataset_id
 def test_a_refused_condition_is_said_in_german_and_in_english_by_the_api(api, browser_of, dataset_id):
     asked = {"kind": "count", "epsilon": "0.1", "where": "colour=red"}
     page = html.unescape(browser_of(api.analyst).post(f"/datasets/{dataset_id}/ask", asked, **GERMAN).text)
-    assert "questions.0.where: Es gibt keine Spalte 'colour'; die Spalten sind age" in page
+    assert "Nur Zeilen mit: Es gibt keine Spalte 'colour'; die Spalten sind age" in page
     assert '<span lang="en">' not in page
     asked |= {"epsilon": 0.1}
     reply = api.http.post(f"/v1/datasets/{dataset_id}/queries", json=asked, headers=api.analyst)
@@ -254,10 +254,10 @@ def test_a_number_that_stands_in_a_field_beforehand_is_written_as_it_is_typed():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"report_share": "200"}, "share of the report: more than 0 and less than 50 per cent"),
-        ({"report_share": "-1"}, "share of the report: more than 0 and less than 50 per cent"),
-        ({"report_held_out": "99"}, "held-out units: more than 0 and less than 51 per cent"),
-        ({"accept_accuracy": "120"}, "predicted right at least: more than 0 and less than 100 per cent"),
+        ({"report_share": "200"}, "report.share: more than 0 and less than 50 per cent"),
+        ({"report_share": "-1"}, "report.share: more than 0 and less than 50 per cent"),
+        ({"report_held_out": "99"}, "report.held_out: more than 0 and less than 51 per cent"),
+        ({"accept_accuracy": "120"}, "accept.accuracy: more than 0 and less than 100 per cent"),
     ],
 )
 def test_a_field_in_per_cent_is_refused_in_per_cent(wrong, said):
@@ -297,7 +297,7 @@ def test_a_sentence_that_has_no_translation_is_marked_as_english():
     left = Message("1,234 <things> that nobody has %(said)s", said=Figure("0.5"))
     assert german.shown(left) == '<span lang="en">1,234 &lt;things&gt; that nobody has 0,5</span>'
     assert english.shown(left) == left
-    assert german.shown(Message("no such knob")) == "eine solche Einstellung gibt es nicht"
+    assert german.shown(Message("no such knob")) == "Eine solche Einstellung gibt es nicht"
 
 
 def test_a_message_is_its_english_text_and_says_itself_in_another_language():

@@ -87,6 +87,9 @@ def test_tenants_are_the_own_one_and_the_operators_commands(api, browser_of):
     page = html.unescape(browser.get("/admin/tenants", params={"name": "Station 4; rm -rf '"}).text)
     assert "imprimatur tenant create 'Station 4; rm -rf '\"'\"''" in page  # as a shell reads it
     assert "imprimatur tenant list" in page
+    german = html.unescape(browser.get("/admin/tenants", headers={"Accept-Language": "de"}).text)
+    assert "imprimatur tenant create 'Zweite Stelle'" in german
+    assert "imprimatur tenant key 'Zweite Stelle' 'neuer Eigentümer'" in german
     assert "owner: 1, analyst: 1, reader: 1" in page
     mine = re.search(r"<dt>Id</dt><dd><code>([^<]+)</code>", page)[1]
     other = re.search(r"<dt>Id</dt><dd><code>([^<]+)</code>", browser_of(api.stranger).get("/admin/tenants").text)[1]

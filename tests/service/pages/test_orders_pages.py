@@ -65,6 +65,11 @@ def test_without_scripts_too_an_order_is_confirmed_and_placed_once(api, browser_
     }
     sent = hidden(confirm.text)
     assert sent["knob.pairs"] == "none"
+    for reads_as_an_id in ("abcd1234", "marginals-0123abcd"):
+        for path in ("order", "releases"):
+            named = {**sent, "step": "confirm", "name": reads_as_an_id}
+            refused = browser.post(f"/datasets/{dataset_id}/{path}", named)
+            assert (refused.status_code, "Name of the release: this reads as an id" in refused.text) == (422, True)
     first = browser.post(f"/datasets/{dataset_id}/releases", sent)
     again = browser.post(f"/datasets/{dataset_id}/releases", sent)
     assert first.url.path == again.url.path
@@ -320,4 +325,4 @@ def test_the_forecast_is_beside_the_price_and_the_least_epsilon_is_found(api, br
     assert re.findall(r'id="epsilon"[^>]*value="([^"]+)"', none) == [FILLED["epsilon"]]  # and not the whole budget
     assert "of the whole budget; 0 % would be left" not in none
     wrong = browser.post(f"/datasets/{dataset_id}/order", {**FILLED, "step": "want", "group": "x", "within": "50"})
-    assert "group: write a number" in wrong.text
+    assert "A group of so many rows: write a number" in wrong.text

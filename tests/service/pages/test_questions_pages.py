@@ -5,6 +5,7 @@ import time
 
 import httpx
 import pytest
+from fastapi import Request
 
 from imprimatur import Client
 from service.base.errors import InvalidOrder
@@ -13,6 +14,8 @@ from service.pages.examples import example_condition
 from service.pages.questions import question_of
 from service.pages.words import KINDS
 from tests.conftest import SMALL_SCHEMA, small_table
+
+REQUEST = Request({"type": "http", "headers": [(b"accept-language", b"de")]})
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def test_a_question_that_cannot_be_asked_is_said(browser, asked):
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_has_its_columns(kind):
-    question = question_of({"kind": kind, "column": "a", "second": "b", "epsilon": "0,5"})
+    question = question_of(REQUEST, {"kind": kind, "column": "a", "second": "b", "epsilon": "0,5"})
     assert question["epsilon"] == 0.5
     assert ("column" in question) + ("columns" in question) == (kind != "count")
 
@@ -91,13 +94,13 @@ def test_every_kind_has_its_columns(kind):
     [
         ({"kind": "keys"}, "column: choose one"),
         ({"kind": "cross_table"}, "column: choose one"),
-        ({"kind": "cross_table", "column": "a"}, "second column, for pairs: choose another one"),
-        ({"kind": "cross_table", "column": "a", "second": "a"}, "second column, for pairs: choose another one"),
+        ({"kind": "cross_table", "column": "a"}, "columns: choose another one"),
+        ({"kind": "cross_table", "column": "a", "second": "a"}, "columns: choose another one"),
     ],
 )
 def test_a_column_that_is_not_chosen_is_asked_for_in_the_words_of_the_form(wrong, said):
     with pytest.raises(InvalidOrder) as refused:
-        question_of({"epsilon": "0,5", **wrong})
+        question_of(REQUEST, {"epsilon": "0,5", **wrong})
     assert refused.value.detail == said
 
 

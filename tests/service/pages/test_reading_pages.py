@@ -99,7 +99,7 @@ def test_only_its_sender_sees_how_far_it_is(api, browser_of, context, owner):
     assert b"share" not in stored
 
 
-def test_a_file_that_cannot_be_read_says_why_and_takes_no_place(context, owner, gate):
+def test_a_file_that_cannot_be_read_says_why_and_takes_no_place(api, context, owner, gate):
     gate.may_go_on.set()
     address = send(owner, b"\x00\x01\x02\x03" * 100, "broken.csv").url.path
     page = until(lambda: text if 'role="alert"' in (text := owner.get(address).text) else "")
@@ -113,6 +113,10 @@ def test_a_file_that_cannot_be_read_says_why_and_takes_no_place(context, owner, 
     until(lambda: 'role="alert"' in owner.get(address).text)
     send(owner)
     assert owner.get(address).status_code == 404  # room was made for the next
+    lines = api.http.get("/v1/audit", headers=api.owner).json()["items"]
+    done = [(line["action"], line["object_id"]) for line in lines if line["object_kind"] == "staged_upload"]
+    assert sorted(action for action, _ in done) == ["discard_upload"] * 2 + ["stage_upload"] * 3
+    assert len(set(done)) == len(done)  # one line of each file that was sent
 
 
 def test_why_a_file_cannot_be_read_is_said_in_the_language_of_the_page(owner, gate):

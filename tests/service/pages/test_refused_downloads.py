@@ -63,7 +63,7 @@ def test_a_wrong_condition_leads_back_to_the_form_with_everything_typed(
     assert re.search(r"\(ε, δ\) = \(\d(,\d+)?; \d", certificate)
     for typed in ("many", "", "1,5", "-3"):
         refused = browser.get(f"{release}/download", params={"rows": typed}, headers={"Accept-Language": "de"})
-        assert "rows: Schreiben Sie eine ganze Zahl, zum Beispiel 1000" in refused.text
+        assert "Zeilen: Schreiben Sie eine ganze Zahl, zum Beispiel 1000" in refused.text
     for wrong in (CONDITION, "nosuch=1", 'city="Rome" & city="Oslo"'):
         rows = browser.get(f"{release}/rows", params={"where": wrong}, headers={"Accept-Language": "de"})
         assert (rows.status_code, english_in(rows.text)) == (422, [])

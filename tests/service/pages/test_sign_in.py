@@ -99,9 +99,15 @@ def test_behind_tls_the_cookie_is_of_this_host_alone(api, context, database):
 
 def test_many_wrong_keys_are_refused_before_they_are_looked_up(context, browser_of):
     browser, most = browser_of(), int(3 * context.settings.rate_limit_failures_per_minute)
-    statuses = (browser.sign_in({"Authorization": f"Bearer imp_{number}"}).status_code for number in range(most))
-    assert next(statuses) == 401
-    assert 429 in statuses
+    replies = (browser.sign_in({"Authorization": f"Bearer imp_{number}"}) for number in range(most))
+    wrong = next(replies)
+    assert wrong.status_code == 401
+    assert ">This API key is not known" in wrong.text
+    refused = next(reply for reply in replies if reply.status_code == 429)
+    assert int(refused.headers["retry-after"]) >= 1
+    german = browser.http.post("/sign-in", data={"key": "imp_x"}, headers={"Accept-Language": "de"})
+    assert german.status_code == 429
+    assert ">Zu viele Anfragen ohne gültigen Schlüssel; warten Sie " in german.text
 
 
 def test_a_script_that_asks_for_a_part_is_sent_to_sign_in(browser_of):

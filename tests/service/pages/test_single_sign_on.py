@@ -217,6 +217,7 @@ def test_an_answer_of_another_provider_and_a_refusal_of_the_provider_are_pages(o
     reply = browser.get(f"{HERE}?error=access_denied&error_description=<b>no</b>&state={state}")
     assert reply.status_code == 403
     assert "<b>no" not in reply.text
+    assert ">The provider has not signed you in;" in reply.text
     assert browser.get(answer).status_code == 303  # its own one still works
 
 
