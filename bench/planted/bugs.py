@@ -3711,8 +3711,8 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a certificate repeats the ε that a stored price states, whatever its list costs",
-        ((RUN, "return paid and says_what_it_costs(price, events, reserved, budget)", "return paid"),),
-        ("tests/workers/test_underpaid.py::test_a_price_that_raw_sql_made_say_too_little_is_voided",),
+        (("workers/fitting.py", "epsilon >= share * budget.epsilon", "epsilon >= 0.0"),),
+        ("tests/workers/test_fitting.py::test_a_price_that_states_less_than_it_costs_is_found",),
     ),
     Bug(
         "a worker takes a stored order's word for the unit",

@@ -36,7 +36,7 @@ def test_single_images_for_another_unit_than_the_budgets_are_not_paid(declared: 
 
 @pytest.mark.parametrize("stated", ["epsilon", "delta", "pld_epsilon", "renyi_divergence"])
 def test_a_price_that_states_less_than_it_costs_is_found(stated: str) -> None:
-    """A certificate would have signed it: until 2026-11-28 an ε of a hundredth, written beside a list that was paid in full."""
+    """A certificate would have signed it, beside a list that was paid in full."""
     budget = open_budget(3.0, 1e-5)
     price = price_order(parse_order({"method": "marginals", "epsilon": 1.0}), units=200, budget=budget)
     honest = price.as_json
