@@ -1,15 +1,25 @@
-"""Whether a stored order is one that its dataset takes; asked before it is charged, since who writes to the database need not have asked."""
+"""Whether a stored order is one that its dataset takes, and its price says the truth; asked before it is charged, since who writes to the database need not have asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.domain.open_columns import open_fields
 from service.methods.catalogue import method_of
+from service.privacy.accounting import renyi_divergence
+from service.privacy.calibration import TOLERANCE
+from service.privacy.filters import NANO
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from service.datasets.models import Dataset
     from service.methods.knobs import Order
+    from service.privacy.events import Events
+    from service.privacy.filters import Budget, Shares
+
+ROUNDING = 1e-9
+"""Relative: far above that of the few operations between a price and its shares, far below what anyone reads."""
 
 
 def misfit(order: Order, dataset: Dataset) -> str | None:
@@ -23,3 +33,19 @@ def misfit(order: Order, dataset: Dataset) -> str | None:
     if is_open != method.buys_declaration:
         return "declaration_needed" if is_open else "already_declared"
     return None if method.has_declared_unit(order, schema) else "underpaid"
+
+
+def says_what_it_costs(price: Mapping[str, Any], events: Events, reserved: Shares, budget: Budget) -> bool:
+    """Whether a stored price states no less than its list, which is paid by these shares, costs; certificates repeat it.
+
+    The promise is the share of the budget that pays, rounded up to a nano-share. Every list is calibrated to nearly all of it.
+    """
+    share = (reserved.simple - 1) / NANO * (1.0 - ROUNDING)
+    epsilon, delta = float(price["epsilon"]), float(price["delta"])
+    divergence = renyi_divergence(events, budget.renyi_order) * (1.0 - ROUNDING)
+    return (
+        epsilon >= share * budget.epsilon
+        and delta >= share * budget.delta / 2.0
+        and float(price["pld_epsilon"]) >= epsilon * (1.0 - TOLERANCE) * (1.0 - ROUNDING)
+        and float(price["renyi_divergence"]) >= divergence
+    )

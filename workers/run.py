@@ -46,7 +46,7 @@ from workers import lease as leases
 from workers.certificate import certify, state
 from workers.checkpoints import Checkpoint
 from workers.child import CANCEL_SIGNAL, OVER_LIMITS, Limits, limit_myself, was_refused_memory
-from workers.fitting import misfit
+from workers.fitting import misfit, says_what_it_costs
 from workers.generators.archive import pack
 from workers.generators.errors import UnusableGeneratorError
 from workers.generators.released import Released
@@ -142,13 +142,14 @@ class Attempt:
             self.end(failure="diverged")
 
     def is_paid(self) -> bool:
-        """Whether the events cost what is reserved: a person who can write to the database could have written more expensive ones."""
+        """Whether the events cost what is reserved and stated: who can write to the database could have written dearer ones, or a smaller ε."""
         if self.release.state != "reserved":
             return True  # looked at before it was charged; neither events nor costs can be changed since
         entries = self.in_transaction(lambda session: ledger_repository.entries_of_release(session, self.release.id))
         reserved = Shares(simple=entries["reserve"].simple, renyi=entries["reserve"].renyi)
-        scale = float(self.release.price["epsilon"])
-        return is_paid(self.release.events, reserved, self.dataset.budget, epsilon_scale=scale)
+        price, events, budget = self.release.price, self.release.events, self.dataset.budget
+        paid = is_paid(events, reserved, budget, epsilon_scale=float(price["epsilon"]))
+        return paid and says_what_it_costs(price, events, reserved, budget)
 
     def charge(self) -> LedgerEntry:
         """Post and commit. A resumed attempt finds its charge already there."""

@@ -3737,6 +3737,11 @@ BUGS: tuple[Bug, ...] = (
         (f"{T_IMAGE_ORDERS}::test_another_unit_than_the_budgets_is_refused",),
     ),
     Bug(
+        "a certificate repeats the ε that a stored price states, whatever its list costs",
+        (("workers/fitting.py", "epsilon >= share * budget.epsilon", "epsilon >= 0.0"),),
+        ("tests/workers/test_fitting.py::test_a_price_that_states_less_than_it_costs_is_found",),
+    ),
+    Bug(
         "a worker takes a stored order's word for the unit",
         (
             (

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from service.datasets.models import Dataset
-from service.methods.catalogue import parse_resolved_order
+from service.methods.catalogue import parse_order, parse_resolved_order
+from service.privacy.filters import open_budget
 from tests.catalogue import CASES, case_of
-from workers.fitting import misfit
+from tests.orders import price_order
+from workers.fitting import misfit, says_what_it_costs
 
 IMAGES = {"type": "image", "height": 12, "width": 9, "channels": 1}
 
@@ -30,6 +32,17 @@ def test_single_images_for_another_unit_than_the_budgets_are_not_paid(declared: 
     order = {"method": "image_release", "epsilon": 1.0, "coefficients": 4}
     assert misfit(parse_resolved_order(order | {"unit": ordered}), dataset) == "underpaid"
     assert misfit(parse_resolved_order(order | {"unit": declared or "image"}), dataset) is None
+
+
+@pytest.mark.parametrize("stated", ["epsilon", "delta", "pld_epsilon", "renyi_divergence"])
+def test_a_price_that_states_less_than_it_costs_is_found(stated: str) -> None:
+    """A certificate would have signed it, beside a list that was paid in full."""
+    budget = open_budget(3.0, 1e-5)
+    price = price_order(parse_order({"method": "marginals", "epsilon": 1.0}), units=200, budget=budget)
+    honest = price.as_json
+    assert says_what_it_costs(honest, price.events, price.shares, budget)
+    for less in (honest[stated] * 0.98, honest[stated] / 100.0, 0.0, -1.0, float("nan")):
+        assert not says_what_it_costs(honest | {stated: less}, price.events, price.shares, budget)
 
 
 def test_what_is_open_is_bought_first_and_once() -> None:

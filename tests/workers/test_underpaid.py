@@ -1,10 +1,12 @@
 """What the application's role can write and the database cannot judge: dear events at a small price. The worker judges."""
 
+import json
 import uuid
 
 import pytest
 
 from service.audit.models import DONE
+from service.datasets.models import Dataset
 from service.methods.catalogue import CATALOGUE, parse_order
 from service.platform.context import open_context
 from service.privacy.calibration import is_paid
@@ -13,6 +15,7 @@ from service.releases import repository
 from service.releases.models import Release
 from tests.conftest import small_table
 from tests.orders import price_order
+from workers.fitting import says_what_it_costs
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +56,7 @@ def test_every_price_is_enough_for_its_own_events_and_a_smaller_one_is_not(order
     price = price_order(parse_order({**order, "epsilon": epsilon}), units=10_000, budget=BUDGET)
     paid, scale = price.shares, price.epsilon
     assert is_paid(price.events, paid, BUDGET, epsilon_scale=scale)
+    assert says_what_it_costs(price.as_json, price.events, paid, BUDGET)
     assert not is_paid(price.events, Shares(paid.simple * 98 // 100, paid.renyi), BUDGET, epsilon_scale=scale)
     assert not is_paid(price.events, Shares(paid.simple, paid.renyi - 5), BUDGET, epsilon_scale=scale)
 
@@ -63,19 +67,15 @@ def test_a_scale_that_is_none_pays_for_nothing(scale):
     assert not is_paid(price.events, price.shares, BUDGET, epsilon_scale=scale)
 
 
-@pytest.mark.parametrize("account", ["simple", "renyi"])
-def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
-    stack, client, small_schema, small_order, tmp_path, account
-):
-    dataset = client.create_dataset(small_table(tmp_path / "t.csv"), small_schema, epsilon=5.0, name="t")
-    context, honest = (
-        open_context(stack.settings),
-        client.create_release(dataset["id"], {**small_order, "epsilon": 0.1}),
-    )
+def voided(stack, client, dataset, honest, *, cost=None, price=None):
+    """Place it again by raw SQL, with these changes; how it ended, after the honest one was published."""
+    context = open_context(stack.settings)
     with context.transaction() as session:
         release = session.get_one(Release, uuid.UUID(honest["id"]))
-    priced = price_order(release.order, units=200, budget=open_budget(5.0, 1 / 2_000))
-    cost = {"simple_cost": priced.shares.simple, "renyi_cost": priced.shares.renyi}
+        budget = session.get_one(Dataset, release.dataset_id).budget
+    priced = price_order(release.order, units=200, budget=budget)
+    assert priced.shares == Shares(release.simple_cost, release.renyi_cost), "dear for another reason than this test's"
+    costs = {"simple_cost": priced.shares.simple, "renyi_cost": priced.shares.renyi}
     with context.driver() as connection:
         (key,) = connection.execute("SELECT id FROM api_keys WHERE tenant_id = %s", (release.tenant_id,)).fetchone()
         forged = uuid.uuid4()
@@ -84,13 +84,13 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
             id=forged,
             tenant_id=release.tenant_id,
             dataset_id=release.dataset_id,
-            **{**cost, f"{account}_cost": cost[f"{account}_cost"] // 2},
+            **{name: value // 2 if name == cost else value for name, value in costs.items()},
             idempotency_key=None,
             body_digest=b"",
             steps=release.steps,
             declaration=1,
             order=release.order.model_dump_json(),
-            price=priced.json_text,
+            price=json.dumps(priced.as_json | (price or {})),
             key_id=key,
             priority=3,
             estimate="null",
@@ -103,7 +103,22 @@ def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(
         repository.make_durable(connection)
     assert placed.outcome == "done"
     ended = client.wait(str(forged), timeout=600)
-    assert (ended["state"], ended["failure"]) == ("voided", "underpaid")
     assert client.wait(honest["id"], timeout=600)["state"] == "published"
     kinds = [entry["kind"] for entry in client.ledger(dataset["id"])["items"] if entry["release_id"] == str(forged)]
-    assert sorted(kinds) == ["reserve", "void"]
+    return ended["state"], ended["failure"], sorted(kinds)
+
+
+@pytest.fixture
+def placed(client, small_schema, small_order, tmp_path):
+    dataset = client.create_dataset(small_table(tmp_path / "t.csv"), small_schema, epsilon=5.0, name="t")
+    return dataset, client.create_release(dataset["id"], {**small_order, "epsilon": 0.1})
+
+
+@pytest.mark.parametrize("cost", ["simple_cost", "renyi_cost"])
+def test_a_release_that_raw_sql_made_too_cheap_is_voided_before_a_row_is_read(stack, client, placed, cost):
+    assert voided(stack, client, *placed, cost=cost) == ("voided", "underpaid", ["reserve", "void"])
+
+
+def test_a_price_that_raw_sql_made_say_too_little_is_voided(stack, client, placed):
+    said = {"delta": 1e-30, "renyi_divergence": 1e-9}  # which is on no list, and a certificate would have signed
+    assert voided(stack, client, *placed, price=said) == ("voided", "underpaid", ["reserve", "void"])
