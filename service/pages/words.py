@@ -37,7 +37,7 @@ STATES = [
 SCOPES = [N_("owner"), N_("analyst"), N_("reader")]
 LEDGER = {
     "reserve": N_("reserved"),
-    "post": N_("charged to the budget"),
+    "post": N_("paid"),
     "void": N_("given back"),
     "settle": N_("partly given back"),
 }
