@@ -182,7 +182,9 @@ REFUSED = [
 OF_THE_API = re.compile(r"[a-z]\w*\.[a-z0-9]\w*|[a-z]+_[a-z]\w+|`|--|^(?:budget|rows|want|where|part): ")
 
 
-@pytest.mark.parametrize(("address", "refused", "begins"), REFUSED, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("address", "refused", "begins"), REFUSED, ids=[f"{address}: {begins[:40]}" for address, _, begins in REFUSED]
+)
 def test_what_is_refused_of_a_form_is_in_its_own_words(address, refused, begins):
     with pytest.raises(ImprimaturError) as found:
         refused()
