@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, and_, func, insert, literal, or_, select, 
 from sqlalchemy.orm import Session
 
 from service.auth.models import ApiKey, Tenant
-from service.platform.paging import Page, in_order
+from service.platform.paging import Page, in_order, is_among
 
 KEY_BYTES = 1_000
 """More than a key takes in a list."""
@@ -103,7 +103,7 @@ def page_of_keys(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[Se
     """One page, newest first, and the cursor of the next."""
     query = select(ApiKey.id, ApiKey.created_at, literal(KEY_BYTES)).where(ApiKey.tenant_id == tenant_id)
     ids, following = page.cut(session.execute(page.narrow(query, ApiKey.created_at, ApiKey.id)).all())
-    return in_order(ids, session.scalars(select(ApiKey).where(ApiKey.id.in_(ids)))), following
+    return in_order(ids, session.scalars(select(ApiKey).where(is_among(ApiKey.id, ids)))), following
 
 
 def lock_key(session: Session, tenant_id: uuid.UUID, key_id: uuid.UUID) -> ApiKey | None:

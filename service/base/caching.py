@@ -48,8 +48,8 @@ class Room:
             min((cache for cache in self._caches if len(cache)), key=lambda cache: cache.oldest_use()).drop_oldest()
 
 
-ALL = Room(40 << 20)
-"""Of this process. Each cache has a bound of its own, so that none crowds out all others; what they hold together would be more than twice this."""
+ALL = Room(32 << 20)
+"""Of this process. Each cache has a bound of its own, so that none crowds out all others; what they hold together would be nearly twice this."""
 
 
 class BoundedCache(Generic[V]):
@@ -161,5 +161,15 @@ def _parts(one: object) -> Iterable[object]:
     elif not isinstance(one, str | bytes | int | float | complex | bool | None):
         if is_dataclass(one):
             yield from (getattr(one, each.name) for each in fields(one))
+        yield from _slots(one)
         if hasattr(one, "__dict__"):
             yield one.__dict__
+
+
+def _slots(one: object) -> Iterable[object]:
+    """Pydantic's models keep a set of the fields that were given beside their `__dict__`: a quarter of a wide schema."""
+    for kind in type(one).__mro__:
+        names = vars(kind).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if hasattr(one, name):
+                yield getattr(one, name)

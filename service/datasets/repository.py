@@ -26,7 +26,7 @@ from service.intake.table.alike import (
     is_stored,
 )
 from service.ledger.models import LedgerEntry
-from service.platform.paging import Page, in_order
+from service.platform.paging import Page, in_order, is_among
 from service.privacy.filters import Budget
 
 _FINGERPRINTS_LOCK = 7062
@@ -166,7 +166,7 @@ def find_matches(
 
 def find_all(session: Session, dataset_ids: Collection[uuid.UUID]) -> Sequence[Dataset]:
     """Of every tenant, the oldest first: to compare rows, not to show."""
-    return session.scalars(select(Dataset).where(Dataset.id.in_(dataset_ids)).order_by(Dataset.created_at)).all()
+    return session.scalars(select(Dataset).where(is_among(Dataset.id, dataset_ids)).order_by(Dataset.created_at)).all()
 
 
 def page_of_tenant(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[Sequence[Dataset], str | None]:
@@ -174,7 +174,7 @@ def page_of_tenant(session: Session, tenant_id: uuid.UUID, page: Page) -> tuple[
     size = func.octet_length(cast(Dataset.schema, Text))
     query = select(Dataset.id, Dataset.created_at, size).where(Dataset.tenant_id == tenant_id)
     ids, following = page.cut(session.execute(page.narrow(query, Dataset.created_at, Dataset.id)).all())
-    return in_order(ids, session.scalars(select(Dataset).where(Dataset.id.in_(ids)))), following
+    return in_order(ids, session.scalars(select(Dataset).where(is_among(Dataset.id, ids)))), following
 
 
 def list_expired(session: Session) -> Sequence[uuid.UUID]:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from service.base.errors import NotFound
 from service.ledger.models import Balance, LedgerEntry
+from service.platform.paging import is_among
 
 Move = Literal["post", "void", "settle"]
 _ARGUMENTS: dict[Move, str] = {
@@ -100,4 +101,4 @@ def sums_of_others(session: Session, dataset_id: uuid.UUID, release_id: uuid.UUI
 
 def balances_of(session: Session, dataset_ids: Sequence[uuid.UUID]) -> Sequence[Balance]:
     """The balances of these datasets; the caller knows that they are the tenant's."""
-    return session.scalars(select(Balance).where(Balance.dataset_id.in_(dataset_ids))).all()
+    return session.scalars(select(Balance).where(is_among(Balance.dataset_id, dataset_ids))).all()

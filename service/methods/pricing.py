@@ -27,7 +27,7 @@ LARGEST_COST = 2**62
 MOST_DOCUMENT_BYTES = 1 << 16
 """Of a price as it is stored and sent. Lists of today's methods take a tenth of that."""
 
-PRICE_CACHE_BYTES, SMALL_CACHE_BYTES = 8 << 20, 2 << 20
+PRICE_CACHE_BYTES, SMALL_CACHE_BYTES = 4 << 20, 2 << 20
 """A price takes 5 to 40 kB with its order."""
 
 UNPRICED = {"epsilon": None, "share": None, "chosen_because": None}

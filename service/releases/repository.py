@@ -17,7 +17,7 @@ from service.base.errors import NotFound
 from service.datasets import repository as datasets
 from service.domain.image_schema import DeclaredSchema
 from service.methods.facts import Facts, declared_schema
-from service.platform.paging import Page, in_order
+from service.platform.paging import Page, in_order, is_among
 from service.privacy.filters import Budget
 from service.releases.models import Release
 
@@ -208,7 +208,7 @@ def page_of_tenant(
 def listed(session: Session, ids: Sequence[uuid.UUID]) -> list[Release]:
     """These releases, with what lists and events show of them."""
     shown = select(*_LISTED, _PROMISE.label("price"), _SHOWN.label("certificate"))
-    rows = session.execute(shown.where(Release.id.in_(ids))).mappings()
+    rows = session.execute(shown.where(is_among(Release.id, ids))).mappings()
     return [Release(**row) for row in rows]
 
 
