@@ -14,7 +14,10 @@ from tiny_generators import tiny_files
 from bench.audit.releases.making import DOMAIN, SCHEMA, admissible_rows, marginals
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
+from service.pages.rendering import templates
+from service.pages.words import AMONG, ATTACKED, SCORES
 from service.releases.report_pages import owner_page
+from tests.service.pages.spoken import english_in
 from tests.tiny_mixtures import mixture_files
 from workers.generators.archive import pack
 from workers.held_out import Split
@@ -159,6 +162,19 @@ def test_the_page_shows_the_attacks_and_what_they_cannot_show(reports):
         assert reports["copier"]["attacks"][name]["says"] in html.unescape(page)
     assert "Attacks" not in owner_page({**reports["copier"], "attacks": None}, "x")  # of an earlier version
     assert reports["copier"]["compared"].endswith("the generator was not made from them.")
+
+
+@pytest.mark.parametrize("without_density", [False, True])
+def test_the_web_page_says_all_of_it_in_german(reports, without_density):
+    found = reports["copier"]["attacks"]
+    if without_density:
+        found = found | {"likelihood": None, "exposure": None, "not_given": attacks.NO_DENSITY}
+    words = {"attacks": found, "attacked": ATTACKED, "among": AMONG, "scores": SCORES}
+    page = templates("de").get_template("owner_report_attacks.html").render(**words)
+    assert english_in(page) == []
+    assert "beweist kein ε" in page
+    assert ("höchstens 0,46" in page) != without_density
+    assert ("ist ein Netz" in page) == without_density
 
 
 def test_an_advantage_is_counted_on_rows_that_did_not_choose_the_threshold():
