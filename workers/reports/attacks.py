@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20_000
 """Of each kind: used, held out, synthetic, evenly drawn."""
+LEAST_ROWS, MOST_WORK = 1_000, 2 * 10**9
+"""Fewer of each where the generator has many components: rows × components × columns; about ten seconds a kind."""
 NEAREST_OF, NEAREST_AMONG = 2_000, 10_000
 """Rows whose nearest synthetic ones are sought, and among how many."""
 CHANCE = 1.0 / math.log(2.0)
@@ -130,6 +132,14 @@ class Attacked:
     def density(self) -> Density:
         return Density(self._config, self._network)
 
+    @property
+    def most_rows(self) -> int:
+        """Of each kind that the report looks at; it depends on the published generator alone."""
+        if not self.has_density:
+            return MOST_ROWS
+        of_a_row = len(self.density.log_shares) * len(self.columns)
+        return min(MOST_ROWS, max(LEAST_ROWS, MOST_WORK // of_a_row))
+
     def cells(self, rows: Rows) -> Cells:
         """(rows, columns) codes in the generator's own cells, which may have been found from counts."""
         found = []
@@ -185,13 +195,13 @@ def attacks_of(
     rows = {"real": attacked.cells(used)}
     if held_out is not None:
         rows["held_out"] = attacked.cells(held_out)
-    rows["synthetic"] = attacked.synthetic(MOST_ROWS)
+    rows["synthetic"] = attacked.synthetic(attacked.most_rows)
     found: dict[str, Any] = {"says": SAYS, "rows": {name: len(own) for name, own in rows.items()}}
     if not attacked.has_density:
         among = attacked.synthetic(NEAREST_AMONG)
         distances = {name: attacked.nearest(own, among) for name, own in rows.items()}
         return found | {"not_given": NO_DENSITY, "likelihood": None, "exposure": None, "nearest": _nearest(distances)}
-    references = attacked.references(MOST_ROWS, random)
+    references = attacked.references(attacked.most_rows, random)
     scored = {name: attacked.scored(own, references, random) for name, own in rows.items()}
     return {
         **found,

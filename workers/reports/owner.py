@@ -15,7 +15,6 @@ import numpy as np
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.relations import RelationReader
 from workers.reports import learning
-from workers.reports.attacks import MOST_ROWS as MOST_ATTACKED
 from workers.reports.attacks import Attacked, attacks_of
 from workers.reports.beside import counts_beside
 from workers.reports.distances import (
@@ -102,7 +101,7 @@ def _attacks(
     """One row of each unit that the release was made from, and of each that it was not."""
 
     def rows(units: NDArray[np.int64]) -> Rows:
-        return one_of_each(frame, owners, attacked.domain, units, most=MOST_ATTACKED, random=random)
+        return one_of_each(frame, owners, attacked.domain, units, most=attacked.most_rows, random=random)
 
     if made.split is None:
         used, held_out = rows(np.arange(made.units)), None

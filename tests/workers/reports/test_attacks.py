@@ -139,13 +139,17 @@ def network(_rows):
     return unsigned_bundle({"config.json": json.dumps(config).encode(), "generator.onnx": onnx})
 
 
-def test_the_work_is_bounded_and_what_was_looked_at_is_said(reports, rows):
+def test_the_work_is_bounded_and_what_was_looked_at_is_said(reports, rows, monkeypatch):
     held_out = UNITS // 2
     assert reports["copier"]["attacks"]["rows"] == {
         "real": UNITS - held_out,
         "held_out": held_out,
         "synthetic": attacks.MOST_ROWS,
     }
+    monkeypatch.setattr(attacks, "MOST_WORK", 1_500 * held_out * len(DOMAIN.columns))
+    assert attacks.Attacked(copier(rows[:held_out]), DECLARED).most_rows == 1_500
+    monkeypatch.setattr(attacks, "MOST_WORK", 1)
+    assert attacks.Attacked(copier(rows[:held_out]), DECLARED).most_rows == attacks.LEAST_ROWS
     frame, owners = pl.read_parquet(as_file(rows)), np.arange(UNITS)
     random, domain = np.random.default_rng(0), domain_of(DECLARED)
     assert len(one_of_each(frame, owners, domain, owners, most=100, random=random)) == 100
