@@ -12,6 +12,7 @@ import torch
 from tiny_generators import tiny_files
 
 from bench.audit.releases.making import DOMAIN, SCHEMA, admissible_rows, marginals
+from bench.audit.releases.zip_page import page_of_zip
 from service.domain.table_schema import parse_table_schema
 from service.methods.catalogue import parse_order
 from service.pages.rendering import templates
@@ -179,6 +180,25 @@ def test_the_web_page_says_all_of_it_in_german(reports, without_density):
     assert "beweist kein ε" in page
     assert ("höchstens 0,46" in page) != without_density
     assert ("ist ein Netz" in page) == without_density
+
+
+def test_a_downloaded_zip_with_a_hierarchy_is_read_in_coarse_categories(tmp_path):
+    schema = {
+        "fields": [
+            {"name": "town", "type": "string", "hierarchy": {"north": ["a", "b"], "south": ["c"]}},
+            {"name": "n", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+        ]
+    }
+    logits = torch.zeros(1, 2, domain_of(parse_table_schema(schema)).total_width)
+    logits[:, :, 0] = 50.0  # all are in the north
+    config, network = mixture_files(schema, logits, numeric_bins=32)
+    bundle = unsigned_bundle({"config.json": json.dumps(config).encode(), "generator.onnx": network})
+    (tmp_path / "g.zip").write_bytes(bundle)
+    (tmp_path / "s.json").write_text(json.dumps(schema))
+    for name, towns in (("used", "ab"), ("others", "cc")):
+        (tmp_path / f"{name}.csv").write_text("town,n\n" + "".join(f"{town},3\n" for town in towns * 10))
+    files = (tmp_path / name for name in ("g.zip", "used.csv", "s.json", "others.csv"))
+    assert "| log p | 1.000 |" in page_of_zip(*files, reference_rows=200)
 
 
 def test_an_advantage_is_counted_on_rows_that_did_not_choose_the_threshold():
