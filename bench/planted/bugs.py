@@ -96,6 +96,7 @@ FIRST_LINE = "service/intake/table/first_line.py"
 DRAFTS = "service/domain/drafts.py"
 STAGING = "service/datasets/staging.py"
 DOORS = "service/pages/doors.py"
+T_ATTACKS = "tests/workers/reports/test_attacks.py"
 T_REPORT_PAGES = "tests/service/pages/test_report_pages.py"
 T_WALK = "tests/service/pages/test_upload_walk.py"
 T_REPEATING_IDS = "tests/service/pages/test_repeating_ids_pages.py"
@@ -3418,6 +3419,28 @@ BUGS: tuple[Bug, ...] = (
             ),
         ),
         (f"{T_CHARGED_REPORT}::test_every_figure_has_the_noise_of_the_event",),
+    ),
+    Bug(
+        "attacks of the owner's report take rows that the release was made from for held-out ones",
+        (
+            (
+                "workers/reports/owner.py",
+                "rows(made.split.units(made.units, held_out=side)) for side in (False, True)",
+                "rows(made.split.units(made.units, held_out=side)) for side in (False, False)",
+            ),
+        ),
+        (f"{T_ATTACKS}::test_likelihood_tells_the_rows_of_a_copier_and_not_those_of_an_honest_generator",),
+    ),
+    Bug(
+        "an attack's threshold is counted on the rows that it was chosen on",
+        (
+            (
+                "workers/reports/attacks.py",
+                "hits, alarms = int((counted >= threshold).sum()), int((other_counted >= threshold).sum())",
+                "hits, alarms = int((chosen_on >= threshold).sum()), int((other_chosen_on >= threshold).sum())",
+            ),
+        ),
+        (f"{T_ATTACKS}::test_an_advantage_is_counted_on_rows_that_did_not_choose_the_threshold",),
     ),
     Bug(
         "a report is measured, and is not on the price list",

@@ -19,7 +19,7 @@ from service.pages.policy import PAGE_HEADERS
 from service.pages.releases import shown_of
 from service.pages.rendering import page
 from service.pages.synthetic import MOST_COLUMNS_OF_PAIRS
-from service.pages.words import LEARNERS, SETS
+from service.pages.words import AMONG, ATTACKED, LEARNERS, SCORES, SETS
 from service.releases import reports
 from service.releases.report_pages import charged_page, owner_page
 
@@ -80,6 +80,10 @@ def read_owner_report(request: Request, release_id: uuid.UUID, context: ContextO
         "all_pairs": report["pairs"],
         "sets": SETS,
         "learners": LEARNERS,
+        "attacks": report.get("attacks"),
+        "attacked": ATTACKED,
+        "among": AMONG,
+        "scores": SCORES,
     }
     return page(request, "owner_report.html", signed_in=visitor, **shown, **values)
 

@@ -86,6 +86,13 @@ SETS = {
     "other_half": N_("fresh real rows"),
     "independent": N_("independent columns"),
 }
+ATTACKED = {
+    "real": N_("real rows that it was made from"),
+    "held_out": N_("rows of held-out units"),
+    "synthetic": N_("fresh synthetic rows"),
+}
+AMONG = {"synthetic": N_("synthetic rows"), "even": N_("rows drawn evenly")}
+SCORES = {"log_p": N_("log density"), "log_p_over_independent": N_("log density, less that of independent columns")}
 LEARNERS = {"logistic_regression": N_("logistic regression"), "boosting": N_("boosted trees")}
 """What the owner's report compares (docs/reports.md)."""
 FORMAT_NAMES = {

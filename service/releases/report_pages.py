@@ -33,6 +33,17 @@ SUMMARY = {
     "same_values": "rows that are also in the real half, all values the same",
     "same_cells": "rows whose cells are those of a row of the real half",
 }
+ATTACKED = {
+    "real": "real rows that it was made from",
+    "held_out": "rows of held-out units",
+    "synthetic": "fresh synthetic rows",
+}
+AMONG = {"synthetic": "synthetic rows", "even": "rows drawn evenly"}
+SCORES = {
+    "log_p": "log density",
+    "log_p_over_independent": "log density, less that of independent columns",
+}
+_ENDS = ("value", "low", "high")
 LEARNERS = {"logistic_regression": "logistic regression", "boosting": "boosting"}
 
 Row = Sequence[str | float | int | None]
@@ -64,6 +75,7 @@ def owner_page(report: Mapping[str, Any], release_id: str) -> str:
             _looked_at(report["rows"], report["rows_that_break_the_declaration"]),
             _table("Summary", ["", *heads], summary),
             _learning(report["learning"]),
+            _attacks(report.get("attacks")),
             _table("Columns", ["column", *(f"TV, {h}" for h in heads), *(f"values, {h}" for h in heads)], columns),
             _table(
                 "Pairs of columns", ["pair", *(f"TV, {h}" for h in heads), *(f"correlation, {h}" for h in heads)], pairs
@@ -165,6 +177,48 @@ def _learning(learned: Sequence[Mapping[str, Any]]) -> str:
         )
         page += _table("Between these values", [*head, "demographic parity difference", "lowest accuracy"], over)
     return page
+
+
+def _attacks(found: Mapping[str, Any] | None) -> str:
+    """What an adversary sees of real rows; reports of earlier versions have none."""
+    if found is None:
+        return ""
+    looked_at = ", ".join(f"{count:,} {ATTACKED[name]}" for name, count in found["rows"].items())
+    page = f"<h2>Attacks on this release</h2><p>{escape(found['says'])}</p><p>Looked at: {looked_at}; one row of a privacy unit.</p>"
+    if found["not_given"] is not None:
+        page += f"<p>{escape(found['not_given'])}</p>"
+    return page + _likelihood(found["likelihood"]) + _exposure(found["exposure"]) + _nearest(found["nearest"])
+
+
+def _likelihood(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    rows: list[Row] = [
+        [SCORES[one["score"]], *(one[figure][end] for figure in ("auroc", "advantage") for end in _ENDS)]
+        for one in found["scores"]
+    ]
+    heads = ["score", "AUROC", "from", "to", "advantage at the best threshold", "from", "to"]
+    allowed = f"<p>At ε = {found['epsilon']:g} the advantage is at most {found['most_advantage']:.4g}.</p>"
+    return _table("Likelihood: used rows from others", heads, rows) + f"<p>{escape(found['says'])}</p>{allowed}"
+
+
+def _exposure(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    figures = ("median", "percentile_99", "largest", "share_above_chance")
+    rows: list[Row] = [
+        [ATTACKED[one["rows"]], AMONG[one["among"]], *(one[figure] for figure in figures)] for one in found["found"]
+    ]
+    chance = found["chance"]
+    rows.append(["by chance", "any", chance["median"], None, None, chance["share_above_chance"]])
+    heads = ["rows", "among", "median, bits", "99th percentile", "largest", "part above the mean of chance"]
+    return _table("Exposure", heads, rows) + f"<p>{escape(found['says'])}</p>"
+
+
+def _nearest(found: Mapping[str, Any]) -> str:
+    rows: list[Row] = [[ATTACKED[one["rows"]], one["mean"], one["same"]] for one in found["found"]]
+    heads = ["rows", "Gower distance, mean", "part with the same cells"]
+    return _table("Nearest synthetic rows", heads, rows) + f"<p>{escape(found['says'])}</p>"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Row]) -> str:

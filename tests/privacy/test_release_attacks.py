@@ -37,6 +37,7 @@ from bench.audit.releases.verdicts import Guesses, Price, finding_of, finding_of
 from bench.audit.releases.zip_page import page_of_zip
 from service.domain.table_schema import parse_table_schema
 from workers.generators.archive import pack
+from workers.reports.attacks import CHANCE, bits
 
 RUNS = 30
 
@@ -149,10 +150,10 @@ def test_log_p_sums_to_one_over_all_rows_and_samples_follow_it(private: Game) ->
 def test_exposure_of_what_was_not_planted_is_chance() -> None:
     rng = np.random.default_rng(0)
     canaries, reference = rng.integers(50, size=4_000).astype(float), rng.integers(50, size=9_999).astype(float)
-    found = exposure.bits(canaries, reference, rng)
-    assert found.mean() == pytest.approx(exposure.CHANCE, abs=0.1)  # ties are many, and do not matter
+    found = bits(canaries, reference, rng)
+    assert found.mean() == pytest.approx(CHANCE, abs=0.1)  # ties are many, and do not matter
     assert (found >= 3.0).mean() == pytest.approx(1 / 8, abs=0.02)
-    assert exposure.bits(np.array([99.0]), reference, rng) == pytest.approx([math.log2(10_000)])
+    assert bits(np.array([99.0]), reference, rng) == pytest.approx([math.log2(10_000)])
 
 
 def test_limits_of_the_price() -> None:

@@ -7,6 +7,7 @@ give). Then the halves change places, and figures are means of both. The generat
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from service.intake.table.exclusions import ExclusionReader
 from service.intake.table.relations import RelationReader
 from workers.reports import learning
+from workers.reports.attacks import Attacked, attacks_of
 from workers.reports.beside import counts_beside
 from workers.reports.distances import (
     MOST_PAIRS,
@@ -25,14 +27,16 @@ from workers.reports.distances import (
     total_variation,
     value_distance,
 )
-from workers.reports.rows import Rows, domain_of, draw_frame, modelled, read_real, rows_of
+from workers.reports.rows import Rows, domain_of, draw_frame, halves_of, modelled, one_of_each, read_owned, rows_of
 from workers.reports.subgroups import worst_of
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from service.domain.table_schema import TableSchema
     from workers.encoding.table import TableDomain
+    from workers.held_out import Split
 
 MOST_ROWS = 40_000
 """Real rows that are looked at, at random; synthetic ones as many."""
@@ -42,19 +46,35 @@ NOT_PRIVATE = "Not private: computed from the real rows without noise. Do not sh
 COMPARED = (
     "All sets are compared with a random half of the real rows (of at most 40,000 of them): synthetic rows, as many; the other half, which is as close as "
     "fresh rows come; and that half with each column shuffled by itself (independent columns). Then the halves change places, and each "
-    "figure is the mean of both. All real rows were used to make the generator: no row was held out."
+    "figure is the mean of both. "
 )
+ALL_USED = "All real rows were used to make the generator: no row was held out."
+SOME_HELD_OUT = "Some of the real rows are of held-out units: the generator was not made from them."
 
 
-def owner_report(schema: TableSchema, canonical: BinaryIO, bundle: bytes, *, seed: int | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Made:
+    """How a release was made, as far as attacks on it need to know."""
+
+    epsilon: float
+    delta: float
+    units: int
+    split: Split | None
+    """Which units it was not made from."""
+
+
+def owner_report(
+    schema: TableSchema, canonical: BinaryIO, bundle: bytes, made: Made, *, seed: int | None = None
+) -> dict[str, Any]:
     """Everything, as JSON. canonical: the decrypted rows. bundle: the published ZIP."""
     random = np.random.default_rng(seed)
     domain = domain_of(schema)
-    halves = read_real(canonical, domain, most=MOST_ROWS, random=random)
+    frame, owners = read_owned(canonical)
+    halves = halves_of(frame, owners, domain, most=MOST_ROWS, random=random)
     drawn = draw_frame(bundle, max(1, sum(map(len, halves))))
-    made = rows_of(modelled(drawn, schema), domain)
-    middle = len(made) // 2
-    parts = made.at(np.arange(middle)), made.at(np.arange(middle, len(made)))
+    synthetic = rows_of(modelled(drawn, schema), domain)
+    middle = len(synthetic) // 2
+    parts = synthetic.at(np.arange(middle)), synthetic.at(np.arange(middle, len(synthetic)))
     looks = [
         _compared(schema, domain, test, {"synthetic": own, "other_half": other, "independent": other.shuffled(random)})
         for test, other, own in ((halves[0], halves[1], parts[0]), (halves[1], halves[0], parts[1]))
@@ -63,15 +83,31 @@ def owner_report(schema: TableSchema, canonical: BinaryIO, bundle: bytes, *, see
     for one in found["learning"]:
         for own in one["protected"].values():
             own["worst_group"] = worst_of(own["groups"])
-    for one, cells in zip(found["columns"], counts_beside(domain, halves, made), strict=True):
+    for one, cells in zip(found["columns"], counts_beside(domain, halves, synthetic), strict=True):
         one["cells"] = cells
     return {
         "not_private": NOT_PRIVATE,
-        "compared": COMPARED,
-        "rows": {"real": sum(map(len, halves)), "synthetic": len(made)},
+        "compared": COMPARED + (ALL_USED if made.split is None else SOME_HELD_OUT),
+        "rows": {"real": sum(map(len, halves)), "synthetic": len(synthetic)},
         **found,
         "rows_that_break_the_declaration": rows_that_break(drawn, schema),
+        "attacks": _attacks(Attacked(bundle, schema), frame, owners, made, random),
     }
+
+
+def _attacks(
+    attacked: Attacked, frame: pl.DataFrame, owners: NDArray[np.int64], made: Made, random: np.random.Generator
+) -> dict[str, Any]:
+    """One row of each unit that the release was made from, and of each that it was not."""
+
+    def rows(units: NDArray[np.int64]) -> Rows:
+        return one_of_each(frame, owners, attacked.domain, units, most=attacked.most_rows, random=random)
+
+    if made.split is None:
+        used, held_out = rows(np.arange(made.units)), None
+    else:
+        used, held_out = (rows(made.split.units(made.units, held_out=side)) for side in (False, True))
+    return attacks_of(attacked, (used, held_out), made.epsilon, made.delta, random)
 
 
 def rows_that_break(frame: pl.DataFrame, schema: TableSchema) -> int:

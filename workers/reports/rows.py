@@ -75,11 +75,18 @@ def _numbers(column: ColumnDomain, series: pl.Series, codes: NDArray[np.int64]) 
     return series.cast(pl.Float64).fill_null(float("nan")).to_numpy().clip(low, high)
 
 
-def read_real(source: BinaryIO, domain: TableDomain, *, most: int, random: np.random.Generator) -> tuple[Rows, Rows]:
-    """Two random halves of at most so many rows of the canonical file; all rows of a unit are in one of them."""
+def read_owned(source: BinaryIO) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """All rows of the canonical file, and the unit of each."""
     with pq.ParquetFile(source) as file:
         frame = pl.DataFrame(file.read())
     owners = frame[UNIT_COLUMN].to_numpy() if UNIT_COLUMN in frame.columns else np.arange(frame.height)
+    return frame, owners.astype(np.int64)
+
+
+def halves_of(
+    frame: pl.DataFrame, owners: NDArray[np.int64], domain: TableDomain, *, most: int, random: np.random.Generator
+) -> tuple[Rows, Rows]:
+    """Two random halves of at most so many rows; all rows of a unit are in one of them."""
     units = int(owners.max(initial=-1)) + 1
     order = random.permutation(units)
     place = np.empty(units, dtype=np.int64)
@@ -91,12 +98,27 @@ def read_real(source: BinaryIO, domain: TableDomain, *, most: int, random: np.ra
     return one, other
 
 
-def draw_frame(bundle: bytes, rows: int) -> pl.DataFrame:
+def one_of_each(
+    frame: pl.DataFrame,
+    owners: NDArray[np.int64],
+    domain: TableDomain,
+    units: NDArray[np.int64],
+    *,
+    most: int,
+    random: np.random.Generator,
+) -> Rows:
+    """One row, at random, of each of these units; of at most so many of them, in a random order."""
+    shuffled = random.permutation(np.flatnonzero(np.isin(owners, units)))
+    _, firsts = np.unique(owners[shuffled], return_index=True)
+    return rows_of(frame[shuffled[random.permutation(firsts)[:most]]], domain)
+
+
+def draw_frame(bundle: bytes, rows: int, *, seed: int | None = None) -> pl.DataFrame:
     """Rows of a published generator, with every column that a sample has."""
     sampler = sampler_from_bundle(bundle)
     if not isinstance(sampler, TableSampler):
         raise TypeError("reports are made of tables")
-    return pl.read_parquet(io.BytesIO(b"".join(stream_rows(sampler, rows=rows, format="parquet"))))
+    return pl.read_parquet(io.BytesIO(b"".join(stream_rows(sampler, rows=rows, format="parquet", seed=seed))))
 
 
 def modelled(frame: pl.DataFrame, schema: TableSchema) -> pl.DataFrame:

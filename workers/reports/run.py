@@ -19,7 +19,8 @@ from service.platform.context import Context, open_context
 from service.platform.crypto import open_decrypted
 from service.releases.models import Release
 from workers.child import Limits, limit_myself
-from workers.reports.owner import owner_report
+from workers.held_out import Split
+from workers.reports.owner import Made, owner_report
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -37,7 +38,9 @@ def write_report(context: Context, release_id: uuid.UUID) -> None:
         return
     try:
         bundle = context.storage.get_content(release.bundle_key)
-        report = owner_report(dataset.table_schema, _rows(context, dataset), bundle)
+        price, split = release.price, Split.of(release.order, release.id)
+        made = Made(price["epsilon"], price["delta"], dataset.units, split)
+        report = owner_report(dataset.table_schema, _rows(context, dataset), bundle, made)
     except Exception as error:  # noqa: BLE001 - whatever it is, the owner learns its kind, and no one else that there was one
         report = {"failed": type(error).__name__}
     with suppress(ImprimaturError):  # erased meanwhile, or the store is silent: there is no report

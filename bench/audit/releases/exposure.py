@@ -19,11 +19,10 @@ import numpy as np
 from bench.audit.bounds import clopper_pearson_upper
 from bench.audit.releases.making import Maker, admissible_rows, with_copies
 from bench.audit.releases.verdicts import TUNED_ON, Finding, Price
+from workers.reports.attacks import CHANCE, bits
 
 REFERENCE_ROWS = 100_000
 REFERENCE_RELEASES = 5
-CHANCE = 1.0 / math.log(2.0)
-"""Mean bits of a row that was not planted."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,6 @@ class Exposures:
         """What its price allows."""
         allowed = CHANCE + self.price.whole_epsilon / math.log(2.0)
         return min(math.log2(REFERENCE_ROWS + 1), allowed + self.price.whole_delta * math.log2(REFERENCE_ROWS + 1))
-
-
-def bits(log_p: np.ndarray, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(rows,) exposure of rows with these log densities among rows with those; a row's place among its equals is drawn."""
-    ordered = np.sort(reference)
-    above = len(ordered) - np.searchsorted(ordered, log_p, side="right")
-    equal = len(ordered) - np.searchsorted(ordered, log_p, side="left") - above
-    rank = 1 + above + rng.integers(0, equal + 1)
-    return np.log2(len(ordered) + 1) - np.log2(rank)  # type: ignore[no-any-return]
 
 
 def exposures(maker: Maker, rows: np.ndarray, copies: int, runs: int, seed: int = 0) -> Exposures:

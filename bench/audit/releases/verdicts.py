@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.audit.bounds import Errors, clopper_pearson_upper, direct_epsilon
+from workers.reports.attacks import most_advantage
 
 TUNED_ON = 0.2
 """The part of the runs on which thresholds are chosen; errors are counted on the others."""
@@ -42,8 +43,7 @@ class Price:
     @property
     def most_advantage(self) -> float:
         """No test of such a release has more."""
-        growth = math.exp(self.whole_epsilon)
-        return min(1.0, (growth - 1.0 + 2.0 * self.whole_delta) / (growth + 1.0))
+        return most_advantage(self.whole_epsilon, self.whole_delta)
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,11 @@ def test_real_stands_beside_synthetic_for_owners_and_no_browser_keeps_it(open_as
     assert [chart["labels"] for chart in charts] == [one["names"] for one in cells]
     assert [[s["counts"] for s in chart["series"]] for chart in charts] == [[c["real"], c["synthetic"]] for c in cells]
     assert all(" × ".join(one["columns"]) in reply.text for one in stay["owner"]["pairs"])
+    attacks, said = stay["owner"]["attacks"], html.unescape(reply.text)
+    assert attacks["rows"] == {"real": 300, "held_out": 100, "synthetic": 20_000}
+    for one in (attacks, *(attacks[name] for name in ("likelihood", "exposure", "nearest"))):
+        assert one["says"] in said
+    assert f"the advantage is at most {attacks['likelihood']['most_advantage']:.2f}" in said
     for ending in ("html", "json"):
         kept = http.get(f"{here}/owner-report.{ending}")
         assert f'filename="not-private-owner-report-{stay["both"]}.{ending}"' in kept.headers["content-disposition"]
@@ -133,6 +138,7 @@ def test_no_one_else_sees_any_of_it(open_as, stay, scope):
         assert reply.status_code == 403
         assert "hx-refresh" not in reply.headers
         assert "income" not in reply.text
+        assert "Attacks" not in reply.text
 
 
 def test_one_that_was_not_ordered_says_how_to_get_one(open_as, stay):

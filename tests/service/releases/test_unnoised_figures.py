@@ -14,7 +14,13 @@ from service.platform.storage import Storage
 from tests.service.releases.test_owner_reports import once_there
 from tests.workers.reports.test_owner_figures import SCHEMA, real_frame
 
-ORDER = {"method": "marginals", "epsilon": 1, "steps": 20, "owner_report": True, "report": {"share": 0.3}}
+ORDER = {
+    "method": "marginals",
+    "epsilon": 1,
+    "steps": 20,
+    "owner_report": True,
+    "report": {"share": 0.3, "held_out": 0.25},
+}
 LEAST_DIGITS = 8
 """A shorter number may be anywhere by chance."""
 
@@ -88,6 +94,8 @@ def test_what_analysts_can_fetch_has_no_figure_without_noise(stack, new_tenant, 
         figures = dict(figures_in(report))
         found.append(set())
         assert len(figures) > 100
+        for attack in ("likelihood", "exposure", "nearest"):
+            assert any(name.startswith(f".attacks.{attack}") for name in figures.values()), attack
         for name, text in texts.items():
             found[-1] |= {(name, figures[each]) for each in figures if len(each) > LEAST_DIGITS + 2 and each in text}
             assert "not_private" not in text, name

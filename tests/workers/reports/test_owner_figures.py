@@ -12,8 +12,8 @@ from service.domain.table_schema import parse_table_schema
 from service.releases.report_pages import owner_page
 from tests.tiny_mixtures import mixture_files
 from workers.reports.distances import pairs_of, same_rows, total_variation, value_distance
-from workers.reports.owner import SETS, owner_report, rows_that_break
-from workers.reports.rows import domain_of, modelled, read_real, rows_of, unsigned_bundle
+from workers.reports.owner import SETS, Made, owner_report, rows_that_break
+from workers.reports.rows import domain_of, halves_of, modelled, read_owned, rows_of, unsigned_bundle
 from workers.reports.subgroups import Answers, group_scores, worst_of
 
 SCHEMA = {
@@ -54,7 +54,7 @@ def bundle():
 
 @pytest.fixture(scope="module")
 def report(bundle):
-    return owner_report(parse_table_schema(SCHEMA), as_file(real_frame()), bundle, seed=1)
+    return owner_report(parse_table_schema(SCHEMA), as_file(real_frame()), bundle, Made(1.0, 1e-5, ROWS, None), seed=1)
 
 
 def test_a_generator_that_knows_nothing_is_told_from_fresh_rows(report):
@@ -121,7 +121,8 @@ def test_groups_by_hand():
 def test_all_rows_of_a_unit_are_in_one_half():
     frame = real_frame(rows=900).with_columns(pl.Series("__unit__", np.repeat(np.arange(300), 3)))
     frame = frame.with_columns((pl.col("__unit__") / 3).alias("income"))  # which unit a row is of
-    halves = read_real(as_file(frame), domain_of(parse_table_schema(SCHEMA)), most=900, random=np.random.default_rng(0))
+    domain = domain_of(parse_table_schema(SCHEMA))
+    halves = halves_of(*read_owned(as_file(frame)), domain, most=900, random=np.random.default_rng(0))
     seen = [set(half.numbers[:, 2]) for half in halves]
     assert not seen[0] & seen[1]
     assert len(halves[0]) == len(halves[1]) == 450
