@@ -114,6 +114,10 @@ DECLARATION = (
     Labelled("apart", Message("Still each row is of another person.")),
     Labelled("declared", Message("I have gone through all of this. It is my declaration, and everybody may know it.")),
     Labelled("target", Message("Column that people will want to predict (may be left empty)")),
+    Labelled("image.width", Message("Width in pixels"), ("width", "schema.width")),
+    Labelled("image.height", Message("Height in pixels"), ("height", "schema.height")),
+    Labelled("image.channels", Message("Colours"), ("channels", "schema.channels")),
+    Labelled("image.classes", Message("Classes that a label may name, one per line"), ("classes", "schema.classes")),
 )
 SAMPLE = (
     Labelled("rows", Message("Rows")),

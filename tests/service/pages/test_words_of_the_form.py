@@ -27,9 +27,10 @@ def test_a_refusal_says_what_can_be_done_without_a_schema(tmp_path, name):
     with pytest.raises(InvalidFile) as refused:
         draft_table(path)
     told = refusal_of(refused.value)
-    assert words in told.detail
-    assert not any(word in told.detail for word in ("dialect", "schema"))
-    assert said(told.detail, language_named("de")) != told.detail
+    shown, german = (said(told.detail, language_named(code)) for code in ("en", "de"))
+    assert words in shown
+    assert not any(word in text for word in ("dialect", "schema") for text in (shown, german))
+    assert german != shown
     assert told.values == refused.value.values
 
 
@@ -40,7 +41,8 @@ def test_notices_and_findings_name_no_words_of_a_schema(tmp_path):
     draft = draft_table(path)
     findings = {one.name: [packed(each.beside_the_column()) for each in one.findings] for one in draft.columns}
     shown = {"findings": findings, "notices": [packed(each) for each in draft.notices]}
-    told = [*notices_of(shown), *(each for name in findings for each in findings_of(shown, name))]
+    said_of_it = [*notices_of(shown), *(each for name in findings for each in findings_of(shown, name))]
+    told = [said(each, language_named("en")) for each in said_of_it]
     assert any("save the file in UTF-8" in each for each in told)
-    assert any("move them from the ways to write a missing value" in each for each in told)
+    assert any("take them out of the other ways to write a missing value" in each for each in told)
     assert not any(word in each for each in told for word in ("dialect", "missingValues"))
