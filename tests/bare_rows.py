@@ -7,6 +7,7 @@ from sqlalchemy import insert
 from service.auth.models import ApiKey, Tenant
 from service.datasets.models import Dataset
 from service.ledger import repository
+from service.privacy.filters import open_budget
 from service.releases.models import Release
 
 
@@ -14,16 +15,17 @@ def add_bare_dataset(session, **values):
     """Returns (tenant id, dataset id)."""
     tenant, dataset = uuid.uuid4(), values.get("id", uuid.uuid4())
     session.execute(insert(Tenant).values(id=tenant, name=str(tenant)))
+    budget = open_budget(values.get("epsilon", 1.0), values.get("delta", 1e-6))
     defaults = {
         "id": dataset,
         "tenant_id": tenant,
         "name": "bare",
         "schema": {},
         "units": 100,
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "renyi_order": 8,
-        "renyi_capacity": 0.5,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "renyi_order": budget.renyi_order,
+        "renyi_capacity": budget.renyi_capacity,
         "storage_key": "k",
         "wrapped_data_key": b"w",
     }
