@@ -195,9 +195,9 @@ def test_what_is_filled_in_is_the_order_of_the_api():
     assert document_of({**FILLED, "owner_report": "on"})["owner_report"] is True
     with pytest.raises(InvalidOrder, match="tick the report"):
         document_of({**FILLED, "accept_two_way_tv": "8"})
-    with pytest.raises(InvalidOrder, match="report.held_out: write a number"):
+    with pytest.raises(InvalidOrder, match=r"report\.held_out: write a number"):
         document_of({**FILLED, "report": "on", "report_held_out": "some"})
-    with pytest.raises(InvalidOrder, match="report.share: write a number"):
+    with pytest.raises(InvalidOrder, match=r"report\.share: write a number"):
         document_of({**FILLED, "report": "on", "report_share": "x"})
 
 
