@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SHOWN = 10
+_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}", re.ASCII)
+"""As the service reads numbers of conditions; whole numbers have no fraction."""
 COMPARISONS = frozenset({"<", "<=", ">", ">="})
 
 
@@ -158,6 +161,10 @@ def _check_missing(condition: Condition, field: Mapping[str, Any]) -> None:
 
 
 def _read(value: Any, field: Mapping[str, Any], read: Any) -> float:
+    text = value.strip() if isinstance(value, str) else ""
+    if field.get("type") == "integer" and field.get("groupChar") != "." and _MAY_BE_THOUSANDS.fullmatch(text):
+        one, other = text.replace(".", ""), text.partition(".")[0]
+        raise invalid("where", f"{field['name']}: {text} could mean {one} or {other}: write one of these")
     for one in reversed(_meant(value)):
         if (at := read(one, field)) is not None:
             return at  # type: ignore[no-any-return]  # a number

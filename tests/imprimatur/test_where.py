@@ -156,8 +156,8 @@ def is_let_through(where):
 
 
 def is_open(refused):
-    """Which numbers a range without decimals has, counts decide; whether 1.234 is a thousand, the service asks."""
-    return "between two of its values; it holds numbers" in refused or " could mean " in refused
+    """Which numbers a range without decimals has, counts decide."""
+    return "between two of its values; it holds numbers" in refused
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What to write into a schema where a text is not the usual CSV. The page has other words for it (`service/pages/findings.py`)."""
+"""What to write into a schema where a text is not the usual CSV. The page has other words for it (`service/pages/rewording.py`)."""
 
 from __future__ import annotations
 

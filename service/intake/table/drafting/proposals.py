@@ -1,4 +1,4 @@
-"""What a draft proposes in the words of the command line. The page has others for them (`service/pages/findings.py`)."""
+"""What a draft proposes in the words of the command line. The page has others for them (`service/pages/rewording.py`)."""
 
 from __future__ import annotations
 
