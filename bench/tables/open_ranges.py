@@ -41,7 +41,7 @@ TABLES = (
         "star",
         "ketchup",
         "tuna",
-        "wages",
+        "schooling",
     ),
 )
 """Made-up money, then real tables that have numbers without declared cells; Adult loses those that its schema has."""
