@@ -22,7 +22,7 @@ from service.privacy.filters import Budget
 from service.releases.models import Release
 
 PLACE = """
-WITH money AS (
+WITH reservation AS (
     SELECT outcome, simple_left, renyi_left
     FROM set_config('synchronous_commit', 'off', true),
          order_reserve(%(tenant_id)s, %(key_id)s, %(most_of_key)s::bigint, %(most_of_tenant)s::bigint,
@@ -34,7 +34,7 @@ WITH money AS (
     SELECT %(id)s, %(tenant_id)s, %(dataset_id)s, %(key_id)s, %(priority)s::smallint, %(order)s::jsonb, %(price)s::jsonb, %(simple_cost)s::bigint,
            %(renyi_cost)s::bigint, %(idempotency_key)s::text, %(body_digest)s, %(steps)s::bigint,
            %(estimate)s::jsonb, %(name)s::text
-    FROM money WHERE outcome = 'done'
+    FROM reservation WHERE outcome = 'done'
     RETURNING id, state, phase, step, created_at
 ), line AS MATERIALIZED (
     SELECT created_at, audit_append(%(tenant_id)s, %(key_id)s, %(action)s::text, 'release', id, %(audit_outcome)s::text,
@@ -43,7 +43,7 @@ WITH money AS (
 )
 SELECT outcome, simple_left, renyi_left, state, phase, step, line.created_at,
        outcome <> 'done' AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn()
-FROM money LEFT JOIN placed ON true LEFT JOIN line ON true
+FROM reservation LEFT JOIN placed ON true LEFT JOIN line ON true
 """
 """Reserve, record and note, or change nothing: one statement and so one transaction of one round trip.
 
