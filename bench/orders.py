@@ -9,7 +9,7 @@ from service.methods.catalogue import method_of, with_method
 from service.methods.facts import Facts
 from service.methods.knobs import AnyOrder
 from service.privacy.events import Events, events_from_json, events_to_json
-from service.privacy.filters import Budget
+from service.privacy.filters import Budget, open_budget
 
 
 def resolve_order(order: AnyOrder, *, units: int, shape: TableShape | ImageShape, budget: Budget) -> Any:
@@ -17,6 +17,11 @@ def resolve_order(order: AnyOrder, *, units: int, shape: TableShape | ImageShape
     facts = Facts(units, budget, lambda _numeric_bins: shape)
     chosen = with_method(order, facts)
     return method_of(chosen).resolve(chosen, facts)
+
+
+def budget_of_one_release(epsilon: float, delta: float) -> Budget:
+    """The budget of which one release of share 1 is (epsilon, delta)-DP: each account owns half of the budget's δ."""
+    return open_budget(epsilon, 2.0 * delta)
 
 
 def scaled(events: Events, part: float) -> Events:
