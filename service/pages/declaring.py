@@ -53,7 +53,7 @@ def column_forms(document: Mapping[str, Any], draft: Mapping[str, Any]) -> list[
 
 
 def fields_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of a document that may be anything."""
+    """The fields of a document that may be anything."""
     found = document.get("fields")
     return [field for field in found if isinstance(field, dict)] if isinstance(found, list) else []
 
@@ -150,7 +150,7 @@ def _unit_of(filled: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def as_text(document: Mapping[str, Any]) -> str:
-    """For the field of experts."""
+    """The document as text for the field of experts."""
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 

@@ -223,7 +223,7 @@ def are_utc(zones: Collection[str]) -> bool:
 
 
 def hours_ahead(zones: Collection[str]) -> int:
-    """Of the one offset in whole hours that all cells have, so that synthetic ones can have it, too; else 0."""
+    """The one offset in whole hours that all cells have, so that synthetic ones can have it, too; else 0."""
     found = _OFFSET.fullmatch(next(iter(zones))) if len(zones) == 1 else None
     hours = int(found[0][:3]) if found is not None and found[0].endswith("00") else 0
     return hours if -12 <= hours <= _ZONE_HOURS else 0

@@ -67,7 +67,7 @@ class NumberSpelling:
         return {word: value for word, value in said.items() if value is not None}
 
     def plain(self, text: pl.Series) -> pl.Series:
-        """The same numbers as everybody writes them; null where a cell is none."""
+        """The same numbers in the plain spelling; null where a cell is no number."""
         if self.is_plain:
             finite = text.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
             return values_where(finite, text)
@@ -127,7 +127,7 @@ def _as_used(best: NumberSpelling, read: Sequence[re.Match[str]]) -> NumberSpell
 
 
 def doubt_of(spelling: NumberSpelling, texts: Sequence[str]) -> str:
-    """Where one mark alone, before three digits each time, could be either of two."""
+    """The doubt where one mark alone, before three digits each time, could be the decimal or the thousands mark."""
     mark = "." if spelling.is_plain else spelling.group
     marked = [text for text in texts if mark is not None and mark in text]
     if mark not in {".", ","} or not marked or spelling.decimal not in {".", mark}:
