@@ -35,7 +35,7 @@ class Frame(Protocol):
 
 
 def frame_of(table: Any) -> Frame:
-    """Of pandas or polars; anything else by the Arrow PyCapsule interface."""
+    """The table of a frame of pandas or polars; of anything else by the Arrow PyCapsule interface."""
     library = type(table).__module__.partition(".")[0]
     if library == "pandas" and hasattr(table, "columns"):
         from imprimatur.frame_pandas import PandasFrame  # noqa: PLC0415 - only for those who have pandas

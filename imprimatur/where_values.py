@@ -81,7 +81,7 @@ def is_declared(value: Any, field: Mapping[str, Any], known: Sequence[Any]) -> b
 
 
 def check_comparison(condition: Condition, field: Mapping[str, Any], known: Sequence[Any]) -> None:
-    """Of declared values, which may be numbers."""
+    """Refuse a comparison in a column of categories, unless they are numbers and one of them meets it."""
     (value,), column, operator = condition.values, condition.column, condition.operator
     if field.get("type") not in {"integer", "number"}:
         raise invalid(

@@ -65,7 +65,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one attempt, from the settings alone."""
+    """Limits of one attempt, from the settings alone: wall-clock seconds, and bytes of memory."""
 
     seconds: float
     memory_bytes: int

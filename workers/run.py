@@ -186,7 +186,7 @@ class Attempt:
         self._next_report = time.monotonic() + REPORT_SECONDS
 
     def settle(self, steps_done: int) -> None:
-        """A person stopped it early: the Rényi account keeps the steps that ran, the simple account its whole share.
+        """End a release that a person has stopped: the Rényi account keeps the steps that ran, the simple account its whole share.
 
         A release that was never charged is voided in full.
         """
@@ -251,7 +251,7 @@ class Attempt:
             leases.declare(session, self.lease, schema_json=json.dumps(schema))
 
     def refuse(self, record: dict[str, Any]) -> None:
-        """Its noisy figures are not what was to be accepted. Nothing of the generator is published, and the charge stands."""
+        """End a release whose noisy figures are not what its order accepts. Nothing of the generator is published; the charge stands."""
         self.end(failure=NOT_ACCEPTED)
         self.patiently(lambda: self.context.storage.put(refusal_key(self.release.id), json.dumps(record).encode()))
 

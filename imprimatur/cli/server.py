@@ -65,7 +65,7 @@ def needed(what: str) -> Server:
 
 
 def missing(what: str) -> Failure:
-    """That something needs the server."""
+    """The failure of a command that needs the server where it is not installed."""
     return Failure(f"{what} needs the server: {INSTALL}", Exit.UNAVAILABLE, "server_not_installed")
 
 

@@ -29,7 +29,7 @@ def find_tenant(session: Session, name: str) -> uuid.UUID | None:
 
 
 def tenant_named(session: Session, name: str) -> uuid.UUID | None:
-    """The same for the API, whose role sees no list of tenants."""
+    """The tenant of a name, for the API, whose role sees no list of tenants."""
     found: uuid.UUID | None = session.scalars(select(func.tenant_named(name))).one()
     return found
 

@@ -37,7 +37,7 @@ def fine(field: FieldSchema) -> FieldSchema:
 
 
 def operand(field: FieldSchema) -> Operand | None:
-    """None of what cannot be computed with."""
+    """The field as an operand of expressions; None where nothing can be computed with it."""
     if field.type in {"string", "boolean"}:
         return None
     kind = "number" if field.type in {"integer", "number"} else field.type
@@ -75,7 +75,7 @@ def digits_for(field: FieldSchema, span: Span, open_columns: list[str]) -> int:
 
 
 def with_range(field: FieldSchema, span: Span, digits: int) -> FieldSchema:
-    """The range that its expression has, as the owner would write it."""
+    """The field with the range of the expression that it follows from, as the owner would write it."""
     unit = 10**digits
     low, high = math.floor(span.low * unit), max(math.ceil(span.high * unit), math.floor(span.low * unit) + 1)
     if field.type == "date":
@@ -89,7 +89,7 @@ def with_range(field: FieldSchema, span: Span, digits: int) -> FieldSchema:
 
 
 def with_categories(field: FieldSchema, values: tuple[Value, ...]) -> FieldSchema:
-    """Where none are declared, those of the table that it is looked up in."""
+    """The field with categories: its own, or where none are declared those of the table that it is looked up in."""
     if field.constraints.enum is not None or field.type == "boolean":
         return field
     if field.type in {"date", "datetime"} or says_a_range(field) or not values:

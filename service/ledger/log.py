@@ -36,7 +36,7 @@ CONSISTENCY_PROOFS = 256
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """Where an entry lies in a log of a given size, and the path that proves it."""
+    """The place of an entry in a log of a given size, and the path that proves it."""
 
     seq: int
     leaf_index: int

@@ -116,7 +116,7 @@ class Ground(NamedTuple):
 
     @classmethod
     def of_new(cls, schema: DeclaredSchema, *, units: int, most_per_unit: int, budget: Budget) -> Ground:
-        """Of a dataset that is not made yet: nothing of its budget is spent."""
+        """The state of a dataset that is not made yet: nothing of its budget is spent."""
         account = datasets.Account(
             units, budget.epsilon, budget.delta, budget.renyi_order, budget.renyi_capacity, 0, 0, 0, 0
         )
@@ -221,7 +221,7 @@ class Progress(NamedTuple):
 
 
 def progress_of(connection: psycopg.Connection[Any], ids: Sequence[uuid.UUID]) -> Iterator[tuple[uuid.UUID, Progress]]:
-    """Of those that there are."""
+    """The progress of those of these releases that exist."""
     for found in connection.execute("SELECT id, state, phase, step FROM releases WHERE id = ANY(%s)", (ids,)):
         yield found[0], Progress(*found[1:])
 

@@ -327,7 +327,7 @@ def _same_body(earlier: Release, digest: bytes) -> Release:
 
 
 def other_body(**values: str) -> IdempotencyConflict:
-    """Of a request that came before with something else."""
+    """The error of a request that repeats an Idempotency-Key with another body."""
     return IdempotencyConflict(
         Message("this Idempotency-Key was used with another body; use a new key for a new order"), **values
     )
@@ -387,5 +387,5 @@ def _body_digest(dataset_id: uuid.UUID, document: Any) -> bytes:
 
 
 def digest_of(document: Any) -> bytes:
-    """The same for documents that say the same."""
+    """A digest that is the same for documents that say the same."""
     return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).digest()

@@ -62,7 +62,7 @@ class Meaning(NamedTuple):
 
 
 def meaning_of(cells: Cells, missing_values: Sequence[str]) -> Meaning:
-    """Of every cell, where these mean missing beside what everybody calls so."""
+    """What every cell means, where these markers mean missing beside what everybody calls so."""
     left = ~(cells.missing(missing_values) | cells.usually_missing).to_numpy()
     plain = np.zeros((len(left), 2), dtype="<u8")
     fill(plain, left, cells.whole, _WHOLE)

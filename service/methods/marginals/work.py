@@ -48,7 +48,7 @@ def estimate(order: MarginalsOrder, facts: Facts) -> Work:
 
 
 def components_of(order: MarginalsOrder, *, strata: int, alone: float, units: int) -> int:
-    """As a worker will halve them."""
+    """How many components a stratum's mixture will have once the worker has halved them as often as it must."""
     components = order.components or COMPONENTS
     while components > 2 and components * strata * alone > MOST_LOGITS:
         components //= 2

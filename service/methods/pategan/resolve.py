@@ -19,7 +19,7 @@ def check(order: PateganOrder, _schema: DeclaredSchema) -> None:
 
 
 def resolve(order: PateganOrder, facts: Facts) -> PateganOrder:
-    """By the declaration and the number of units."""
+    """Settle what the order leaves open by the declaration and the number of units."""
     teachers = order.teachers or default_teachers(facts.units)
     if teachers > facts.units:
         raise InvalidOrder(

@@ -51,7 +51,7 @@ class MixtureFirstImages(ImageIdpgan):
 
     @property
     def rows_per_unit(self) -> float | None:
-        """By the mixture's noisy counts."""
+        """Mean images of a unit, by the mixture's noisy counts."""
         return self.start.rows_per_unit
 
     def measure(self) -> None:
@@ -92,7 +92,7 @@ class StartedImageIdpgan(MixtureFirstImages):
 
     @property
     def component_frequencies(self) -> tuple[float, ...]:
-        """Of every cell of every class, from the mixture's noisy counts."""
+        """The frequency of every cell of every class, from the mixture's noisy counts."""
         return self.start.component_frequencies
 
     @property

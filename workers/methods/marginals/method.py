@@ -142,7 +142,7 @@ class Marginals:
 
     @property
     def components(self) -> int:
-        """Of the mixture in each stratum."""
+        """The number of components of the mixture in each stratum."""
         return components_of(self.order, self.layout, self.domain, self.releases.units)
 
     @property
